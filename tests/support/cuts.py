@@ -10,13 +10,13 @@ from rightcall.parsing.options import Limits
 from rightcall.testing.laws import How, Reading, cut_law, cuttings, nothing_lost_law
 from rightcall.testing.laws.cut import join_events, reply_of_events
 from rightcall.testing.laws.marker_texts import literals as markers
-from rightcall.testing.laws.reading import at_once
+from rightcall.testing.laws.reading import parse_whole
 from rightcall.testing.laws.reading import read as read_chunks
 
 __all__ = [
     "Reading",
     "Setting",
-    "at_once",
+    "parse_whole",
     "cuts",
     "reply_of_events",
     "hold_of_every_cut",

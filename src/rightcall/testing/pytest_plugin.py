@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option `--rightcall-record` to pytest."""
     parser.getgroup("rightcall").addoption(
         "--rightcall-record",
         action="store_true",
@@ -30,7 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def rightcall_cassette(request: pytest.FixtureRequest) -> Callable[..., BaseBackend]:
-    """Call it with a backend: it gives one that replays this test's cassette, or records it."""
+    """Return a function that takes a backend and returns one that replays this test's cassette, or with
+    `--rightcall-record` asks the backend and records a new cassette.
+
+    The function fails the test if there is no cassette to replay, or no backend to record. Its `name` replaces the name
+    of the cassette, and `strict` is that of `ReplayBackend`.
+    """
     from rightcall.backends.recording import Recorder, ReplayBackend
 
     is_recording = bool(request.config.getoption("--rightcall-record"))

@@ -32,19 +32,21 @@ _STREAM_MISMATCH = {
 
 
 def conforms(events: bytes | str | Json | Iterable[Any], api: str, *, stream: bool | None = None) -> list[str]:
-    """Return what violates the rules of a dialect, one line each, in order, at most 1,000; empty if nothing does.
+    """Return what violates the rules of a dialect, one line each, in order, about 1,000 at most; empty if nothing does.
 
     - `events`: the bytes or the text of a stream; a list of its payloads, or of pairs of an event's name and its
       payload; or a whole answer, as an object or as its JSON.
     - `api`: `chat`, `responses`, `messages`, `ollama` or `gemini`, or the name of its SDK.
     - `stream`: whether a stream was requested; the other kind is a violation. None accepts both.
+
+    Raises `CallerError` for an unknown API.
     """
     name: Any = api_name(api, RULES)
     rules = RULES[name]()
     if isinstance(events, str):
         events = events.encode("utf-8", "surrogatepass")
     if isinstance(events, bytes):
-        found = None if name == "ollama" and stream is not False else _whole_body(events)
+        found = None if name == "ollama" and stream is not False else _decode_whole_answer(events)
         events = events_in(events, name) if found is None else found
     else:
         events = events if isinstance(events, dict) else events_of(events)
@@ -57,7 +59,8 @@ def conforms(events: bytes | str | Json | Iterable[Any], api: str, *, stream: bo
     return rules.check(events)
 
 
-def _whole_body(data: bytes) -> Json | None:
+def _decode_whole_answer(data: bytes) -> Json | None:
+    """Return the JSON object that the bytes are; None if they are anything else, such as a stream."""
     if not data.lstrip().startswith(b"{"):
         return None
     try:

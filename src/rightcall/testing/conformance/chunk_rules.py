@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.providers.sdk_view import obj, objects, text
-from rightcall.testing.conformance.stream_rules import StreamRules, TextSoFar, is_object
+from rightcall.testing.conformance.stream_rules import StreamRules, TextSoFar, is_object_text
 from rightcall.types import Json
 
 _CHAT_FINISHES = ("stop", "length", "tool_calls", "content_filter", "function_call")
@@ -32,9 +32,11 @@ class ChatRules(StreamRules):
         self._id = ""
 
     def may_follow(self, payload: Json) -> bool:
+        """Return False: only `[DONE]` may follow the end."""
         return False
 
     def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one chunk, or an error in its place, which ends the answer."""
         if payload.get("error"):
             self.check_error(payload, "message", "type")
             return
@@ -53,6 +55,7 @@ class ChatRules(StreamRules):
             self.check_usage(payload["usage"], *_CHAT_COUNTS)
 
     def _check_choice(self, choice: Json) -> None:
+        """Check one choice of a chunk, and add it to the state of the choice."""
         self.check_numbers(choice, "index")
         index = choice.get("index")
         state = self._choices.setdefault(index if type(index) is int else 0, _ChoiceState())
@@ -70,6 +73,7 @@ class ChatRules(StreamRules):
         self._check_finish(state, choice.get("finish_reason"))
 
     def _check_text(self, state: _ChoiceState, delta: Json) -> None:
+        """Check the types of text and reasoning, and add the text to the state."""
         for key in ("content", "reasoning_content"):
             if not isinstance(delta.get(key, ""), str | None):
                 self.report(f"`{key}` must be text, not {delta[key]!r:.40}")
@@ -77,6 +81,7 @@ class ChatRules(StreamRules):
             state.text.add(delta["content"])
 
     def _check_calls(self, state: _ChoiceState, calls: Any) -> None:
+        """Check the pieces of calls in one delta, and add them to the state; None is no call."""
         if calls is None:
             return
         if not isinstance(calls, list) or not calls:
@@ -88,6 +93,8 @@ class ChatRules(StreamRules):
             self._check_call(state, entry)
 
     def _check_call(self, state: _ChoiceState, entry: Json) -> None:
+        """Check one piece of a call, and add it to the state. Its index must be that of a known call or the next
+        one."""
         index, kind = entry.get("index"), "custom" if "custom" in entry else "function"
         field = "input" if kind == "custom" else "arguments"
         function = obj(entry.get(kind)) or {}
@@ -104,6 +111,7 @@ class ChatRules(StreamRules):
         state.arguments[index].append(piece if isinstance(piece, str) else "")
 
     def _check_first_piece(self, state: _ChoiceState, entry: Json, kind: str, function: Json) -> None:
+        """Check the first piece of a call, and add the call to the state."""
         state.arguments.append([])
         state.has_custom = state.has_custom or kind == "custom"
         self.check_call_id(entry.get("id"))
@@ -112,6 +120,7 @@ class ChatRules(StreamRules):
             self.report(f"the call's `type` must be {kind}, not {entry.get('type')!r:.40}")
 
     def _check_further_piece(self, state: _ChoiceState, entry: Json, index: int, function: Json) -> None:
+        """Check a piece that continues a call. Only the last call may go on."""
         if index != len(state.arguments) - 1:
             self.report("a call goes on after the next has begun")
         if function.get("name"):
@@ -120,6 +129,7 @@ class ChatRules(StreamRules):
             self.report("the `id` of a call changes")
 
     def _check_finish(self, state: _ChoiceState, finish: Any) -> None:
+        """Check the finish reason of a choice against its calls, and store it; None is not final."""
         if finish is None:
             return
         if state.finish:
@@ -128,27 +138,30 @@ class ChatRules(StreamRules):
             self.report(f"`finish_reason` must be one of {', '.join(_CHAT_FINISHES)}, not {finish!r:.40}")
         state.finish = str(finish)
         pieces = ["".join(each) for each in state.arguments]
-        whole = state.has_custom or all(map(is_object, pieces))
+        whole = state.has_custom or all(map(is_object_text, pieces))
         if pieces and whole and finish != "tool_calls":
             self.report(f"the answer has calls, so it must end with tool_calls, not {finish!r:.40}")
         if finish == "tool_calls" and not (pieces and whole):
             self.report("it ends with tool_calls, but it has no call or one whose arguments are no JSON object")
 
     def on_done_mark(self) -> None:
+        """Check the event `[DONE]`: each choice must have finished."""
         if not self.ended:
             self._check_finishes()
         self.ended = "[DONE]"
 
     def _check_finishes(self) -> None:
+        """Report a stream without choices, or with a choice that has not finished."""
         if not self._choices or any(not state.finish for state in self._choices.values()):
             self.report_overall("the stream ends without a `finish_reason`: clients wait, or ask again without limit")
 
     def close(self) -> None:
+        """Check the end of the stream. It may end without `[DONE]`, if each choice has finished."""
         if not self.ended:
             self._check_finishes()
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer."""
+        """Check a whole answer; the faults are added to `faults`."""
         self.check_texts(body, "id", "model")
         self.check_numbers(body, "created")
         choices = objects(body.get("choices"))
@@ -160,6 +173,7 @@ class ChatRules(StreamRules):
         self.ended = "it"
 
     def _check_whole_choice(self, choice: Json) -> None:
+        """Check one choice of a whole answer."""
         self.check_numbers(choice, "index")
         message = obj(choice.get("message")) or {}
         if message.get("role") != "assistant":
@@ -185,6 +199,7 @@ class OllamaRules(StreamRules):
         self._calls = False
 
     def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one line; an error, or `done`, ends the answer."""
         if "error" in payload:
             self.check_texts(payload, "error")
             self.ended = "the error"
@@ -207,6 +222,7 @@ class OllamaRules(StreamRules):
             self._check_end(payload)
 
     def _check_calls(self, message: Json) -> None:
+        """Check the calls of a message, which are whole; None is no call."""
         calls: Any = message.get("tool_calls")
         if calls is None:
             return
@@ -223,6 +239,7 @@ class OllamaRules(StreamRules):
                 self.report(f"`arguments` must be an object, not {function.get('arguments')!r:.40}")
 
     def _check_end(self, payload: Json) -> None:
+        """Check the last line, which ends the answer: its reason, and the counts that it has."""
         self.ended = "the line with `done`"
         if payload.get("done_reason", "stop") not in ("stop", "length", "load", "unload"):
             self.report(f"`done_reason` must be stop or length, not {payload.get('done_reason')!r:.40}")
@@ -232,10 +249,11 @@ class OllamaRules(StreamRules):
         )
 
     def on_done_mark(self) -> None:
+        """Report `[DONE]`, which this dialect does not have."""
         self.report("[DONE] is no line of this dialect")
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer, which has the shape of the last line."""
+        """Check a whole answer, which has the shape of the last line; the faults are added to `faults`."""
         self.check_event(None, body)
         if not self.ended:
             self.report("`done` must be true")
@@ -259,6 +277,7 @@ class GeminiRules(StreamRules):
         self._text = TextSoFar()
 
     def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one chunk, or an error in its place. A finish reason ends the answer; that chunk needs the usage."""
         if payload.get("error"):
             self.check_error(payload, "message", "status")
             self.check_numbers(obj(payload["error"]) or {}, "code")
@@ -273,6 +292,7 @@ class GeminiRules(StreamRules):
             self.report("the chunk that ends the answer has no `usageMetadata`")
 
     def _check_candidate(self, candidate: Json) -> None:
+        """Check one candidate; its finish reason ends the answer."""
         content = obj(candidate.get("content"))
         if content is not None:
             self._check_content(content)
@@ -284,6 +304,7 @@ class GeminiRules(StreamRules):
         self.ended = "the finishReason"
 
     def _check_content(self, content: Json) -> None:
+        """Check a content: its role, and its parts, of which there must be one."""
         parts = objects(content.get("parts"))
         if content.get("role") != "model":
             self.report(f"the `role` must be model, not {content.get('role')!r:.40}")
@@ -293,6 +314,7 @@ class GeminiRules(StreamRules):
             self._check_part(part)
 
     def _check_part(self, part: Json) -> None:
+        """Check one part, and add its text, unless it is a thought, to the text so far."""
         if not part.keys() & set(_GEMINI_PART_KEYS):
             self.report(f"a part holds nothing that is known: {', '.join(part)[:40]!r}")
         if not isinstance(part.get("text", ""), str):
@@ -303,6 +325,7 @@ class GeminiRules(StreamRules):
             self._check_call(obj(part["functionCall"]) or {})
 
     def _check_call(self, call: Json) -> None:
+        """Check a call, which is whole."""
         self.check_call_name(call.get("name"))
         if "id" in call:
             self.check_call_id(call["id"])
@@ -312,10 +335,11 @@ class GeminiRules(StreamRules):
             self.report("blank text stands before a call; some clients take it for the answer")
 
     def on_done_mark(self) -> None:
+        """Report `[DONE]`, which this dialect does not have."""
         self.report("[DONE] is no event of this dialect")
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer, which has the shape of the last chunk."""
+        """Check a whole answer, which has the shape of the last chunk; the faults are added to `faults`."""
         self.check_event(None, body)
         if not self.ended:
             self.report("there is no `finishReason`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.providers.sdk_view import obj, objects, text
-from rightcall.testing.conformance.stream_rules import StreamRules, TextSoFar, is_object
+from rightcall.testing.conformance.stream_rules import StreamRules, TextSoFar, is_object_text
 from rightcall.types import Json
 
 _MESSAGE_EVENTS = frozenset(
@@ -39,6 +39,7 @@ class MessagesRules(StreamRules):
         self._broken = False  # there is a call whose input is no object
 
     def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one event and its order; an error ends the answer."""
         kind = payload.get("type")
         if name != kind:
             self.report(f"the `event:` line must name the type {kind!r:.40}, not {name!r:.40}")
@@ -54,9 +55,10 @@ class MessagesRules(StreamRules):
         getattr(self, f"_on_{kind}")(payload)
 
     def _on_ping(self, payload: Json) -> None:
-        pass
+        """Accept a ping, which may come at any time."""
 
     def _on_message_start(self, payload: Json) -> None:
+        """Check the start of the message."""
         if self._started:
             self.report("there is a second message_start")
         self._started = True
@@ -67,6 +69,7 @@ class MessagesRules(StreamRules):
             self.report("the message must begin with an empty list `content`")
 
     def _on_content_block_start(self, payload: Json) -> None:
+        """Check the start of a block and open it."""
         if self._open is not None:
             self.report("a block begins before the last has stopped")
         if self._stop:
@@ -78,6 +81,7 @@ class MessagesRules(StreamRules):
             self._check_call(self._open, {})
 
     def _check_call(self, block: Json, input: Any) -> None:
+        """Check a `tool_use` block and count it. `input` is what its input must be."""
         self._calls += 1
         self.check_call_id(block.get("id"))
         self.check_call_name(block.get("name"))
@@ -91,6 +95,7 @@ class MessagesRules(StreamRules):
             self.report(f"the {name} must be {self._blocks}, not {index!r:.40}")
 
     def _on_content_block_delta(self, payload: Json) -> None:
+        """Check a piece of the open block and store its text. Unknown types of pieces are accepted."""
         if self._open is None:
             self.report("a delta comes while no block is open")
             return
@@ -108,6 +113,8 @@ class MessagesRules(StreamRules):
             self._pieces.append(delta[field])
 
     def _on_content_block_stop(self, payload: Json) -> None:
+        """Check the end of the open block and close it: text must not be blank. A call's input that is no object is
+        only recorded."""
         if self._open is None:
             self.report("a block stops that is not open")
             return
@@ -116,11 +123,12 @@ class MessagesRules(StreamRules):
         if self._open.get("type") == "text" and not content.strip():
             self.report("a text block is empty; some clients take it for the answer")
         if self._open.get("type") == "tool_use":
-            self._broken = self._broken or not is_object(content)
+            self._broken = self._broken or not is_object_text(content)
         self._open = None
         self._blocks += 1
 
     def _on_message_delta(self, payload: Json) -> None:
+        """Check the event with the stop reason and the usage."""
         delta = obj(payload.get("delta")) or {}
         if self._stop:
             self.report("there are two message_deltas with a stop_reason")
@@ -130,6 +138,8 @@ class MessagesRules(StreamRules):
         self.check_usage(payload.get("usage"), "output_tokens")
 
     def _check_stop_reason(self, stop: Any) -> None:
+        """Check the stop reason against the calls, and store it. A call with a broken input needs a reason of
+        truncation."""
         self._stop = str(stop)
         if text(stop) not in _STOP_REASONS:
             self.report(f"`stop_reason` must be a word of this dialect, not {stop!r:.40}")
@@ -139,12 +149,13 @@ class MessagesRules(StreamRules):
             self.report("a call's input is no JSON object")
 
     def _on_message_stop(self, payload: Json) -> None:
+        """Check the last event, which ends the answer."""
         if not self._stop:
             self.report("there was no message_delta with a stop_reason")
         self.ended = "message_stop"
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole message."""
+        """Check a whole message; the faults are added to `faults`."""
         self.check_texts(body, "id", "type", "role", "model")
         for block in objects(body.get("content")):
             self.check_texts(block, "type")
@@ -196,6 +207,8 @@ class ResponsesRules(StreamRules):
         self._failing = False
 
     def check_event(self, name: str | None, payload: Json) -> None:
+        """Check one event and its order. After an error only `response.failed` may follow. Unknown events are
+        accepted."""
         kind = payload.get("type")
         if not isinstance(kind, str):
             self.report("the event has no `type`")
@@ -219,12 +232,14 @@ class ResponsesRules(StreamRules):
             reader(self, payload)
 
     def _check_sequence_number(self, payload: Json) -> None:
+        """Check the number of the event, if it has one, and count the event."""
         number = payload.get("sequence_number")
         if number is not None and number != self._sequence:
             self.report(f"`sequence_number` must be {self._sequence}, not {number!r:.40}")
         self._sequence += 1
 
     def _on_created(self, payload: Json) -> None:
+        """Check the event that begins the response, and store the response's id."""
         response = obj(payload.get("response")) or {}
         if self._id is not None:
             self.report("there is a second response.created")
@@ -235,6 +250,7 @@ class ResponsesRules(StreamRules):
     # -- items ---------------------------------------------------------------------------------------------------------
 
     def _on_added(self, payload: Json) -> None:
+        """Check the event that begins an item, and open the item."""
         item, given = obj(payload.get("item")) or {}, payload.get("output_index")
         expected = len(self._open) + len(self._done)
         index = given if type(given) is int else expected
@@ -249,6 +265,7 @@ class ResponsesRules(StreamRules):
         self._open[index] = _ItemState(item)
 
     def _check_call(self, item: Json) -> None:
+        """Check an item that is a call, as it begins or whole."""
         self.check_texts(item, "status")
         self.check_call_id(item.get("call_id"), "call_id")
         if field := _CALL_FIELDS.get(str(item.get("type"))):
@@ -258,7 +275,8 @@ class ResponsesRules(StreamRules):
         if self._has_blank:
             self.report("blank text stands before a call; some clients take it for the answer")
 
-    def _state(self, payload: Json) -> _ItemState | None:
+    def _find_open_item(self, payload: Json) -> _ItemState | None:
+        """Return the state of the open item of an event; report it and return None if there is none."""
         index = payload.get("output_index")
         state = self._open.get(index) if type(index) is int else None
         if state is None:
@@ -266,7 +284,8 @@ class ResponsesRules(StreamRules):
         return state
 
     def _check_delta(self, kind: str, payload: Json) -> None:
-        state = self._state(payload)
+        """Check a piece of an item's text or arguments, and add it to the item."""
+        state = self._find_open_item(payload)
         self._check_part_index(kind, payload, state)
         if not isinstance(payload.get("delta"), str):
             self.report(f"`delta` must be text, not {payload.get('delta')!r:.40}")
@@ -274,6 +293,7 @@ class ResponsesRules(StreamRules):
             state.pieces.append(payload["delta"])
 
     def _check_part_index(self, kind: str, payload: Json, state: _ItemState | None) -> None:
+        """Check the part that an event belongs to: its index, and that it was added before its text."""
         if "output_text" in kind:
             self.check_numbers(payload, "content_index")
         if "summary" in kind:
@@ -282,19 +302,22 @@ class ResponsesRules(StreamRules):
             self.report("text comes before the part it belongs to was added")
 
     def _on_part(self, payload: Json) -> None:
-        state = self._state(payload)
+        """Count a new part of the open item."""
+        state = self._find_open_item(payload)
         if state is not None:
             state.parts += 1
 
     def _check_done(self, kind: str, payload: Json) -> None:
-        state = self._state(payload)
+        """Check an event that repeats the whole text or arguments of an item: they must be those of its pieces."""
+        state = self._find_open_item(payload)
         self._check_part_index(kind, payload, state)
         field = _DONE_FIELDS[kind]
         if state is not None and payload.get(field) != "".join(state.pieces):
             self.report(f"`{field}` must be what the deltas gave, not {payload.get(field)!r:.40}")
 
     def _on_item_done(self, payload: Json) -> None:
-        state = self._state(payload)
+        """Check the event that ends an item against the item's pieces, and close the item."""
+        state = self._find_open_item(payload)
         item = obj(payload.get("item")) or {}
         if state is None:
             return
@@ -311,10 +334,12 @@ class ResponsesRules(StreamRules):
         self._finish_item(payload["output_index"], item)
 
     def _finish_item(self, index: int, item: Json) -> None:
+        """Store an item that has ended, and record whether it is a blank message."""
         self._done[index] = item
         self._has_blank = self._has_blank or _is_blank_message(item)
 
     def _check_message(self, item: Json, text: str | None) -> None:
+        """Check an item that is a message. `text` is that of its pieces; None does not compare it."""
         self.check_texts(item, "id", "status")
         parts = [part for part in objects(item.get("content")) if part.get("type") == "output_text"]
         if any(not isinstance(part.get("annotations"), list) for part in parts):
@@ -325,6 +350,7 @@ class ResponsesRules(StreamRules):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _on_end(self, payload: Json) -> None:
+        """Check the event that ends the response, and its output against the items that ended."""
         response = obj(payload.get("response")) or {}
         self.ended = str(payload.get("type"))
         if self._id is not None and response.get("id") != self._id:
@@ -341,9 +367,12 @@ class ResponsesRules(StreamRules):
         self._check_output(response)
 
     def _check_output(self, response: Json) -> None:
+        """Check the calls of a response against its status, and its usage."""
         calls = [item for item in objects(response.get("output")) if text(item.get("type")) in _CALL_FIELDS]
         cut = response.get("status") == "incomplete"
-        broken = [call for call in calls if call["type"] == "function_call" and not is_object(call.get("arguments"))]
+        broken = [
+            call for call in calls if call["type"] == "function_call" and not is_object_text(call.get("arguments"))
+        ]
         if broken and not cut:
             self.report("a call's `arguments` are no JSON object")
         if calls and not broken and cut:
@@ -351,7 +380,7 @@ class ResponsesRules(StreamRules):
         self.check_usage(response.get("usage"), *_RESPONSES_COUNTS)
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole response."""
+        """Check a whole response; the faults are added to `faults`."""
         self.check_texts(body, "id", "model", "status")
         self.check_numbers(body, "created_at")
         for index, item in enumerate(objects(body.get("output"))):
@@ -366,6 +395,7 @@ class ResponsesRules(StreamRules):
 
 
 def _is_blank_message(item: Json) -> bool:
+    """Return whether an item is a message whose text is only white space; False for one without text."""
     parts = objects(item.get("content")) if item.get("type") == "message" else []
     content = TextSoFar()
     for part in parts:

@@ -28,25 +28,28 @@ class StreamedEvent(msgspec.Struct, frozen=True):
 
 
 def events_in(data: bytes, api: Api) -> list[StreamedEvent]:
-    """Parse the bytes of a whole stream."""
+    """Parse the bytes of a whole stream of this API. What a strict client could not read gives an event with a
+    `fault`."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         return [StreamedEvent(fault=f"the stream is not UTF-8: {error.reason} at byte {error.start}")]
     if api == "ollama":
-        return list(_json_lines(text))
+        return list(_check_json_lines(text))
     if api == "gemini" and text.lstrip().startswith("["):
         return list(_array_events(text))
     return list(_sse_events(text, comments=api != "gemini"))
 
 
 def events_of(given: Iterable[Any]) -> list[StreamedEvent]:
-    """Return events from parsed payloads, or from pairs of a name and a payload."""
+    """Return events from parsed payloads, or from pairs of a name and a payload; `[DONE]` becomes an event without a
+    payload."""
     out = [StreamedEvent(each[0], each[1]) if isinstance(each, tuple) else StreamedEvent(None, each) for each in given]
     return [_check_payload(event) for event in out]
 
 
 def _check_payload(event: StreamedEvent) -> StreamedEvent:
+    """Return the event, with a fault in place of a payload that is no object."""
     if event.payload is None or isinstance(event.payload, dict):
         return event
     if event.payload == "[DONE]":
@@ -54,7 +57,7 @@ def _check_payload(event: StreamedEvent) -> StreamedEvent:
     return StreamedEvent(event.name, fault=f"it is no object: {event.payload!r:.60}")
 
 
-def _json_lines(text: str) -> Iterator[StreamedEvent]:
+def _check_json_lines(text: str) -> Iterator[StreamedEvent]:
     """Yield the event of each line of a stream of JSON lines. A blank line, a line of server-sent events and a missing
     line end yield an event with a `fault`."""
     if text and not text.endswith("\n"):
@@ -69,6 +72,7 @@ def _json_lines(text: str) -> Iterator[StreamedEvent]:
 
 
 def _array_events(text: str) -> Iterator[StreamedEvent]:
+    """Yield the events of a stream that is one JSON array; one event with a `fault` if it is not JSON."""
     found = read_json(text)
     if isinstance(found, list):
         yield from events_of(found)
@@ -77,7 +81,8 @@ def _array_events(text: str) -> Iterator[StreamedEvent]:
 
 
 def _sse_events(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
-    """Yield server-sent events. A blank line ends an event; clients lose data after the last one."""
+    """Yield server-sent events. A blank line ends an event; clients lose data after the last one, so that is a `fault`,
+    as is any unknown line, and a comment unless `comments` are allowed."""
     name: str | None = None
     data: list[str] = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -101,6 +106,7 @@ def _sse_events(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
 
 
 def _parse_event(name: str | None, data: str) -> StreamedEvent:
+    """Return the event with this data, which is JSON of an object or `[DONE]`; any other data is a `fault`."""
     if data.strip() == "[DONE]":
         return StreamedEvent(name)
     found = read_json(data)
@@ -111,7 +117,7 @@ def _parse_event(name: str | None, data: str) -> StreamedEvent:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a JSON text, or `Undecodable`."""
+    """Return the value of a JSON text, or `Undecodable`, also beyond `_MAX_DEPTH`."""
     return decode(text, _MAX_DEPTH)
 
 
@@ -131,7 +137,8 @@ class StreamRules:
         self._ids: set[str] = set()
 
     def check(self, events: list[StreamedEvent]) -> list[str]:
-        """Check all events of a stream and return the faults."""
+        """Check all events of a stream and return all faults. Beyond 1,000 faults the remaining events are not checked.
+        Call this once."""
         for self.number, event in enumerate(events):
             if len(self.faults) >= _MAX_FAULTS:
                 self.report_overall(f"and so on: {len(events) - self.number} events more were not looked at")
@@ -158,40 +165,44 @@ class StreamRules:
     # -- implemented by dialects ---------------------------------------------------------------------------------------
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one event."""
+        """Check one event that is no `[DONE]`, and report its faults. `name` is None if it has none."""
         raise NotImplementedError
 
     def may_follow(self, payload: Json) -> bool:
-        """Tell whether this event may come after the end."""
+        """Return whether this event may come after the end."""
         return False
 
     def on_done_mark(self) -> None:
-        """Check the event `[DONE]`."""
+        """Check the event `[DONE]`, which ends the answer."""
         self.ended = self.ended or "[DONE]"
 
     def close(self) -> None:
-        """Check the end of the stream."""
+        """Check the end of the stream: something must have ended the answer."""
         if not self.ended:
             self.report_overall("the stream ends without an end: clients wait, or ask again without limit")
 
     # -- checks of fields ----------------------------------------------------------------------------------------------
 
     def check_error(self, payload: Json, *keys: str) -> None:
+        """Check that the error of a payload, or the payload itself, has these texts. It ends the answer."""
         error = obj(payload.get("error")) or payload
         self.check_texts(error, *keys)
         self.ended = "the error"
 
     def check_texts(self, fields: Json, *names: str) -> None:
+        """Report each of these fields that is not a text, or empty."""
         for name in names:
             if not isinstance(fields.get(name), str) or not fields[name]:
                 self.report(f"`{name}` must be a text that is not empty, not {fields.get(name)!r:.40}")
 
     def check_numbers(self, fields: Json, *names: str) -> None:
+        """Report each of these fields that is not an integer."""
         for name in names:
             if type(fields.get(name)) is not int:
                 self.report(f"`{name}` must be a whole number, not {fields.get(name)!r:.40}")
 
     def check_usage(self, usage: Any, *names: str) -> None:
+        """Report a usage that is not an object, and each of these counts in it that is not an integer."""
         found = obj(usage)
         if found is None:
             self.report(f"`usage` must be an object with {', '.join(names)}, not {usage!r:.40}")
@@ -199,7 +210,8 @@ class StreamRules:
             self.check_numbers(found, *names)
 
     def check_call_id(self, id: Any, key: str = "id") -> None:
-        """Check the id of a new call: not empty, and different from those of all other calls."""
+        """Check the id of a new call, and store it: it must not be empty, or the id of another call. `key` is its name
+        in reports."""
         if not isinstance(id, str) or not id:
             self.report(f"the call's `{key}` must be a text that is not empty, not {id!r:.40}")
         elif id in self._ids:
@@ -208,25 +220,28 @@ class StreamRules:
             self._ids.add(id)
 
     def check_call_name(self, name: Any) -> None:
+        """Report a name of a call that is not a text, or empty."""
         if not isinstance(name, str) or not name:
             self.report(f"the call's name must be whole when it begins, not {name!r:.40}")
 
 
-def is_object(value: Any) -> bool:
-    """Tell whether a value is the text of a JSON object."""
+def is_object_text(value: Any) -> bool:
+    """Return whether a value is the text of a JSON object."""
     return isinstance(value, str) and isinstance(read_json(value), dict)
 
 
 class TextSoFar:
-    """Text that comes in pieces; `is_blank` says whether it consists of white space so far."""
+    """Text that comes in pieces, which are not kept."""
 
     def __init__(self) -> None:
         self._any = self._solid = False
 
     def add(self, piece: str) -> None:
+        """Take the next piece."""
         self._any = self._any or bool(piece)
         self._solid = self._solid or bool(piece.strip())
 
     @property
     def is_blank(self) -> bool:
+        """Return whether there is text so far, and all of it is white space."""
         return self._any and not self._solid

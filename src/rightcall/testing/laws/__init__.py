@@ -67,8 +67,8 @@ _MAX_VIOLATIONS = 20
 
 
 class Law(NamedTuple):
-    """One law. `cases` generates examples for a format from a seed and a count; `judge` tests one of them with these
-    tools and options."""
+    """One law. `cases` yields examples for a format, a seed and a count, at most about so many; `judge` tests one of
+    them with these tools and options and returns the violations."""
 
     cases: Callable[[Format, int, int], Iterator[Case]]
     judge: Callable[[Format, Case, Toolset | None, How], list[Violation]]
@@ -96,12 +96,13 @@ LAWS: dict[str, Law] = {
 
 
 def check_case(format: Format, case: Case, *, tools: Toolset | None = TOOLS, how: How = USUAL) -> list[Violation]:
-    """Test a case by its own law."""
+    """Test a case by its own law and return the violations. Raises KeyError for a law that is not in `LAWS`."""
     return LAWS[case.law].judge(format, case, tools, how)
 
 
 def check_format(format: Format, *, seed: int = 0, samples: int = 60) -> list[Violation]:
-    """Test the laws on one format, and return at most about twenty violations. Never raises.
+    """Test the laws on one format and return the violations; no more examples are tested after the twentieth. Never
+    raises.
 
     - `format`: the format.
     - `seed`: selects the examples.

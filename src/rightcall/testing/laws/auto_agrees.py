@@ -18,11 +18,13 @@ from rightcall.types import Call, Reply
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Check that the named format finds every runnable call that `auto` finds, in the same order.
+    """Return the first runnable call that `auto` finds and the named format does not find, in the same order, as a
+    violation. Calls that the named format may reject, or that may be quoted, are no violation.
 
     - `format`: the format of the text.
     - `text`: any text in this format.
-    - `tools`, `how`: as in `cut_law`."""
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         found = read("auto", [text], tools=tools, how=how).reply
         own_reply = read(format, [text], tools=tools, how=how).reply
@@ -30,7 +32,9 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         if _belongs_to_other(format, found.format, text):
             return []
         for call in found.calls:
-            if _is_quoted(text, call, own_reply) or _is_rejected(call, own_reply, apart=found.format != format.name):
+            if _may_be_quoted(text, call, own_reply) or _is_rejected(
+                call, own_reply, apart=found.format != format.name
+            ):
                 continue
             if _is_before_reasoning(format, found.format, text, call):
                 continue
@@ -44,8 +48,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
 
 
 def _belongs_to_other(format: Format, detected: str, text: str) -> bool:
-    """Tell whether the text contains an opener of the format that `auto` detected and that the named format lacks. Then
-    damage has made it a text of that format as well."""
+    """Return whether the text contains an opener of the format that `auto` detected and that the named format lacks.
+    Then damage has made it a text of that format as well."""
     other = FORMATS.get(detected)
     if other is None or other.name == format.name:
         return False
@@ -56,7 +60,7 @@ def _belongs_to_other(format: Format, detected: str, text: str) -> bool:
 
 
 def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -> bool:
-    """Tell whether the call is followed by an opener of reasoning that only the detected format has. The named format
+    """Return whether the call is followed by an opener of reasoning that only the detected format has. The named format
     rejects a call that is followed by text."""
     other, own = FORMATS.get(detected), markers_of(format)
     opens = marker_alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
@@ -65,7 +69,7 @@ def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -
     return bool(unknown) and behind.startswith(unknown)
 
 
-def _is_quoted(text: str, call: Call, named: Reply) -> bool:
+def _may_be_quoted(text: str, call: Call, named: Reply) -> bool:
     """Return whether the text before the call, as the named format reads it, has a backtick or leaves code or a
     quotation open. Closed code counts too: a call that could not be parsed may be inside it."""
     at = text.rfind(call.raw)
@@ -76,8 +80,8 @@ def _is_quoted(text: str, call: Call, named: Reply) -> bool:
 
 
 def _is_rejected(call: Call, named: Reply, *, apart: bool) -> bool:
-    """Tell whether the named format finds the call and rejects it: for a marker before it that opens reasoning or names
-    another tool; and, with `apart` (`auto` detected another, similar format), for an ambiguous end or unexpected
+    """Return whether the named format finds the call and rejects it: for a marker before it that opens reasoning or
+    names another tool; and, with `apart` (`auto` detected another, similar format), for an ambiguous end or unexpected
     text."""
     codes = {"call_in_open_reasoning", "names_disagree"} | ({"ambiguous_end", "unexpected_text"} if apart else set())
     rejected = [own for own in named.refused if any(each.code in codes for each in own.problems)]
@@ -92,11 +96,12 @@ def _are_equal(a: Call, b: Call, *, apart: bool) -> bool:
 
 
 def _strip_values(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of the arguments in which the strings at the top have no white space at their edges."""
     return {key: value.strip() if isinstance(value, str) else value for key, value in arguments.items()}
 
 
 def auto_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate renderings: unchanged, with prose, a single marker or reasoning before them, damaged, or repeated. There
+    """Yield renderings: unchanged, with prose, a single marker or reasoning before them, damaged, or repeated. There
     are none of a format that `auto` does not detect."""
     if format.name in NAMED_ONLY:
         return
@@ -107,6 +112,7 @@ def auto_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _vary(dice: Random, text: str, markers: list[str]) -> str:
+    """Return a rendering unchanged, or changed in one of the ways of `auto_cases`."""
     prose = dice.choice(PROSE)
     kind = dice.randrange(7)
     if kind == 1:

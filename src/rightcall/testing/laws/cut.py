@@ -11,7 +11,7 @@ from typing import Any
 
 from rightcall.formats.spec import Format
 from rightcall.testing.laws.lost import nothing_lost_law
-from rightcall.testing.laws.reading import USUAL, How, Reading, at_once, cuttings, read
+from rightcall.testing.laws.reading import USUAL, How, Reading, cuttings, parse_whole, read
 from rightcall.testing.laws.samples import Case, Violation, raised_violation, renderings, texts
 from rightcall.tools.toolset import Toolset
 from rightcall.types import (
@@ -40,8 +40,9 @@ def cut_law(
     how: How = USUAL,
     cuts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Violation]:
-    """However the text is divided into chunks, the reply and the joined events are the same; the events add up to the
-    reply, and no text is lost. With `live`, the calls are the same. With `hold`, there is no `Recast` event.
+    """Return the first violation of this law: however the text is divided into chunks, the reply and the joined events
+    are the same; the events add up to the reply, and no text is lost. With `live`, the calls are the same. With `hold`,
+    there is no `Recast` event.
 
     - `format`: a name, or a `Format`.
     - `text`: any text.
@@ -60,9 +61,10 @@ def cut_law(
 def _violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, divisions: Mapping[str, Sequence[str]]
 ) -> Iterator[list[Violation]]:
+    """Yield the violations of `cut_law`, each in a list, as they are found. Exceptions of the parser are not caught."""
     at_rest = read(format, [text], tools=tools, how=how)
     yield from _cut_violation(
-        text, "read at once", reply_difference(at_rest.reply, at_once(format, text, tools=tools, how=how))
+        text, "read at once", reply_difference(at_rest.reply, parse_whole(format, text, tools=tools, how=how))
     )
     yield from filter(None, [nothing_lost_law(format, text, at_rest.reply), events_law(at_rest, text)])
     preview = read(format, [text], tools=tools, how=how, live=True)
@@ -79,6 +81,7 @@ def _violations(
 def _hold_violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, way: str, chunks: Sequence[str], whole: Reply
 ) -> Iterator[list[Violation]]:
+    """Yield the violations of a reading in chunks with `hold`, and of one whose reply is read after each chunk."""
     held = read(format, chunks, tools=tools, how=how, hold=True)
     yield from _cut_violation(text, f"held back, cut {way}", reply_difference(whole, held.reply))
     if any(isinstance(event, Recast) for event in held.events):
@@ -88,6 +91,7 @@ def _hold_violations(
 
 
 def _cut_violation(text: str, way: str, what: str) -> Iterator[list[Violation]]:
+    """Yield a violation if `what` is not empty."""
     if what:
         yield [Violation("cut", f"{way}: {what}", text)]
 
@@ -103,6 +107,7 @@ def reply_difference(whole: Reply, other: Reply) -> str:
 
 
 def _difference(whole: Reading, cut: Reading) -> str:
+    """Describe the first difference of two readings, in their replies or joined events; "" if there is none."""
     what = reply_difference(whole.reply, cut.reply)
     if what:
         return what
@@ -111,7 +116,8 @@ def _difference(whole: Reading, cut: Reading) -> str:
 
 
 def _joined_events(got: Reading) -> list[Event]:
-    """Join the events, without the arguments of incomplete calls: how many were emitted depends on the chunks."""
+    """Return the joined events without the arguments of incomplete calls: how many were emitted depends on the
+    chunks."""
     incomplete = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
     return join_events(
         [event for event in got.events if not (isinstance(event, Arguments) and event.index in incomplete)]
@@ -122,13 +128,14 @@ def _joined_events(got: Reading) -> list[Event]:
 
 
 def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
-    """Live events are a preview: the calls and problems are the same. `at_rest` and `live` are the replies of the same
-    `text`, parsed without and with `live`."""
+    """Return a violation if the calls, problems, text or reasoning of two replies differ; ids are not compared.
+    `at_rest` and `live` are the replies of the same `text`, parsed without and with `live`."""
     a, b = _comparable(at_rest), _comparable(live)
     return [] if a == b else [Violation("live", f"live it reads {b!r}, at rest {a!r}", text)]
 
 
 def _comparable(reply: Reply) -> object:
+    """Return what live and other replies must have in common."""
     calls = [(call.name, call.arguments, call.complete, call.ok) for call in reply.attempts]
     problems = sorted((p.code, p.path, -1 if p.call is None else p.call, p.blocking) for p in reply.problems)
     return calls, problems, reply.content, reply.reasoning
@@ -138,7 +145,7 @@ def _comparable(reply: Reply) -> object:
 
 
 def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate renderings, prefixes of renderings, and texts that are no renderings."""
+    """Yield damaged and random texts, then renderings and prefixes of renderings."""
     rendered = list(renderings(format, seed, count // 3 + 1))
     dice = Random(f"{seed} {format.name} cut")
     for text in texts(format, rendered, seed, count - count // 3):
@@ -148,16 +155,19 @@ def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
-    """Check that the events add up to the reply, and that the pieces of a call's arguments are its arguments.
+    """Return a violation if the events do not add up to the reply, or the pieces of a call's arguments are not its
+    arguments.
 
     - `got`: the events and the reply of a parse.
     - `text`: the text.
-    - `live`: whether it was parsed live, so that pieces are a preview."""
+    - `live`: whether it was parsed live, so that pieces are a preview.
+    """
     what = _reply_mismatch(got) or _calls_mismatch(got, live)
     return [Violation("events", what, text)] if what else []
 
 
 def _reply_mismatch(got: Reading) -> str:
+    """Describe how the reply differs from that of its events; "" if it does not."""
     folded = reply_of_events(got.events, got.reply.format, got.reply.spans)
     for name in ("parts", "problems", "done"):
         a, b = getattr(folded, name), getattr(got.reply, name)
@@ -167,6 +177,7 @@ def _reply_mismatch(got: Reading) -> str:
 
 
 def _calls_mismatch(got: Reading, live: bool) -> str:
+    """Describe how the events of calls contradict each other or the reply; "" if they do not."""
     pieces: dict[int, str] = {}
     ended: dict[int, Call] = {}
     for event in got.events:
@@ -181,6 +192,7 @@ def _calls_mismatch(got: Reading, live: bool) -> str:
 
 
 def _order_mismatch(started: list[CallStart], ended: dict[int, Call], reply: Reply) -> str:
+    """Describe how starts and ends of calls do not fit each other or the attempts; "" if they do."""
     if [start.index for start in started] != list(range(len(started))) or set(ended) != set(range(len(started))):
         return f"calls began as {[start.index for start in started]} and ended as {list(ended)}"
     if [ended[i] for i in range(len(started))] != list(reply.attempts):
@@ -189,6 +201,7 @@ def _order_mismatch(started: list[CallStart], ended: dict[int, Call], reply: Rep
 
 
 def _pieces_mismatch(started: list[CallStart], ended: dict[int, Call], pieces: dict[int, str], live: bool) -> str:
+    """Describe the first call whose start, end and pieces do not fit each other; "" if all do."""
     for start in started:
         what = _call_mismatch(start, ended[start.index], pieces.get(start.index, ""), live)
         if what:
@@ -197,12 +210,14 @@ def _pieces_mismatch(started: list[CallStart], ended: dict[int, Call], pieces: d
 
 
 def _incomplete_call_mismatch(call: Call) -> str:
+    """Describe what an incomplete call may not have or lack; "" if it is as it must be."""
     if call.arguments or call.ok:
         return "it was cut off and has arguments"
     return "" if any(problem.blocking for problem in call.problems) else "it was cut off and nothing blocks it"
 
 
 def _call_mismatch(start: CallStart, call: Call, pieces: str, live: bool) -> str:
+    """Describe how a call's start and pieces differ from the call; "" if they do not."""
     if (start.name, start.id) != (call.name, call.id):
         return f"it began as {start.name!r} ({start.id}) and is {call.name!r} ({call.id})"
     if not call.complete:
@@ -219,7 +234,8 @@ def _call_mismatch(start: CallStart, call: Call, pieces: str, live: bool) -> str
 
 
 def join_events(events: Iterable[Event]) -> list[Event]:
-    """Join adjacent events that are pieces of the same text, reasoning or arguments."""
+    """Return the events with adjacent pieces of the same text, reasoning or arguments joined; the given ones are not
+    changed."""
     out: list[Event] = []
     for event in events:
         one = _join_pair(out[-1], event) if out else None
@@ -231,7 +247,7 @@ def join_events(events: Iterable[Event]) -> list[Event]:
 
 
 def _join_pair(last: Event, event: Event) -> Event | None:
-    """Join two events; None if they are not pieces of the same thing."""
+    """Return two events as one; None if they are not pieces of the same thing."""
     if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
         return Text(last.text + event.text, event.tag)
     if isinstance(event, Reasoning) and isinstance(last, Reasoning):
@@ -242,7 +258,8 @@ def _join_pair(last: Event, event: Event) -> Event | None:
 
 
 def reply_of_events(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -> Reply:
-    """Build a reply from its events alone. A call is placed where it began."""
+    """Return the reply that the events make, with this format and these spans. A call is placed where it began; one
+    without an end is left out."""
     parts: list[Part | int] = []
     ended: dict[int, Call] = {}
     problems: list[Problem] = []
@@ -275,8 +292,8 @@ def _join_parts(parts: list[Any]) -> list[Any]:
 
 
 def _apply_recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
-    """Turn the last characters of text into reasoning, or remove them, or remove the last characters of reasoning: the
-    parser has found that they belong to a call, or to reasoning."""
+    """Return the parts with the last characters of text as reasoning or removed, or the last characters of reasoning
+    removed: the parser has found that they belong to a call, or to reasoning."""
     chars, out = event.chars, list[Part | int]()
     if event.kind == "thought":
         rest = "".join([part.text for part in parts if isinstance(part, Reasoning)])[: -chars or None]

@@ -28,7 +28,7 @@ from rightcall.formats.spec import Format, marker_alternatives
 from rightcall.parsing.rendering import same
 from rightcall.testing.laws.marker_texts import closers_of, fill, literals, openers_of
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import Case, Violation, call, raised_violation, rendering, renderings
+from rightcall.testing.laws.samples import Case, Violation, make_call, raised_violation, rendering, renderings
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reply, Text
 
@@ -46,15 +46,16 @@ def truncation_law(
     how: How = USUAL,
     prefixes: int = _PREFIXES,
 ) -> list[Violation]:
-    """Check that no prefix of the text has a complete call that the whole text does not have at that position. If the
-    finish reason reports a truncated answer, only complete calls before the end are runnable: no rescued call, and none
-    in reasoning.
+    """Return the first violation of this law: no prefix of the text has a complete call that the whole text does not
+    have at that position. If the finish reason says that the answer was truncated, only complete calls before the end
+    are runnable: no rescued call, and none in reasoning.
 
     - `format`: the format of the text.
     - `text`: any text.
     - `tools`, `how`: as in `cut_law`.
     - `seed`: selects the prefixes.
-    - `prefixes`: the number of prefixes."""
+    - `prefixes`: the number of prefixes.
+    """
     try:
         whole = read(format, [text], tools=tools, how=how).reply
         for end in _prefix_lengths(text, seed, prefixes):
@@ -68,19 +69,22 @@ def truncation_law(
 
 
 def _new_complete_call(cut: Reply, whole: Reply) -> str:
+    """Describe a complete call of the prefix that the whole text does not have at its position; "" if there is none."""
     for i, attempt in enumerate(cut.attempts):
-        if attempt.complete and not (i < len(whole.attempts) and _equal(attempt, whole.attempts[i])):
+        if attempt.complete and not (i < len(whole.attempts) and _is_same_call(attempt, whole.attempts[i])):
             return f"call {i + 1} of the text cut off here is complete"
     return ""
 
 
 def _finish_fault(format: Format, text: str, tools: Toolset | None, how: How, end: int, without: Reply) -> str:
+    """Describe what a finish reason of truncation makes runnable in a prefix; "" if nothing. `without` is the reply
+    without one."""
     if how.finish is not None:
         return ""
     finish = _TRUNCATED_FINISHES[end % len(_TRUNCATED_FINISHES)]
     reply = read(format, [text], tools=tools, how=msgspec.structs.replace(how, finish=finish)).reply
     remaining = iter(without.calls)
-    if not all(any(_equal(call, other) for other in remaining) for call in reply.calls):
+    if not all(any(_is_same_call(call, other) for other in remaining) for call in reply.calls):
         return f"finish={finish!r} makes calls that are not there without it"
     if any(problem.code in _FOUND_ELSEWHERE for call in reply.calls for problem in call.problems):
         return f"a call that was only found runs although finish={finish!r}"
@@ -88,17 +92,19 @@ def _finish_fault(format: Format, text: str, tools: Toolset | None, how: How, en
 
 
 def _prefix_lengths(text: str, seed: int, prefixes: int) -> list[int]:
+    """Return the lengths of so many random prefixes, ascending; all of a short text. The whole text is none."""
     if len(text) <= prefixes:
         return list(range(len(text)))
     return sorted(Random(f"{seed} {len(text)} ends").sample(range(len(text)), prefixes))
 
 
-def _equal(cut: Call, whole: Call) -> bool:
+def _is_same_call(cut: Call, whole: Call) -> bool:
+    """Return whether the whole text's call is complete and has the same name and arguments."""
     return whole.complete and cut.name == whole.name and same(cut.arguments, whole.arguments) is None
 
 
 def truncation_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate renderings."""
+    """Yield renderings; the law truncates them."""
     for text in renderings(format, seed, count):
         yield Case("truncation", text, seed=seed)
 
@@ -109,11 +115,13 @@ _PLACEHOLDER_WORD = "zqvalueqz"
 def ends_law(
     format: Format, text: str, value: str, *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Check that a call of `take_note` whose argument `text` has this `value` does not run with another value.
+    """Return a violation if a call of `take_note` runs whose argument `text` is not this `value`, but for white space
+    at its edges.
 
     - `format`: a format with raw values.
     - `text`: the text to parse, which contains `value`.
-    - `tools`, `how`: as in `cut_law`."""
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         for got in read(format, [text], tools=tools, how=how).reply.calls:
             given = got.arguments.get("text")
@@ -125,7 +133,8 @@ def ends_law(
 
 
 def ends_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate values that contain some closing markers in their order, and text after them; only for raw values."""
+    """Yield texts whose value contains some closing markers in their order, and text after them; none for a format
+    without raw values."""
     if not BODIES[type(format.bodies[0])].value_closing(format.bodies[0]):
         return
     dice = Random(f"{seed} {format.name} ends")
@@ -138,6 +147,7 @@ def ends_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _value_with_closers(dice: Random, closers: list[list[str]]) -> str:
+    """Return a value with one or several closing markers, in their order, between words."""
     levels = [markers for markers in closers if markers]
     first = 0 if dice.random() < 0.7 else dice.randrange(len(levels))
     last = dice.randrange(first + 1, len(levels) + 1)
@@ -148,11 +158,12 @@ def _value_with_closers(dice: Random, closers: list[list[str]]) -> str:
 
 
 def _render_placeholder(format: Format, dice: Random) -> str | None:
-    """Render one or two calls; the value of the first is a placeholder."""
-    note = call(
+    """Return the text of one or two calls, of which the first has a placeholder as its value; None if the format cannot
+    express them."""
+    note = make_call(
         "take_note", {"text": _PLACEHOLDER_WORD, "weight": 3} if dice.random() < 0.4 else {"text": _PLACEHOLDER_WORD}
     )
-    other = [call("get_weather", {"city": "Bergen"})] if dice.random() < 0.3 else list[Call]()
+    other = [make_call("get_weather", {"city": "Bergen"})] if dice.random() < 0.3 else list[Call]()
     return rendering(format, [note, *other])
 
 
@@ -165,13 +176,14 @@ _SECOND_FAULT = 0.25  # probability of a second removed marker
 def swallowing_law(
     format: Format, text: str, sent: Sequence[Part], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Check a text from which pieces of markers were removed: no more calls are runnable than were rendered, and none
-    has a string of another call, or an opening tag, in an argument that did not contain it.
+    """Return a violation if more calls are runnable than were rendered, or one has a string of another call, or an
+    opening tag, in an argument that did not contain it.
 
     - `format`: the format of the text.
-    - `text`: the rendered text without these pieces.
+    - `text`: the rendered text from which pieces of markers were removed.
     - `sent`: the rendered parts.
-    - `tools`, `how`: as in `cut_law`."""
+    - `tools`, `how`: as in `cut_law`.
+    """
     calls = [part for part in sent if isinstance(part, Call)]
     try:
         ran = read(format, [text], tools=tools, how=how).reply.calls
@@ -189,7 +201,7 @@ def _foreign_tags(format: Format, given: list[list[str]]) -> list[str]:
 
 
 def _absorbed_text(format: Format, ran: Call, sent: list[Call]) -> str:
-    """Describe text in an argument of a call that belongs to another call or is a tag."""
+    """Describe text in an argument of a call that belongs to another call or is a tag; "" if there is none."""
     given = [list(_strings(call.arguments)) for call in sent]
     tags = _foreign_tags(format, given)
     for value in _strings(ran.arguments):
@@ -203,6 +215,7 @@ def _absorbed_text(format: Format, ran: Call, sent: list[Call]) -> str:
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings in a JSON value, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
@@ -221,7 +234,7 @@ def _opening_tags(format: Format) -> list[str]:
 
 
 def swallowing_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate texts of several calls without one or two markers, and abandoned calls before their repetition."""
+    """Yield texts of several calls without one or two markers, and abandoned calls before their repetition."""
     dice = Random(f"{seed} {format.name} swallowing")
     yielded = 0
     for _ in range(4 * count):
@@ -239,7 +252,7 @@ def swallowing_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _without_markers(text: str, place: tuple[int, int], places: list[tuple[int, int]], dice: Random) -> str:
-    """Remove a marker from the text, and in one case of four a second one near it."""
+    """Return the text without the marker at this place, and in one case of four without a second one near it."""
     others = (
         [(start, end) for start, end in places if 0 <= start - place[1] < _MAX_DISTANCE]
         if dice.random() < _SECOND_FAULT
@@ -252,7 +265,8 @@ def _without_markers(text: str, place: tuple[int, int], places: list[tuple[int, 
 
 
 def _abandoned_call(format: Format, sent: tuple[Part, ...], dice: Random) -> str:
-    """Return a truncated call, followed by the whole text: the model began again."""
+    """Return the truncated text of the first call, followed by that of the other parts: the model began again. Return
+    "" if there is only one part, or the format cannot express them."""
     first, text = rendering(format, sent[:1]), rendering(format, sent[1:])
     if not first or not text:
         return ""
@@ -260,22 +274,22 @@ def _abandoned_call(format: Format, sent: tuple[Part, ...], dice: Random) -> str
 
 
 def _random_calls(dice: Random) -> Iterator[Part]:
-    """Yield one to three calls with words that no other call has."""
+    """Yield one to three calls with words that no other call has, and sometimes a text."""
     words = dice.sample(_ANIMALS, 8)
     for _ in range(dice.choice((1, 2, 2, 3))):
         kind = dice.randrange(3)
         if kind == 0:
-            yield call("get_weather", {"city": words.pop(), "days": dice.randrange(100, 999)})
+            yield make_call("get_weather", {"city": words.pop(), "days": dice.randrange(100, 999)})
         elif kind == 1:
-            yield call("take_note", {"text": words.pop(), "about": words.pop()})
+            yield make_call("take_note", {"text": words.pop(), "about": words.pop()})
         else:
-            yield call("get_weather", {"city": words.pop()})
+            yield make_call("get_weather", {"city": words.pop()})
     if dice.random() < 0.2:
         yield Text("That is all.")
 
 
 def marker_places(format: Format, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of every marker in a text, and of every character of each."""
+    """Yield the start and end of every literal piece of a marker in a text, and of every character of each."""
     pieces = [piece for piece in literals(format) if not piece.isalnum()]
     whole = [fill(piece) for piece in pieces]
     if not whole:

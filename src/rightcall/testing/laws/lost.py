@@ -24,14 +24,15 @@ _REMOVED_BY_REPAIR = ("comment", "code_fence")  # may be between a call and its 
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Check that every character of the `text` belongs to the text, the reasoning, a call or a marker of this `reply`,
-    which was parsed in this `format` with spans; spans of markers contain nothing but markers, and text that a repair
-    names."""
+    """Return a violation unless every character of the `text` belongs to the text, the reasoning, a call or a marker of
+    this `reply`, which was parsed in this `format` with spans; and spans of markers contain nothing but markers, and
+    text that a repair names."""
     what = _coverage_fault(text, reply) or _content_fault(text, reply) or _marker_fault(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 
 
 def _coverage_fault(text: str, reply: Reply) -> str:
+    """Describe spans that do not tile the text, or a call whose raw text is not in it; "" if there are none."""
     spans = reply.spans or ()
     edges = [0, *(span.end for span in spans)]
     if (
@@ -51,6 +52,8 @@ def _coverage_fault(text: str, reply: Reply) -> str:
 
 
 def _content_fault(text: str, reply: Reply) -> str:
+    """Describe how the spans of text, reasoning and calls differ from the parts, but for white space; "" if they do
+    not."""
     spanned = {
         kind: _without_blanks(_spanned_text(text, reply.spans or (), kind)) for kind in ("text", "reasoning", "call")
     }
@@ -72,6 +75,7 @@ def _content_fault(text: str, reply: Reply) -> str:
 
 
 def _are_in_order(pieces: list[str], text: str) -> bool:
+    """Return whether the text contains all pieces in this order, without overlaps."""
     at = 0
     for piece in pieces:
         at = text.find(piece, at)
@@ -82,21 +86,24 @@ def _are_in_order(pieces: list[str], text: str) -> bool:
 
 
 def _spanned_text(text: str, spans: tuple[Span, ...], kind: str) -> str:
+    """Return the text of all spans of this kind, joined."""
     return "".join([text[span.start : span.end] for span in spans if span.kind == kind])
 
 
 def _without_blanks(text: str) -> str:
+    """Return the text without white space."""
     return "".join(text.split())
 
 
 def _has_text_in_json(format: str) -> bool:
+    """Return whether text of a format's reply may be inside JSON; False for an unknown format."""
     known = known_formats().formats.get(format)
     return known is not None and any(BODIES[type(body)].content_key(body) for body in known.bodies)
 
 
 def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
-    """Describe text that was lost in the span of a marker. Formats with headers, or with JSON around calls, are left
-    out."""
+    """Describe text that was lost in the span of a marker; "" if none was, or for formats with headers, or with JSON
+    around calls, which are not checked."""
     known = format if isinstance(format, Format) else known_formats().formats.get(reply.format or format)
     if known is None or known.channels or known.protocol or _has_text_in_json(known.name):
         return ""
@@ -116,14 +123,15 @@ def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
 
 
 def _without(removed: list[str], text: str) -> str:
-    """Return the text of a span without the texts that a repair removed."""
+    """Return the text of a span without the first occurrence of each text that a repair removed."""
     for each in removed:
         text = text.replace(each, "", 1)
     return text
 
 
 def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
-    """Return the text of a span without incomplete markers at its edges and final end-of-turn tokens."""
+    """Return the text of a span without incomplete markers at the edges of the whole text and final end-of-turn
+    tokens."""
     final = _FINAL_TOKENS.search(text, span.start)
     inside = text[span.start : min(span.end, final.start() if final else span.end)]
     inside = inside if span.start else _opener_without_start(format).sub("", inside)
@@ -163,6 +171,7 @@ def _cut_marker(format: Format) -> re.Pattern[str]:
 
 
 def _prefix_patterns(first: str, rest: str) -> list[str]:
+    """Return patterns of the prefixes of a marker that begins with the token `first`, by length."""
     found, lead = [], re.escape(first) + r"\s*+"
     for piece in re.split(r"(\{\w+\})", rest):
         is_hole = piece.startswith("{") and piece.endswith("}")
@@ -173,6 +182,7 @@ def _prefix_patterns(first: str, rest: str) -> list[str]:
 
 
 def _reasoning_markers(format: Format) -> list[str]:
+    """Return the markers of reasoning of a format, with their alternatives."""
     return [text for side in format.reasoning or () for text in marker_alternatives(side)]
 
 
@@ -211,6 +221,7 @@ def _loose(marker: str) -> str:
 
 
 def _loose_piece(piece: str) -> str:
+    """Return a pattern of a piece of a marker: optional white space for white space, any text for a placeholder."""
     if not piece.strip():
         return r"\s*+"
     if piece in ("{key}", "{cite}"):

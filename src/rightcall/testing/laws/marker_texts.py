@@ -36,7 +36,7 @@ _WORDS = {
 
 
 def fill(template: str, **values: str) -> str:
-    """Replace the placeholders of a marker, by default with fixed values."""
+    """Return a marker with its placeholders replaced by `values`, or else by fixed values."""
     return _PLACEHOLDER.sub(lambda hole: (PLACEHOLDER_VALUES | values)[hole[1]], template)
 
 
@@ -52,6 +52,7 @@ def marker_templates(format: Format) -> set[str]:
 
 
 def _all_markers(format: Format) -> Iterator[Marker]:
+    """Yield every marker of a format, with its placeholders; some are empty."""
     yield from (
         guess_closing_markers(format),
         *format.call,
@@ -77,12 +78,13 @@ def _all_markers(format: Format) -> Iterator[Marker]:
 
 @lru_cache(512)
 def _literals(format: str) -> tuple[str, ...]:
+    """Return the literal pieces in the data of a format, as JSON, sorted; cached."""
     found = {piece.strip() for text in _strings(json.loads(format)) for piece in _PLACEHOLDER.split(text)[::2]}
     return tuple(sorted(found - {""} - _WORDS))
 
 
 def literals(format: Format) -> tuple[str, ...]:
-    """Return the literal pieces of all markers of a format, in a fixed order."""
+    """Return the literal pieces of all markers of a format, stripped and sorted."""
     wire = [format.section, format.call, format.between, format.reasoning, format.content, format.ends]
     bodies = [msgspec.structs.asdict(body) for body in format.bodies]
     protocol = [*format.protocol.done, "<<EOF", "EOF", "({", "})", "//", "/*", "*/"] if format.protocol else []
@@ -91,6 +93,7 @@ def literals(format: Format) -> tuple[str, ...]:
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -101,14 +104,15 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def any_literal(format: Format) -> re.Pattern[str]:
-    """Return a pattern that matches the longest literal piece of more than one character."""
+    """Return a pattern that matches the longest literal piece of more than one character; one that matches nothing if
+    there is none."""
     longest = sorted((text for text in literals(format) if len(text) > 1), key=len, reverse=True)
     return pattern("|".join(map(re.escape, longest)) or "(?!)")
 
 
 @lru_cache(512)
 def pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern, with a cache that is large enough for all formats."""
+    """Return the compiled pattern, from a cache that is large enough for all formats."""
     return re.compile(text)
 
 
@@ -140,6 +144,7 @@ def _list_opener(format: Format) -> str:
 
 
 def _opening_markers(format: Format) -> Iterator[Marker]:
+    """Yield the markers that may open a call of a format without headers: those of call, section and body."""
     yield from (format.call[0], *((format.section or ())[:1]))
     may_be_empty = "" in marker_alternatives(format.call[0])
     for body in format.bodies:
@@ -149,14 +154,16 @@ def _opening_markers(format: Format) -> Iterator[Marker]:
 
 
 def _message_headers(format: Format, name: str) -> set[str]:
+    """Return the headers that open a message with a call of this name; the format must have channels."""
     assert format.channels is not None
     header = fill(format.channels.messages["call"][0], name=name)
     return {start.strip() + header for start in marker_alternatives(format.channels.start)}
 
 
 def closers_of(format: Format, key: str, name: str = "ping") -> list[list[str]]:
-    """Return the alternatives of the closing markers of a value, the body, the call and the section, for the first body
-    with tagged values."""
+    """Return the alternatives of the closing markers of a value, the body, the call and the section, in this order, for
+    the first body with raw values. A level without a marker is an empty list. Raises StopIteration if no body has raw
+    values."""
     kind, body = next((BODIES[type(body)], body) for body in format.bodies if BODIES[type(body)].value_closing(body))
     pairs = [kind.value_closing(body), kind.closing(body), format.call[1], (format.section or ("", ""))[1]]
     return [

@@ -39,12 +39,14 @@ _NAME_CONTINUES = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # the name is 
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Check that an opener is never ignored: it begins an attempt, is part of reasoning, or leads to a problem. If a
-    body follows, or the name of a declared tool where the body begins with one, there must be an attempt.
+    """Return the first violation of this law: an opener is never ignored: it begins an attempt, is part of reasoning,
+    or leads to a problem. If a body follows, or the name of a declared tool where the body begins with one, there must
+    be an attempt. Openers that may be quoted are left out.
 
     - `format`: the format of the openers.
     - `text`: any text.
-    - `tools`, `how`: as in `cut_law`."""
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for at, end in _openers_in(format, text, tools):
@@ -57,6 +59,7 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
 
 
 def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None, how: How) -> str:
+    """Describe what is wrong with the reply for the opener at this place; "" if nothing is, or it may be quoted."""
     if not is_plain(text, at, reply.spans or ()) or _is_inside_quoted_call(format, text, at, reply):
         return ""
     if not (_has_effect(format, reply, text, at, end) or _message_has_call(format, reply, text, at, end)):
@@ -66,7 +69,7 @@ def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, to
 
 
 def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> bool:
-    """Tell whether the position is inside a call that may be quoted: after its opener, before its closing marker."""
+    """Return whether the position is inside a call that may be quoted: after its opener, before its closing marker."""
     for pair in (format.section, format.call):
         opens, closes = [
             [marker.strip() for marker in marker_alternatives(side) if marker.strip()] for side in pair or ("", "")
@@ -79,10 +82,13 @@ def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> 
 
 
 def _summary(reply: Reply) -> str:
+    """Describe the attempts and problems of a reply in a violation."""
     return f"{len(reply.attempts)} attempts, problems {[problem.code for problem in reply.problems]}"
 
 
 def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each opener in the text, for the declared tools' names (`ping` if none are declared) and
+    an unknown one."""
     names = [tool.name for tool in tools] if tools is not None else ["ping"]
     found = {opener for name in (*names, _UNKNOWN_TOOL) for opener in openers_of(format, name)}
     if found:
@@ -92,7 +98,8 @@ def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tu
 
 
 def _has_effect(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Tell whether there is an attempt at this position, or a problem that belongs to no call."""
+    """Return whether there is an attempt at this position, a call or problem without a position, or reasoning around
+    it."""
     return (
         any(problem.call is None for problem in reply.problems)
         or _is_attempt_at(reply, text, at, end)
@@ -102,7 +109,7 @@ def _has_effect(format: Format, reply: Reply, text: str, at: int, end: int) -> b
 
 
 def _is_attempt_at(reply: Reply, text: str, at: int, end: int) -> bool:
-    """Tell whether the opener is in the span of a call, or only markers and white space are between them."""
+    """Return whether the opener is in the span of a call, or only markers and white space are between them."""
     for span in reply.spans or ():
         if span.end <= at:
             continue
@@ -114,7 +121,8 @@ def _is_attempt_at(reply: Reply, text: str, at: int, end: int) -> bool:
 
 
 def _message_has_call(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Tell whether the message that a header opens has a call; text may come before it."""
+    """Return whether the message that a header opens has a call; text may come before it. False for a format without
+    headers."""
     starts = [start.strip() for start in marker_alternatives(format.channels.start)] if format.channels else []
     spans = reply.spans or ()
     # Text in a message is no header, even if it looks like one.
@@ -125,11 +133,12 @@ def _message_has_call(format: Format, reply: Reply, text: str, at: int, end: int
 
 
 def _kind_at(spans: Sequence[Span], at: int) -> str:
+    """Return the kind of the span at a position; "" if there is none."""
     return next((span.kind for span in spans if span.start <= at < span.end), "")
 
 
 def _is_reasoning(format: Format, reply: Reply, text: str, at: int) -> bool:
-    """Tell whether the opener is in reasoning that text, a call or more reasoning follows, or in a message of
+    """Return whether the opener is in reasoning that text, a call or more reasoning follows, or in a message of
     reasoning. There it may be part of the reasoning."""
     spans = reply.spans or ()
     if _kind_at(spans, at) != "reasoning":
@@ -141,7 +150,8 @@ def _is_reasoning(format: Format, reply: Reply, text: str, at: int) -> bool:
 
 
 def _can_stay_in_reasoning(reply: Reply, at: int, how: How) -> bool:
-    """Tell whether a call may remain in the reasoning: the reasoning was closed, or no calls are extracted from it."""
+    """Return whether a call may remain in the reasoning: the reasoning was closed, or no calls are extracted from
+    it."""
     spans = reply.spans or ()
     behind = next((i + 1 for i, span in enumerate(spans) if span.start <= at < span.end), 0)
     is_closed = behind < len(spans) or bool(reply.attempts)
@@ -149,7 +159,8 @@ def _can_stay_in_reasoning(reply: Reply, at: int, how: How) -> bool:
 
 
 def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
-    """Tell whether an opener is followed by arguments, or by a declared name if the body begins with one."""
+    """Return whether an opener is followed by arguments, or by a declared name if the body begins with one. False for
+    formats with headers or a protocol."""
     if format.channels is not None or format.protocol is not None:
         return False
     rest = rest.lstrip(BLANKS)
@@ -163,6 +174,7 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
 
 
 def _is_declared_name(marker: Marker, rest: str, tools: Toolset | None) -> bool:
+    """Return whether the text begins with this marker with the whole name of a declared tool."""
     names = [tool.name for tool in tools] if tools is not None else []
     opens = [fill(text, name=name).strip() for text in marker_alternatives(marker) for name in names]
     return any(opening and rest.startswith(opening) and not _NAME_CONTINUES(rest, len(opening)) for opening in opens)
@@ -172,7 +184,8 @@ def _is_declared_name(marker: Marker, rest: str, tools: Toolset | None) -> bool:
 
 
 def opener_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate openers with various texts after them, damaged renderings, and random sequences of markers."""
+    """Yield openers with various texts after them, damaged renderings, and random sequences of markers; nothing for a
+    format without openers."""
     dice = Random(f"{seed} {format.name} openers")
     openers = [*openers_of(format), *openers_of(format, _UNKNOWN_TOOL)]
     rendered = list(renderings(format, seed, count // 3 + 1))
@@ -193,13 +206,14 @@ def opener_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _opener_with_tail(dice: Random, openers: list[str], markers: list[str]) -> str:
+    """Return a random opener, with or without prose before it and text after it."""
     before = dice.choice(("", "", dice.choice(PROSE) + " ", dice.choice(PROSE) + "\n"))
     behind = dice.choice(("", "", dice.choice(markers), " " + dice.choice(PROSE), dice.choice(openers)))
     return before + dice.choice(openers) + dice.choice(_TAILS) + behind
 
 
 def _with_blanks(dice: Random, format: Format, text: str) -> str:
-    """Add white space next to special tokens, as some detokenizers do."""
+    """Return a text with white space next to special tokens, as some detokenizers add it; sometimes unchanged."""
     for token in sorted(_special_tokens(format)):
         blank = dice.choice(("", " ", "\n"))
         text = text.replace(token, dice.choice((blank + token, token + blank)))
@@ -207,6 +221,8 @@ def _with_blanks(dice: Random, format: Format, text: str) -> str:
 
 
 def _special_tokens(format: Format) -> set[str]:
+    """Return the special tokens in the opening and closing markers of calls and sections, and the opening ones of
+    bodies."""
     fields = [*format.call, *(format.section or ())]
     fields += [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)[:1]]
     marked = [text for marker in fields for text in marker_alternatives(marker) if isinstance(text, Special)]
@@ -225,8 +241,8 @@ _LINE = re.compile(rf"\s*+{_ITEM}(?:>|\d++[\t|:.]|\d{{2,4}}-|\[|[A-Za-z ]{{1,20}
 
 
 def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
-    """Tell whether a position is certainly outside code, quotes and other text that may be quoted. Text inside calls
-    and other reasoning is ignored. This is independent of the parser, and says yes only if there is no doubt."""
+    """Return whether a position is certainly outside code, quotes and other text that may be quoted. Text inside calls
+    and other reasoning is ignored. This is independent of the parser, and True only if there is no doubt."""
     before = _without_calls(text[:at], _earlier_spans(spans, at))
     *others, paragraph = _BLANK_LINE.split(before)
     if _CODE.search(before) or any(map(_QUOTED_OPENER, others)):
@@ -248,5 +264,6 @@ def _earlier_spans(spans: tuple[Span, ...], at: int) -> list[Span]:
 
 
 def _without_calls(before: str, spans: list[Span]) -> str:
+    """Return the text outside the calls and reasoning, joined with spaces."""
     edges = [edge for span in spans if span.kind in ("call", "reasoning") for edge in (span.start, span.end)]
     return " ".join([before[a:b] for a, b in pairwise([0, *edges, len(before)])][::2])

@@ -31,7 +31,8 @@ class How(msgspec.Struct, frozen=True):
     reasoning_calls: Literal["never", "safe"] = "safe"
 
     def options(self) -> dict[str, Any]:
-        """Return the options of the constructor of `Parser`."""
+        """Return the options of the constructor of `Parser`; `finish` is an argument of its `close` and not among
+        them."""
         return {
             "reasoning": self.reasoning,
             "repair": self.repair,
@@ -61,8 +62,9 @@ def read(
     hold: bool = False,
     look: bool = False,
 ) -> Reading:
-    """Parse a text that arrives in these chunks, with the same call ids on every run. `live` and `hold` are options of
-    `Parser`; `look` reads `Parser.reply` after each chunk."""
+    """Parse a text that arrives in these chunks, with the same call ids on every run, and return events and reply.
+    `live` and `hold` are options of `Parser`; `look` reads `Parser.reply` after each chunk. What the parser raises is
+    not caught."""
     parser = Parser(format, tools=tools, ids=Ids.numbered("c"), spans=True, live=live, hold=hold, **how.options())
     events: list[Event] = []
     for chunk in chunks:
@@ -73,8 +75,8 @@ def read(
     return Reading(events, parser.reply)
 
 
-def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:
-    """Parse a whole text with `parse`."""
+def parse_whole(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:
+    """Parse a whole text with `parse` and return the reply, with the same call ids on every run."""
     options = how.options()
     return parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True, finish=how.finish, **options)
 
@@ -83,7 +85,7 @@ def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, ho
 
 
 def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[str]]:
-    """Return divisions of a text into chunks, by name.
+    """Return divisions of a text into chunks, by name; each joined is the text.
 
     - `format`: the format whose markers are split in half; a name, or a `Format`.
     - `text`: the text.
@@ -98,11 +100,12 @@ def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[s
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:
-    """Divide a text at these positions."""
+    """Return the pieces of a text between these positions, which must ascend."""
     return [text[a:b] for a, b in pairwise([0, *places, len(text)])]
 
 
 def _random_places(text: str, seed: int) -> list[int]:
+    """Return random positions inside a text, ascending; none in a text of one character."""
     dice = Random(f"{seed} {len(text)} cuts")
     if len(text) < 2:
         return []
@@ -111,6 +114,7 @@ def _random_places(text: str, seed: int) -> list[int]:
 
 
 def _marker_middles(format: str | Format, text: str) -> list[int]:
+    """Return the middle of each marker in the text; for "auto", every fifth position."""
     if format == "auto":
         return list(range(5, len(text), 5))
     return [match.start() + (len(match.group()) + 1) // 2 for match in any_literal(find(format)).finditer(text)]

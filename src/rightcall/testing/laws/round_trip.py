@@ -16,7 +16,7 @@ from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.spec import Format
 from rightcall.parsing.rendering import render, same
 from rightcall.testing.laws.reading import USUAL, How, read
-from rightcall.testing.laws.samples import Case, Violation, WrittenKey, call, raised_violation, rendering, samples
+from rightcall.testing.laws.samples import Case, Violation, WrittenKey, make_call, raised_violation, rendering, samples
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Part, Reply
 
@@ -24,12 +24,14 @@ from rightcall.types import Call, Part, Reply
 def round_trip_law(
     format: Format, parts: Sequence[Part], *, tools: Toolset | None = None, must_carry: bool = False, how: How = USUAL
 ) -> list[Violation]:
-    """Check that a rendered reply is parsed back equal.
+    """Return a violation if a rendered reply is not parsed back equal, but for white space at the edges of texts. A
+    reply that the format cannot express is none.
 
     - `format`: the format.
     - `parts`: texts, reasoning and calls.
     - `tools`, `how`: as in `cut_law`.
-    - `must_carry`: whether `CannotCarry` is a violation too."""
+    - `must_carry`: whether `CannotCarry` is a violation too.
+    """
     try:
         text = render(parts, format=format, tools=tools)
     except CannotCarry as error:
@@ -45,6 +47,7 @@ def round_trip_law(
 
 
 def _part_difference(a: Part, b: Part, i: int) -> str:
+    """Describe how the parsed part `b` differs from the rendered part `a`, number `i`; "" if it does not."""
     if type(a) is not type(b):
         return f"part {i} was a {type(a).__name__} and reads back as a {type(b).__name__}"
     if isinstance(a, Call) and isinstance(b, Call):
@@ -57,7 +60,8 @@ def _part_difference(a: Part, b: Part, i: int) -> str:
 
 
 def _difference(sent: Sequence[Part], reply: Reply) -> str:
-    """Describe how a reply differs from the rendered parts, except white space at the edges of text."""
+    """Describe how a reply differs from the rendered parts, except white space at the edges of text; "" if it does not.
+    Problems that block are a difference."""
     if len(sent) != len(reply.parts):
         return f"{len(sent)} parts were rendered and {len(reply.parts)} read back"
     for i, (a, b) in enumerate(zip(sent, reply.parts, strict=True)):
@@ -69,7 +73,7 @@ def _difference(sent: Sequence[Part], reply: Reply) -> str:
 
 
 def round_trip_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate replies to render."""
+    """Yield replies to render; those that every format must express have `must_carry`."""
     for sample in samples(format, seed, count):
         yield Case("round trip", sent=sample.parts, must_carry=sample.plain)
 
@@ -81,16 +85,18 @@ Pairs = list[tuple[str, Any]]
 def keys_law(
     format: Format, text: str, written: Sequence[WrittenKey], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Check that each key of the text is in the arguments with its value, or that a repair or problem names it.
+    """Return the first key of the text that is neither in the arguments of a call with its value, nor named in a repair
+    or problem, as a violation.
 
     - `format`: the format of the text.
     - `text`: the text to parse.
     - `written`: the keys of the text, with their values.
-    - `tools`, `how`: as in `cut_law`."""
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for key in written:
-            if not _is_argument_cases(reply, key) and not _is_named(reply, key):
+            if not _is_argument(reply, key) and not _is_named(reply, key):
                 return [Violation("keys", f"{key.names[0]!r} with {key.value!r} is gone: {_summary(reply)}", text)]
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, text)]
@@ -98,15 +104,19 @@ def keys_law(
 
 
 def _summary(reply: Reply) -> str:
+    """Describe the attempts and problems of a reply in a violation."""
     return f"{[(call.name, call.arguments) for call in reply.attempts]}, {[p.code for p in reply.problems]}"
 
 
-def _is_argument_cases(reply: Reply, key: WrittenKey) -> bool:
+def _is_argument(reply: Reply, key: WrittenKey) -> bool:
+    """Return whether a call has this key with this value, as an argument or as its name."""
     arguments = [{"name": call.name, **call.arguments} for call in reply.attempts]
     return any(key.names[0] in values and same(values[key.names[0]], key.value) is None for values in arguments)
 
 
 def _is_named(reply: Reply, key: WrittenKey) -> bool:
+    """Return whether a problem or repair of the reply mentions the key. In a reply without attempts any problem
+    counts."""
     if not reply.attempts:  # the text is no call; any problem accounts for its keys
         return bool(reply.problems)
     messages = [f"{problem.path} {problem.message}" for problem in reply.problems]
@@ -118,8 +128,8 @@ def _is_named(reply: Reply, key: WrittenKey) -> bool:
 
 
 def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Generate texts with repeated and unknown arguments; and, in JSON envelopes, with keys next to, before and instead
-    of the arguments."""
+    """Yield texts with repeated and unknown arguments; and, in JSON envelopes, with keys next to, before and instead of
+    the arguments. After all cases, they are repeated with other values, up to four times."""
     cases = [*_argument_cases(format), *_envelope_cases(format)]
     dice = Random(f"{seed} {format.name} keys")
     dice.shuffle(cases)
@@ -132,6 +142,7 @@ def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _with_other_value(case: Case, dice: Random) -> Case:
+    """Return the case with another value in place of `_OTHER`, in the text and in the keys."""
     word = dice.choice(("Oslo", "two words", "x" * 40, "a, b", "(c)", "é", "it is 3 pm"))
     written = [WrittenKey(w.names, word if w.value == _OTHER else w.value) for w in case.written]
     return Case("keys", case.text.replace(_OTHER, word), written=tuple(written))
@@ -156,10 +167,10 @@ def _argument_cases(format: Format) -> Iterator[Case]:
 
 
 def _argument_block(format: Format) -> tuple[str, str, str] | None:
-    """Return a call in three pieces: the text before its second argument, the argument with its markers, and the
-    rest."""
-    one = rendering(format, [call("take_note", {"text": _TEXT})])
-    two = rendering(format, [call("take_note", {"text": _TEXT, "about": _ABOUT})])
+    """Return a call in three pieces: the text before its second argument, the argument with its markers, and the rest;
+    None if the format has no such call."""
+    one = rendering(format, [make_call("take_note", {"text": _TEXT})])
+    two = rendering(format, [make_call("take_note", {"text": _TEXT, "about": _ABOUT})])
     if one is None or two is None:
         return None
     at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
@@ -168,18 +179,20 @@ def _argument_block(format: Format) -> tuple[str, str, str] | None:
 
 
 def _envelope_cases(format: Format) -> Iterator[Case]:
+    """Yield the variants of a call in a JSON envelope; none for a format without one."""
     names, args = next(filter(None, [BODIES[type(body)].keys(body) for body in format.bodies]), ((), ()))
-    text = rendering(format, [call("get_weather", {"city": _TEXT})]) if names else None
+    text = rendering(format, [make_call("get_weather", {"city": _TEXT})]) if names else None
     found = _find_envelope(text, names[0], args[0]) if text is not None else None
     if text is None or found is None:
         return
     start, end, rest = found
-    for pairs, written in _envelope_variants(names[0], args[0], args[1:2], rest):
-        yield Case("keys", text[:start] + _object(pairs) + text[end:], written=tuple(written))
+    for pairs, written in _envelopes_with_keys(names[0], args[0], args[1:2], rest):
+        yield Case("keys", text[:start] + _write_object(pairs) + text[end:], written=tuple(written))
 
 
 def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | None:
-    """Return the start and end of the JSON object of a call, and its items besides name and arguments."""
+    """Return the start and end of the JSON object of a call, and its items besides name and arguments; None if there is
+    none. `name` and `args` are the keys of the two."""
     at = text.find("{")
     while at >= 0:
         try:
@@ -193,11 +206,11 @@ def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | 
     return None
 
 
-def _envelope_variants(
+def _envelopes_with_keys(
     name: str, args: str, other: tuple[str, ...], rest: Pairs
 ) -> Iterator[tuple[Pairs, list[WrittenKey]]]:
     """Yield envelopes of one call with unknown, repeated and misplaced keys; each as its members, and the keys with
-    their values that the keys law looks for."""
+    their values that the keys law looks for. `other` are further keys for arguments, and `rest` further members."""
     named, city = (name, "get_weather"), WrittenKey(("city", args), _TEXT)
     held: tuple[str, Any] = (args, {"city": _TEXT})
     days, where = WrittenKey(("days", args), 3), WrittenKey(("zqwhereqz",), _OTHER)
@@ -218,5 +231,6 @@ def _envelope_variants(
         yield [named, (key, {"city": _OTHER}), held, *rest], [city, WrittenKey(("city", key), _OTHER)]
 
 
-def _object(pairs: Pairs) -> str:
+def _write_object(pairs: Pairs) -> str:
+    """Return pairs as a JSON object, in which keys may be repeated."""
     return "{" + ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in pairs) + "}"

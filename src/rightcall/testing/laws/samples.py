@@ -87,7 +87,7 @@ def raised_violation(error: Exception, input: str) -> Violation:
 
 
 def line(case: Case, format: str, **more: Any) -> str:
-    """Return a case as one line of a corpus file; `more` are further keys."""
+    """Return a case as one line of JSON for a corpus file, without a line break; `more` are further keys."""
     row = {"law": case.law, "format": format, **more, "text": case.text}
     row |= {"sent": [_part_json(part) for part in case.sent]} if case.sent else {}
     row |= {"written": [[list(w.names), w.value] for w in case.written]} if case.written else {}
@@ -98,7 +98,7 @@ def line(case: Case, format: str, **more: Any) -> str:
 
 
 def case_from_line(row: dict[str, Any]) -> Case:
-    """Return the case of a parsed line. Other keys are ignored."""
+    """Return the case of a line that was parsed as JSON. Other keys are ignored, and missing ones get defaults."""
     return Case(
         row.get("law", ""),
         row.get("text", ""),
@@ -111,12 +111,14 @@ def case_from_line(row: dict[str, Any]) -> Case:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
+    """Return a part as JSON: a call without its id and text."""
     if isinstance(part, Call):
         return {"name": part.name, "arguments": part.arguments}
     return {"reasoning" if isinstance(part, Reasoning) else "text": part.text}
 
 
 def _part_from_json(row: dict[str, Any]) -> Part:
+    """Return the part that `_part_json` wrote."""
     if "name" in row:
         return Call(row["name"], row["arguments"])
     return Reasoning(row["reasoning"]) if "reasoning" in row else Text(row["text"])
@@ -200,13 +202,13 @@ class Sample(msgspec.Struct, frozen=True):
     plain: bool = False
 
 
-def call(name: str, arguments: dict[str, Any]) -> Call:
-    """Return a call with these arguments."""
+def make_call(name: str, arguments: dict[str, Any]) -> Call:
+    """Return a call with these arguments, and with their JSON as its text."""
     return Call(name, arguments, json.dumps(arguments, ensure_ascii=False))
 
 
-WEATHER = call("get_weather", {"city": "Oslo", "days": 3})
-PING = call("ping", {})
+WEATHER = make_call("get_weather", {"city": "Oslo", "days": 3})
+PING = make_call("ping", {})
 
 
 def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
@@ -225,7 +227,8 @@ def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
 
 
 def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
-    """Yield the texts of at most `count` samples that the format can express."""
+    """Yield the texts of at most `count` samples, the plain ones first; samples that the format cannot express are left
+    out."""
     count_rendered = 0
     for sample in samples(format, seed, 3 * count):
         text = rendering(format, sample.parts)
@@ -237,7 +240,7 @@ def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
 
 
 def rendering(format: Format, parts: Sequence[Part]) -> str | None:
-    """Return the text of these parts; None if the format cannot express them."""
+    """Return the text of these parts; None if the format cannot express them, or `render` raises anything else."""
     try:
         return render(parts, format=format, tools=TOOLS)
     except CannotCarry:
@@ -247,7 +250,8 @@ def rendering(format: Format, parts: Sequence[Part]) -> str | None:
 
 
 def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterator[str]:
-    """Yield `count` texts that are no renderings: damaged ones, and random sequences of the format's markers."""
+    """Yield `count` texts that are no renderings: damaged and quoted ones of `rendered`, and random sequences of the
+    format's markers."""
     dice = Random(f"{seed} {format.name} texts")
     markers = markers_of(format)
     for i in range(count):
@@ -260,20 +264,20 @@ def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterato
 
 
 def has_reasoning(format: Format) -> bool:
-    """Tell whether the format has markers of reasoning."""
+    """Return whether the format has markers of reasoning."""
     if format.channels is not None:
         return "reasoning" in format.channels.messages
     return format.reasoning is not None
 
 
 def _excludes_text(format: Format) -> bool:
-    """Tell whether a reply has either calls or text, since it is one JSON object."""
+    """Return whether a reply has either calls or text, since it is one JSON object."""
     body = format.bodies[0]
     return bool(BODIES[type(body)].outer(body))
 
 
 def _calls_only_at_start(format: Format) -> bool:
-    """Tell whether a call must be at the start of a reply, since it has no marker."""
+    """Return whether a call must be at the start of a reply, since it has no marker."""
     opener = marker_alternatives(format.call[0])[0]
     bare = (not opener or opener.startswith("`")) and format.section is None and format.channels is None
     return bare and bool(BODIES[type(format.bodies[0])].first)
@@ -283,6 +287,8 @@ def _calls_only_at_start(format: Format) -> bool:
 
 
 def _random_parts(dice: Random, format: Format, markers: list[str]) -> Iterator[Part]:
+    """Yield one to three random calls, with or without reasoning before and prose around them as far as the format
+    allows."""
     if has_reasoning(format) and dice.random() < 0.3:
         yield Reasoning(dice.choice(PROSE))
     prose = not _excludes_text(format)
@@ -295,24 +301,28 @@ def _random_parts(dice: Random, format: Format, markers: list[str]) -> Iterator[
 
 
 def _random_call(dice: Random, markers: list[str]) -> Call:
+    """Return a random call of one of `TOOLS`."""
     kind = dice.random()
     if kind < 0.1:
         return PING
     if kind < 0.4:
-        return call("get_weather", {"city": _string(dice, markers), "days": dice.choice((0, 1, -3, 10**20))})
+        return make_call(
+            "get_weather", {"city": _random_string(dice, markers), "days": dice.choice((0, 1, -3, 10**20))}
+        )
     generators: dict[str, Any] = {
-        "text": lambda: _string(dice, markers),
-        "tags": lambda: [_string(dice, markers) for _ in range(dice.randrange(3))],
-        "meta": lambda: _object(dice, markers, 0),
+        "text": lambda: _random_string(dice, markers),
+        "tags": lambda: [_random_string(dice, markers) for _ in range(dice.randrange(3))],
+        "meta": lambda: _random_object(dice, markers, 0),
         "weight": lambda: dice.choice(_NUMBERS),
         "done": lambda: dice.random() < 0.5,
-        "about": lambda: None if dice.random() < 0.5 else _string(dice, markers),
+        "about": lambda: None if dice.random() < 0.5 else _random_string(dice, markers),
     }
     chosen = dice.sample(sorted(generators), dice.randrange(1, 5))
-    return call("take_note", {key: generators[key]() for key in chosen})
+    return make_call("take_note", {key: generators[key]() for key in chosen})
 
 
-def _string(dice: Random, markers: list[str]) -> str:
+def _random_string(dice: Random, markers: list[str]) -> str:
+    """Return a random string of fragments, and of whole and truncated markers; it may be empty."""
     pieces = []
     for _ in range(dice.choice((0, 1, 1, 2, 4, 8))):
         pool = markers if markers and dice.random() < 0.2 else _FRAGMENTS
@@ -321,12 +331,13 @@ def _string(dice: Random, markers: list[str]) -> str:
     return "".join(pieces)
 
 
-def _object(dice: Random, markers: list[str], depth: int) -> dict[str, Any]:
+def _random_object(dice: Random, markers: list[str], depth: int) -> dict[str, Any]:
+    """Return a random object at this depth, with up to three members."""
     keys = ("a", "b c", "name", "arguments", "ü", "x")
-    return {dice.choice(keys): _value(dice, markers, depth + 1) for _ in range(dice.randrange(4))}
+    return {dice.choice(keys): _random_value(dice, markers, depth + 1) for _ in range(dice.randrange(4))}
 
 
-def _value(dice: Random, markers: list[str], depth: int) -> Any:
+def _random_value(dice: Random, markers: list[str], depth: int) -> Any:
     """Return a random JSON value at this depth. From depth 3 on it is a scalar."""
     kind = dice.randrange(6 if depth < 3 else 4)
     if kind == 0:
@@ -334,17 +345,18 @@ def _value(dice: Random, markers: list[str], depth: int) -> Any:
     if kind == 1:
         return dice.choice(_NUMBERS)
     if kind < 4:
-        return _string(dice, markers)
+        return _random_string(dice, markers)
     if kind == 4:
-        return [_value(dice, markers, depth + 1) for _ in range(dice.randrange(3))]
-    return _object(dice, markers, depth)
+        return [_random_value(dice, markers, depth + 1) for _ in range(dice.randrange(3))]
+    return _random_object(dice, markers, depth)
 
 
 # -- texts that are no renderings --------------------------------------------------------------------------------------
 
 
 def damage(dice: Random, text: str, markers: list[str]) -> str:
-    """Remove or repeat a piece of a text, insert a marker or another fragment, or truncate it."""
+    """Return a text with a piece of up to 24 characters removed or repeated, a marker or another fragment inserted, or
+    the end cut off."""
     a, b = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
     b = min(b, a + 24)
     kind = dice.randrange(4)
