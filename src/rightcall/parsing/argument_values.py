@@ -1,4 +1,4 @@
-"""Argument values that are not JSON: raw text of a declared type, and other notations as they arrive."""
+"""Parse argument values that are not JSON: raw text of a declared type, and other notations while they arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
-from rightcall.parsing.call_builder import CallBuilder, OpenCall
+from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import restore_spelling
@@ -18,14 +18,22 @@ from rightcall.schema.places import Places, wants_text
 from rightcall.strict_json import REFUSED, Undecodable, decode_unique, pointer_step
 from rightcall.types import Arguments, Event, Repair, Tool
 
-# What damage leaves behind in a text that lost its quotes, or only one of them.
-_ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
-_ZEROS = re.compile(r"[+-]?0[0-9_]").match
+# What damage leaves in a text that lost its quotes, or only one of them.
+_has_lost_quotes = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
+_begins_with_zero = re.compile(r"[+-]?0[0-9_]").match
 _WORDS = frozenset("none null nil undefined true false yes no on off".split())
+_MAX_SHOWN = 200
 Kind = Literal["schema", "guess"]
 
 
-class Read(msgspec.Struct, frozen=True):
+class ParsedValue(msgspec.Struct, frozen=True):
+    """A value and its JSON, with what only the schema can interpret.
+
+    - `odd`: numbers in a spelling that is not JSON's.
+    - `bare`: strings without quotes.
+    - `escaped`: strings with an invalid escape.
+    """
+
     json: str
     value: Any
     odd: tuple[Odd, ...] = ()
@@ -33,68 +41,68 @@ class Read(msgspec.Struct, frozen=True):
     escaped: tuple[Odd, ...] = ()
 
 
-def read_from(reader: ValueReader) -> Read:
+def _read_value(reader: ValueReader) -> ParsedValue:
     value = reader.value()
-    return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
+    return ParsedValue(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
 
 
-def all_there(p: CallBuilder, reader: ValueReader) -> Read | None:
-    """The value, if all of it has arrived and nothing is wrong with it; then it is taken."""
+def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue | None:
+    """Take the value if all of it has arrived and it has no fault."""
     try:
-        found = read_from(reader)
+        found = _read_value(reader)
     except (Unfinished, BadValue):
         return None
-    p.advance(reader.pos - p.pos)
+    builder.advance(reader.pos - builder.pos)
     return found
 
 
-def whole(reader: ValueReader) -> Read:
-    """The value that is all of the reader's text."""
+def parse_value(reader: ValueReader) -> ParsedValue:
+    """Parse the value that is all of the reader's text."""
     try:
-        found = read_from(reader)
-        rest = reader.peek()
+        found = _read_value(reader)
+        trailing = reader.peek()
     except BadValue as bad:
         raise Broken(bad.code, bad.message) from None
     except Unfinished:
         raise Broken("invalid_value", f"no value can be read at {reader.text[:40]!r}") from None
-    if rest:
+    if trailing:
         raise Broken("trailing_content", f"unexpected text after the value: {reader.text[reader.pos :][:40]!r}")
     return found
 
 
-def skip(p: CallBuilder, ends: Ends) -> Steps[None]:
-    """Takes everything up to the end that `ends` finds."""
+def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
+    """Take everything up to the end that `ends` finds."""
     while True:
         try:
-            found = ends.step(p.buf, p.pos, p.ended)
+            found = ends.step(builder.buf, builder.pos, builder.ended)
         except LostEnd as lost:
-            p.advance(ends.pos - p.pos)
+            builder.advance(ends.pos - builder.pos)
             raise Broken(lost.code, lost.message) from None
-        p.advance(ends.pos - p.pos)
+        builder.advance(ends.pos - builder.pos)
         if found:
             return
-        if p.ended:
-            p.take_all()
+        if builder.ended:
+            builder.take_all()
             raise Cut
         yield
 
 
-def skipped(p: CallBuilder, ends: Ends) -> Steps[str]:
-    """The text up to that end."""
-    taken = p.capture()
+def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
+    """Take everything up to the end that `ends` finds, and return it."""
+    taken = builder.capture()
     try:
-        yield from skip(p, ends)
+        yield from skip_to_end(builder, ends)
     except (Broken, Cut):
-        p.drop(taken)
+        builder.drop(taken)
         raise
-    return p.release(taken)
+    return builder.release(taken)
 
 
-def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
-    """What reads the string that begins here, its opening taken; None where none does."""
+def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | None]:
+    """Take the opening quote of a string, and return what reads the string; None if no string begins here."""
     while True:
         try:
-            found = opening(notation, p.buf, p.pos, p.ended)
+            found = opening(notation, builder.buf, builder.pos, builder.ended)
         except Unfinished:
             yield
             continue
@@ -102,11 +110,11 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
             raise Broken(bad.code, bad.message) from None
         if found is None:
             return None
-        p.advance(found[1] - p.pos)
+        builder.advance(found[1] - builder.pos)
         return found[0]
 
 
-def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
+def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     """Take the remainder of a string, to its end. With `give` it is emitted while it arrives."""
     pieces: list[str] = []
     decoded: list[str] = []  # what the sink consumed
@@ -115,125 +123,108 @@ def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     def record(consumed: str) -> None:
         pieces.extend(decoded)
         if give:
-            p.record_given(quoted("".join(decoded))[1:-1])
+            builder.record_given(quoted("".join(decoded))[1:-1])
         decoded.clear()
 
     while True:
-        end, piece, closed = text.take(p.buf, p.pos, p.ended)
-        p.advance(end - p.pos)
+        end, piece, closed = text.take(builder.buf, builder.pos, builder.ended)
+        builder.advance(end - builder.pos)
         if piece:
             pieces.append(piece)
             if give:
-                p.give(quoted(piece)[1:-1])
+                builder.give(quoted(piece)[1:-1])
         if closed:
             return "".join(pieces)
         if text.lost:
             raise Broken("unterminated_string", "a string is not closed before the end of the call; close it")
-        if p.ended:
-            p.take_all()
+        if builder.ended:
+            builder.take_all()
             raise Cut
-        sink = sink or _string_sink(p, text, decoded, live=give and p.options.live)
-        p.listen(sink, record)
+        sink = sink or _string_sink(builder, text, decoded, live=give and builder.options.live)
+        builder.listen(sink, record)
         yield
 
 
-def _string_sink(p: CallBuilder, text: StringText, decoded: list[str], *, live: bool) -> Sink:
+def _string_sink(builder: CallBuilder, text: StringText, decoded: list[str], *, live: bool) -> Sink:
     """Return a sink for text inside a string, which adds its content to `decoded`. It consumes only pieces that decode
     without the text before them."""
-    consumed, easy, plain, index = p.consumed, text.easy, text.plain, p.call.index if p.call is not None else 0
+    consumed, easy, plain, index = (
+        builder.consumed,
+        text.easy,
+        text.plain,
+        builder.call.index if builder.call is not None else 0,
+    )
 
     def sink(piece: str) -> list[Event] | None:
         if len(consumed) >= MAX_PIECES or len(piece) > MAX_PIECE:
             return None
-        if not p.buf and easy(piece):
+        if not builder.buf and easy(piece):
             consumed.append(piece)
             decoded.append(piece)
             return [Arguments(index, piece)] if live else []
-        written = p.buf + piece
+        written = builder.buf + piece
         found = plain(written)
         if found is None:
             return None
         content, size = found
-        p.consume(written, size)
+        builder.consume(written, size)
         decoded.append(content)
         return [Arguments(index, quoted(content)[1:-1])] if live and size else []
 
     return sink
 
 
-def _is_sure(bare: Odd, key: str, tool: Tool | None) -> bool:
-    """Is it certain that a string without quotes is one, and where it ends? Only of an argument by itself that must be
-    a string: of a list or an object nobody knows which commas are theirs."""
+def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:
+    """Return whether it is certain that a string without quotes is a string, and where it ends.
+
+    In a list or an object it is not: a comma may belong to the string.
+    """
     if tool is None:
         return True  # nothing is known of the arguments, and nothing is checked
-    if bare.path or not bare.text or _ODD(bare.text) or bare.text.lower() in _WORDS:
+    if bare.path or not bare.text or _has_lost_quotes(bare.text) or bare.text.lower() in _WORDS:
         return False
     return wants_text(Places(tool.parameters).at([key]), tool.parameters)
 
 
-def _is_text(odd: Odd, key: str, tool: Tool) -> bool:
-    return wants_text(Places(tool.parameters).at([key, *odd.path]), tool.parameters)
+def bad_escape_receipt(path: str, text: str) -> Repair:
+    """Return the receipt of a string with an invalid escape: what its backslashes mean is unknown."""
+    return Repair("bad_escape", "guess", path, text[:_MAX_SHOWN], quoted(text[:_MAX_SHOWN]))
 
 
-def bad_escape(path: str, text: str) -> Repair:
-    """The receipt of a string with an escape that Python takes for an error: nobody knows what its backslashes mean."""
-    return Repair("bad_escape", "guess", path, text[:200], quoted(text[:200]))
+def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tuple[str, Any]:
+    """Return JSON and value of an argument as its schema wants them, and add a receipt of each change to the call.
 
-
-def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
-    """JSON and value of an argument, now that its schema is asked: what was written without quotes and is no number of
-    the usual spelling stays as written where a string is wanted. Each change leaves a receipt."""
+    Unquoted text that is no number in JSON's spelling stays as written if a string is wanted.
+    """
     if not (read.odd or read.bare or read.escaped):
         return read.json, read.value
-    call = p.call
+    call = builder.call
     assert call is not None
     path = pointer_step(key)
-    tool = p.tools.get(call.name) if p.tools is not None else None
-    call.add_repairs(*_receipts(read, path, key, tool))
-    texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
-    return (read.json, read.value) if texts is None else texts
-
-
-def _receipts(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
-    zeros = _zeros(read, path, key, tool)
-    if not read.escaped and not read.bare:
-        return zeros
-    return (*_escapes(read, path), *_unquoted(read, path, key, tool), *zeros)
-
-
-def _as_written(call: OpenCall, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
-    """JSON and value where a string is wanted for what was written without quotes; None where none is."""
+    tool = builder.tools.get(call.name) if builder.tools is not None else None
+    call.add_repairs(*[bad_escape_receipt(path, each.text) for each in read.escaped[:1]])
+    bare = min(read.bare, key=lambda each: _is_certain(each, key, tool), default=None)  # the least certain string
+    if bare is not None:
+        kind: Kind = "schema" if _is_certain(bare, key, tool) else "guess"
+        call.add_repairs(Repair("unquoted_value", kind, path, bare.text[:_MAX_SHOWN], quoted(bare.text[:_MAX_SHOWN])))
+    for odd in read.odd:
+        if not _begins_with_zero(odd.text):
+            continue
+        if tool is None or not wants_text(Places(tool.parameters).at([key, *odd.path]), tool.parameters):
+            number = odd.text.lstrip("+-0")  # ten, eight in octal, or a code
+            call.add_repairs(Repair("scalar_type", "guess", path, odd.text[:_MAX_SHOWN], number[:_MAX_SHOWN]))
+            break
+    if tool is None or not read.odd:
+        return read.json, read.value
     holder = {key: read.value}
     _, made = restore_spelling(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
-    taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
-    if not taken:
-        return None
+    unquoted = [each for each in made if each.rule == "unquoted_value"]
+    if not unquoted:
+        return read.json, read.value
     # A boolean may have been meant as `true` or as `True`.
-    is_word = any(odd.text in ("True", "False") for odd in read.odd)
-    kind: Kind = "guess" if is_word else "schema"
-    call.add_repairs(*[Repair(each.rule, kind, path, each.before, each.after) for each in taken])
+    kind = "guess" if any(odd.text in ("True", "False") for odd in read.odd) else "schema"
+    call.add_repairs(*[Repair(each.rule, kind, path, each.before, each.after) for each in unquoted])
     return to_json(holder[key]), holder[key]
-
-
-def _escapes(read: Read, path: str) -> list[Repair]:
-    return [bad_escape(path, each.text) for each in read.escaped[:1]]
-
-
-def _unquoted(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair]:
-    """The receipt of the least certain string without quotes."""
-    bare = min(read.bare, key=lambda each: _is_sure(each, key, tool), default=None)
-    if bare is None:
-        return []
-    kind: Kind = "schema" if _is_sure(bare, key, tool) else "guess"
-    return [Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200]))]
-
-
-def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> tuple[Repair, ...]:
-    """The receipt of a number that begins with zeros: ten, eight in octal, or a code."""
-    for odd in read.odd:
-        if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool)):
-            return (Repair("scalar_type", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
-    return ()
 
 
 TEXT_KINDS = frozenset(("plain", "string", "nullable"))
@@ -243,15 +234,15 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
 def to_json(value: Any) -> str:
-    """Compact enough to read, never reformatting text: what goes out where the source was not JSON."""
+    """Return compact JSON of a value whose source was not JSON. Text is never reformatted."""
     return quoted(value) if isinstance(value, str) else stdlib.dumps(value, ensure_ascii=False)
 
 
-Wrong = tuple[str, str]  # code and message
+TypeProblem = tuple[str, str]  # code and message
 
 
-def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
-    """JSON text, value, and what is wrong with it. `kind` is one of `declare.kinds.Kind`."""
+def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProblem | None]:
+    """Return JSON, value and problem of raw text for a declared kind of type, one of `schema.places.Kind`."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)
@@ -262,21 +253,15 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
         return source, _LITERALS[source], None
     if kind == "any" and source[:1] not in _JSON_STARTS:
         return quoted(text), text, None
-    return _of_json(text, source, kind, depth)
-
-
-def _of_json(text: str, source: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
     value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
         return source, value, None
     if value.code in REFUSED:
         return quoted(text), text, (value.code, value.message)
-    return (quoted(text), text, None) if kind == "any" else _of_python(text, source, depth)
-
-
-def _of_python(text: str, source: str, depth: int) -> tuple[str, Any, Wrong | None]:
+    if kind == "any":
+        return quoted(text), text, None
     try:
-        value = _literal(source, depth)
+        value = _parse_python_literal(source, depth)
     except BadValue as bad:
         if bad.code in REFUSED:
             return quoted(text), text, (bad.code, bad.message)
@@ -286,8 +271,8 @@ def _of_python(text: str, source: str, depth: int) -> tuple[str, Any, Wrong | No
     return to_json(value), value, None
 
 
-def _literal(source: str, depth: int) -> Any:
-    """The value of a text that is one literal of Python's; itself where it is more than that."""
+def _parse_python_literal(source: str, depth: int) -> Any:
+    """Return the value of a text that is one literal of Python; the text itself if it is more than that."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     try:
         value = reader.value()

@@ -16,16 +16,16 @@ from rightcall.formats.body_kinds import first_alternative
 from rightcall.formats.spec import Braced, Format
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
-    Read,
-    all_there,
-    bad_escape,
-    meant,
-    skipped,
-    string,
-    string_at,
+    ParsedValue,
+    bad_escape_receipt,
+    interpret_by_schema,
+    open_string,
+    parse_by_kind,
+    parse_value,
+    take_string,
+    take_to_end,
+    take_whole_value,
     to_json,
-    typed,
-    whole,
 )
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
@@ -159,7 +159,7 @@ class BracedValueReader(ValueReader):
         self.in_ordinary_quotes: list[tuple[str, bool]] = []
 
     def string_value(self, text: str) -> tuple[str, Any]:
-        return typed(text, "any", self.depth)[:2] if self._is_raw else super().string_value(text)
+        return parse_by_kind(text, "any", self.depth)[:2] if self._is_raw else super().string_value(text)
 
     def _text(self, char: str) -> str | None:
         if char not in _QUOTE_MARKS:
@@ -414,7 +414,7 @@ class ArgumentSyntax:
             read = yield from self._read_nested(builder, key)
         else:
             read = yield from self._read_bare(builder, kind)
-        json, value = meant(builder, key, read)
+        json, value = interpret_by_schema(builder, key, read)
         builder.give(prefix + json)
         return value
 
@@ -425,16 +425,16 @@ class ArgumentSyntax:
     def _interpret_string(self, builder: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
         """Return JSON and value of what was between quotes. If quotes say nothing about types, the schema decides."""
         is_raw = self.body.quoted == "raw" and kind != "plain"
-        return typed(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
+        return parse_by_kind(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
 
     def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
         """Take a string behind its opening quote. A plain string is given while it arrives."""
         if kind == "plain":
             builder.give(prefix + '"')
-            value = yield from string(builder, text, give=True)
+            value = yield from take_string(builder, text, give=True)
             builder.give('"')
             return value
-        json, value = self._interpret_string(builder, (yield from string(builder, text, give=False)), kind)
+        json, value = self._interpret_string(builder, (yield from take_string(builder, text, give=False)), kind)
         builder.give(prefix + json)
         return value
 
@@ -445,7 +445,7 @@ class ArgumentSyntax:
         self._require_repair(builder)
         taken = builder.capture()
         try:
-            text = yield from string_at(builder, self.notation)
+            text = yield from open_string(builder, self.notation)
             assert isinstance(text, LookaheadString)
             text.may_follow = may_follow
             value = yield from self._read_string(builder, text, kind, prefix)
@@ -455,7 +455,7 @@ class ArgumentSyntax:
         written = builder.release(taken)
         if text.odd:
             assert builder.call is not None
-            builder.call.add_repairs(bad_escape(pointer_step(key), written[1:-1]))
+            builder.call.add_repairs(bad_escape_receipt(pointer_step(key), written[1:-1]))
         self._add_quote_repair(builder, key, [(written, text.has_inner_quote)])
         return value
 
@@ -472,23 +472,23 @@ class ArgumentSyntax:
         shown = pointer_step(key), written[:_MAX_SHOWN], after[:_MAX_SHOWN]
         builder.call.add_repairs(Repair("ordinary_quotes", "guess" if is_guess else "exact", *shown))
 
-    def _read_nested(self, builder: CallBuilder, key: str) -> Steps[Read]:
+    def _read_nested(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
         """Take a list or an object."""
         depth = builder.limits.depth - 1
         reader = BracedValueReader(self, builder.buf, builder.pos, depth=depth, ended=False)
-        found = all_there(builder, reader)
+        found = take_whole_value(builder, reader)
         if found is None:
             close = builder.compiled.call_ends.close
             stop = None if close is None else close.at
-            text = yield from skipped(builder, Ends(self.notation, stop=stop, stops="<"))
+            text = yield from take_to_end(builder, Ends(self.notation, stop=stop, stops="<"))
             reader = BracedValueReader(self, text, 0, depth=depth, ended=True)
-            found = whole(reader)
+            found = parse_value(reader)
         if reader.in_ordinary_quotes:
             self._require_repair(builder)
             self._add_quote_repair(builder, key, reader.in_ordinary_quotes)
         return found
 
-    def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[Read]:
+    def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
         """Take a number, a word, or text that should have been quoted."""
         taken = builder.capture()
         while True:
@@ -505,13 +505,13 @@ class ArgumentSyntax:
             raise Broken("invalid_value", f"no value can be read at {char!r}; strings need {self.body.quote}")
         words = self.notation.words
         if text in words and (kind != "plain" or words[text] is None):
-            return Read(to_json(words[text]), words[text])
+            return ParsedValue(to_json(words[text]), words[text])
         value = decode_unique(text, builder.limits.depth)[0]
         if isinstance(value, Undecodable):
             if value.code == "not_finite":
                 raise Broken(value.code, value.message)
-            return Read(quoted(text), text, bare=(Odd((), text),))
-        return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
+            return ParsedValue(quoted(text), text, bare=(Odd((), text),))
+        return ParsedValue(quoted(text), text) if kind in TEXT_KINDS else ParsedValue(text, value)
 
 
 class BracedReader(BodyReader):

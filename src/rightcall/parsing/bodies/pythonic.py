@@ -12,16 +12,16 @@ from typing import Any
 
 from rightcall.parsing.argument_values import (
     TEXT_KINDS,
-    Read,
-    all_there,
-    bad_escape,
-    meant,
-    skip,
-    skipped,
-    string,
-    string_at,
+    ParsedValue,
+    bad_escape_receipt,
+    interpret_by_schema,
+    open_string,
+    parse_value,
+    skip_to_end,
+    take_string,
+    take_to_end,
+    take_whole_value,
     to_json,
-    whole,
 )
 from rightcall.parsing.bodies.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
@@ -305,31 +305,31 @@ class PythonicReader(BodyReader):
         if not char:
             raise Cut
         if char in ",)":
-            p.give(prefix + meant(p, key, Read('""', "", bare=(Odd((), ""),)))[0])
+            p.give(prefix + interpret_by_schema(p, key, ParsedValue('""', "", bare=(Odd((), ""),)))[0])
             return ""
         json = _json_there(p, key)
         if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
             return (yield from self._string(p, key, prefix))
         if json is None:
             read = (yield from self._nested(p, key)) if char in PYTHON.brackets else (yield from self._bare(p, key))
-            json = meant(p, key, read)
+            json = interpret_by_schema(p, key, read)
         p.give(prefix + json[0])
         return json[1]
 
     def _string(self, p: CallBuilder, key: str, prefix: str) -> Steps[str]:
         """A string; where it is declared as plain text, it goes out while it arrives."""
         quote = p.buf[STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
-        text = yield from string_at(p, PYTHON)
+        text = yield from open_string(p, PYTHON)
         assert text is not None
         give = p.kind(key) == "plain"
         if give:
             p.give(prefix + '"')
-        value = yield from string(p, text, give=give)
+        value = yield from take_string(p, text, give=give)
         if text.has_hole:
             raise Broken("invalid_value", HOLE, f"/{key}")
         if text.odd:
             assert p.call is not None
-            p.call.add_repairs(bad_escape(f"/{key}", value))
+            p.call.add_repairs(bad_escape_receipt(f"/{key}", value))
         if (yield from p.peek()) not in (",", ")", ""):
             more = yield from read_inner_quotes(p, quote, key, value)
             if give:
@@ -338,24 +338,24 @@ class PythonicReader(BodyReader):
         p.give('"' if give else prefix + quoted(value))
         return value
 
-    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
+    def _nested(self, p: CallBuilder, key: str) -> Steps[ParsedValue]:
         """A list, a tuple, an object or a set."""
         ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
         start, depth = p.pos, p.limits.depth
-        found = all_there(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
+        found = take_whole_value(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
         if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
             return found
         p.advance(start - p.pos)
-        text = (yield from skipped(p, _ends(p, until=",)"))).strip()
-        return _strict(text, depth) or whole(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
+        text = (yield from take_to_end(p, _ends(p, until=",)"))).strip()
+        return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
 
-    def _bare(self, p: CallBuilder, key: str) -> Steps[Read]:
+    def _bare(self, p: CallBuilder, key: str) -> Steps[ParsedValue]:
         """A number, a word, or a string without its quotes."""
-        text = (yield from skipped(p, _ends(p, until=",)", bare=True))).strip()
+        text = (yield from take_to_end(p, _ends(p, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
-            return Read(to_json(value), value, (Odd((), text),) if p.kind(key) in TEXT_KINDS else ())
+            return ParsedValue(to_json(value), value, (Odd((), text),) if p.kind(key) in TEXT_KINDS else ())
         try:
             json, number = number_of(text, PYTHON)
             if text.lower() in NOT_FINITE:
@@ -363,12 +363,12 @@ class PythonicReader(BodyReader):
         except BadValue as bad:
             raise Broken(bad.code, bad.message) from None
         if number is not None:
-            return Read(json, number, (Odd((), text),) if json != text else ())
+            return ParsedValue(json, number, (Odd((), text),) if json != text else ())
         if not ANY_WORD(text) or _is_code(text, p.kind(key)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
         if ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
-        return Read(quoted(text), text, bare=(Odd((), text),))
+        return ParsedValue(quoted(text), text, bare=(Odd((), text),))
 
 
 def _check_key(key: str, values: dict[str, Any]) -> None:
@@ -413,9 +413,9 @@ def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     return found
 
 
-def _strict(text: str, depth: int) -> Read | None:
+def _strict(text: str, depth: int) -> ParsedValue | None:
     value = decode_unique(text, depth)[0]
-    return None if isinstance(value, Undecodable) else Read(text, value)
+    return None if isinstance(value, Undecodable) else ParsedValue(text, value)
 
 
 def _at_string(p: CallBuilder) -> Steps[bool]:
@@ -437,6 +437,6 @@ def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool
 def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
     """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
     try:
-        yield from skip(p, _ends(p, until=",]", stack=stack))
+        yield from skip_to_end(p, _ends(p, until=",]", stack=stack))
     except Broken:
         raise broken from None

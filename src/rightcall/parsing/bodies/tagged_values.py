@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from rightcall.formats.spec import Marker, Params, marker_alternatives
-from rightcall.parsing.argument_values import typed
+from rightcall.parsing.argument_values import parse_by_kind
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Capture, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -159,7 +159,7 @@ class NestedTags:
             wanted = schema.get("type")
             kind = _SIMPLE.get(wanted) if type(wanted) is str else None
             if kind is not None:
-                return (quoted(text[0]), text[0]) if kind == "plain" else typed(text[0], kind, depth)[:2]
+                return (quoted(text[0]), text[0]) if kind == "plain" else parse_by_kind(text[0], kind, depth)[:2]
         return self._nested(node, self._fitting(_followed(schema, root), children, root), root, depth)
 
     def _nested(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
@@ -172,7 +172,7 @@ class NestedTags:
             return self._list(children, _said(schema, "items"), root, depth)
         if (wanted == "object" and blank) or children:
             return self._object(children, _said(schema, "properties"), root, depth)
-        json, value, _ = typed("".join(text), kind_of(schema, root), depth)
+        json, value, _ = parse_by_kind("".join(text), kind_of(schema, root), depth)
         return json, value
 
     def _list(self, children: list[_Node], items: Any, root: Any, depth: int) -> tuple[str, Any]:
@@ -661,7 +661,7 @@ class TaggedValues:
         return line + text if line and self._is_inline and not has_edge else text
 
     def _typed(self, p: CallBuilder, key: str, text: str, kind: str) -> tuple[str, Any]:
-        json, value, wrong = typed(text, kind, p.limits.depth)
+        json, value, wrong = parse_by_kind(text, kind, p.limits.depth)
         # A wrong type is for the check of the whole call to tell, which may also mend it.
         if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
             p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)

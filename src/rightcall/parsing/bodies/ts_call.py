@@ -12,7 +12,17 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Format, TsCall
-from rightcall.parsing.argument_values import Read, all_there, meant, skip, skipped, string, string_at, to_json, whole
+from rightcall.parsing.argument_values import (
+    ParsedValue,
+    interpret_by_schema,
+    open_string,
+    parse_value,
+    skip_to_end,
+    take_string,
+    take_to_end,
+    take_whole_value,
+    to_json,
+)
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -40,7 +50,7 @@ def ts_arguments(p: CallBuilder) -> Steps[dict[str, Any]]:
 def _at_once(p: CallBuilder) -> dict[str, Any]:
     """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
     start = p.pos
-    read = all_there(p, ValueReader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
+    read = take_whole_value(p, ValueReader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
     if read is None or read.odd or not read.value:
         p.advance(start - p.pos)
         return {}
@@ -110,8 +120,8 @@ def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
 def _key(p: CallBuilder, char: str) -> Steps[str]:
     if not char:
         raise Cut
-    if char in "'\"`" and (text := (yield from string_at(p, TYPESCRIPT))) is not None:
-        return (yield from string(p, text, give=False))
+    if char in "'\"`" and (text := (yield from open_string(p, TYPESCRIPT))) is not None:
+        return (yield from take_string(p, text, give=False))
     while True:
         found = _WORD(p.buf, p.pos)
         if found is None:
@@ -151,27 +161,27 @@ def _value(p: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
         text = yield from _string(p, give=False)
         return quoted(text), text
     read = (yield from _nested(p, p.limits.depth - 1)) if char in "{[" else (yield from _scalar(p, char))
-    return meant(p, key, read)
+    return interpret_by_schema(p, key, read)
 
 
 def _string(p: CallBuilder, *, give: bool) -> Steps[str]:
     if p.buf[p.pos] == "<":
         yield from _no_edge(p)
-    text = yield from string_at(p, TYPESCRIPT)
+    text = yield from open_string(p, TYPESCRIPT)
     assert text is not None
-    return (yield from string(p, text, give=give))
+    return (yield from take_string(p, text, give=give))
 
 
-def _nested(p: CallBuilder, depth: int) -> Steps[Read]:
+def _nested(p: CallBuilder, depth: int) -> Steps[ParsedValue]:
     """A list or an object."""
-    found = all_there(p, ValueReader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
+    found = take_whole_value(p, ValueReader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
     if found is None:
-        text = yield from skipped(p, Ends(TYPESCRIPT, stop=p.compiled.call_ends.edge.at, stops="<"))
-        found = whole(ValueReader(TYPESCRIPT, text, depth=depth))
+        text = yield from take_to_end(p, Ends(TYPESCRIPT, stop=p.compiled.call_ends.edge.at, stops="<"))
+        found = parse_value(ValueReader(TYPESCRIPT, text, depth=depth))
     return found
 
 
-def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
+def _scalar(p: CallBuilder, char: str) -> Steps[ParsedValue]:
     """A number or a word."""
     taken = p.capture()
     while True:
@@ -189,7 +199,7 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
     if text in TYPESCRIPT.words:
         value = TYPESCRIPT.words[text]
         json = to_json(value)
-        return Read(json, value, (Odd((), text),) if json != text and value is not None else ())
+        return ParsedValue(json, value, (Odd((), text),) if json != text and value is not None else ())
     try:
         if text in _NOT_FINITE:
             raise not_finite(text)
@@ -197,7 +207,7 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
     except BadValue as bad:
         raise Broken(bad.code, bad.message) from None
     if number is not None:
-        return Read(json, number, (Odd((), text),) if json != text else ())
+        return ParsedValue(json, number, (Odd((), text),) if json != text else ())
     raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
 
 
@@ -217,7 +227,7 @@ def _space(p: CallBuilder) -> Steps[str]:
         if p.buf[p.pos + 1 : p.pos + 2] not in ("/", "*"):
             raise Broken("invalid_value", "no value can be read at '/'")
         try:
-            yield from skip(p, Ends(TYPESCRIPT, comment=True))
+            yield from skip_to_end(p, Ends(TYPESCRIPT, comment=True))
         except Cut:
             return ""
 
