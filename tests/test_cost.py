@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import count
+from itertools import count, cycle, product
+from typing import Any
 
 import pytest
 
 from rightcall import Call, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Pythonic
-from support.format_sample import sampled, sampled_rows
+from support.format_sample import sampled, sampled_rows, selected
 from support.steps import MOST, Metered, Way, growth, shared
 from test_hostile import shapes_of, text_of
 
@@ -30,9 +31,16 @@ def test_four_times_the_hostile_text_takes_four_times_the_steps(format: str, at:
     assert {at: times for at, times in found.items() if times > MOST} == {}
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("unit", ["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"])
-def test_four_times_a_text_of_unknown_format_takes_four_times_the_steps(unit: str, way: str) -> None:
+def each_in_one_way(units: list[str]) -> list[Any]:
+    """Return each unit with one of the ways; a sweep has all pairs."""
+    return selected(product(units, WAYS), kept=list(zip(units, cycle(WAYS), strict=False)))
+
+
+@pytest.mark.parametrize(
+    "pair", each_in_one_way(["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"]), ids="-".join
+)
+def test_four_times_a_text_of_unknown_format_takes_four_times_the_steps(pair: tuple[str, str]) -> None:
+    unit, way = pair
     assert growth(lambda size: unit * (size // len(unit)), Way("auto", *WAYS[way])) <= MOST
 
 
@@ -48,11 +56,11 @@ PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pyt
 
 
 @pytest.mark.parametrize("format", sampled(PYTHONIC))
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("unit", [",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "])
+@pytest.mark.parametrize("pair", each_in_one_way([",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "]), ids="-".join)
 def test_four_times_the_text_between_python_arguments_takes_four_times_the_steps(
-    format: str, way: str, unit: str
+    format: str, pair: tuple[str, str]
 ) -> None:
+    unit, way = pair
     before = render([Call("write", {"text": "a"})], format=format).rpartition(")")[0]
     assert growth(lambda size: before + unit * (size // len(unit)), Way(format, *WAYS[way])) <= MOST
 
