@@ -76,8 +76,8 @@ def test_rendered_text_is_exact_in_a_pipe() -> None:
 def test_a_lone_surrogate_does_not_end_in_a_traceback() -> None:
     text = REPLY.replace("Oslo", "\\ud800")
     for flags in ([], ["--json"], ["--explain"]):
-        done = run("parse", "-f", "hermes", *flags, stdin=text.encode())
-        assert isinstance(done.exception, SystemExit | None) and "\\ud800" in done.stdout
+        parsed = run("parse", "-f", "hermes", *flags, stdin=text.encode())
+        assert isinstance(parsed.exception, SystemExit | None) and "\\ud800" in parsed.stdout
     text_part = json.dumps([{"type": "text", "text": "\ud800"}]).encode()
     done = process("render", "-f", "hermes", stdin=text_part)
     assert done.returncode == 1 and b"surrogate" in done.stderr

@@ -128,7 +128,7 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
     """
     words = shlex.split(command)
     if words[0] == "rightcall" and "--rows" not in words and not SHELL.search(command):
-        result = run(*words[1:], env={**dict.fromkeys(COLOURS), **TERMINAL})
+        result = run(*words[1:], env={**TERMINAL, **dict.fromkeys(COLOURS)})
         return result.exit_code, result.output
     done = subprocess.run(
         ["sh", "-c", command],

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -30,7 +31,7 @@ def _commands(command: Any, words: str = "") -> dict[str, Any]:
     return {path: made for name, each in inner.items() for path, made in _commands(each, f"{words} {name}").items()}
 
 
-def run(*args: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> Result:
+def run(*args: str, stdin: str | bytes = "", env: Mapping[str, str | None] | None = None) -> Result:
     return CliRunner().invoke(app, args, input=stdin, env=env)
 
 
