@@ -737,7 +737,7 @@ class SwallowedArguments:
         self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search
         torn = [rf"(?:{re.escape(head[0])}{_one_missing(head[1:])}|{re.escape(head)})\w" for head, _ in self._heads]
         self._has_torn_tag = re.compile("|".join(torn) or "(?!)").search
-        names = [name for head in starts if len(name := _TAG_NAME(head)[0]) >= _LEAST_NAME]
+        names = [match[0] for head in starts if (match := _TAG_NAME(head)) and len(match[0]) >= _LEAST_NAME]
         self._find_other_tags = re.compile(
             f"(?:{'|'.join(map(re.escape, names))}){_OTHER_KEY}" if names else "(?!)"
         ).finditer
