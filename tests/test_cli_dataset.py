@@ -116,7 +116,7 @@ def test_no_command_writes_over_the_rows_that_it_reads(
     before = Path(source).read_bytes()
     Path("linked.parquet").hardlink_to(source)
     command, *options = [arg.format(folder=tmp_path.name) for arg in args]
-    assert "would be lost" in failed(run("dataset", command, source, *options))
+    assert "would be overwritten" in failed(run("dataset", command, source, *options))
     assert Path(source).read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["capture.jsonl", "linked.parquet"]
 
@@ -124,7 +124,7 @@ def test_no_command_writes_over_the_rows_that_it_reads(
 def test_a_split_of_a_split_does_not_write_over_it(tmp_path: Path, source: str) -> None:
     train = tmp_path / "train.jsonl"
     train.write_bytes(Path(source).read_bytes())
-    assert "would be lost" in failed(run("dataset", "split", str(train), "-o", str(tmp_path)))
+    assert "would be overwritten" in failed(run("dataset", "split", str(train), "-o", str(tmp_path)))
     assert train.read_bytes() == Path(source).read_bytes()
 
 
