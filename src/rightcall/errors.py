@@ -191,7 +191,7 @@ class ToolTimedOut(ToolError):
 
 
 class NotApplicable(ToolError):
-    """For tools to raise: the call was valid, but there is nothing to do. The model is told so; it is not a failure."""
+    """For tools to raise: the call was valid, but there is nothing to do. The model receives the message; it is not a failure."""
 
 
 class BackendError(RightcallError):

@@ -50,7 +50,7 @@ class Ids:
     def __init__(self, mint: Callable[[], str] | None = None, *, suffix: bool = True) -> None:
         self._mint = mint or random_id
         self._suffix = suffix
-        self._taken: dict[str, str] = {}  # each id that was given out, and the one received that it stands for
+        self._taken: dict[str, str] = {}  # each issued id, with the received id that it replaces
         self._repeats: dict[str, int] = {}
         self._turn = self._before = 0  # how many were taken before this turn
 

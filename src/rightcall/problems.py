@@ -59,14 +59,14 @@ NAMES: tuple[Code, ...] = (
     ),
     Code(
         "unknown_tool",
-        "No tool of that name is declared. The message names the nearest.",
+        "No tool of that name is declared. The message lists the most similar names.",
         "Send one of the declared names; or declare the tool.",
         _hermes_call('{"city": "Oslo"}', "cancel"),
     ),
     Code(
         "names_disagree",
-        "A call names two tools: what stands before it says one, the call itself another.",
-        "Send the name of the one tool that is meant, in both places.",
+        "The call names two different tools: one in the text before it, another in the call itself.",
+        "Send the name of the intended tool in both places.",
         "<|message_model|>list_bookings<|content_invoke_tool_json|>"
         '{"name": "book", "args": {"city": "Oslo"}}<|end_message|>',
         "inkling",
@@ -79,16 +79,15 @@ NAMES: tuple[Code, ...] = (
     ),
     Code(
         "tool_left_out",
-        "A definition among the tools cannot be used: it was left out, and calls of it are `unknown_tool`. "
-        "In `Toolset.notes`.",
-        "Mend the definition; the message tells where the fault is and what to write instead.",
+        "A tool definition cannot be used: it was left out, and calls of it are `unknown_tool`. In `Toolset.notes`.",
+        "Correct the definition; the message names the place of the fault and what to write instead.",
         blocking=False,
     ),
     Code(
         "tool_mended",
-        'A word of a definition is wrong and has one meaning (`"type": "float"`): it was taken for that. '
-        "In `Toolset.notes`.",
-        "Write what it was taken for, which the message tells.",
+        'A keyword of a tool definition has an invalid value with one plausible meaning (`"type": "float"`), which is '
+        "used instead. In `Toolset.notes`.",
+        "Write the value that is used; the message names it.",
         blocking=False,
     ),
 )
@@ -102,14 +101,14 @@ ARGUMENTS: tuple[Code, ...] = (
     ),
     Code(
         "unknown_argument",
-        "An argument that the tool does not have, and its schema allows no others.",
+        "The tool does not declare this argument, and its schema allows no undeclared ones.",
         "Send only the arguments that the message lists.",
         _hermes_call('{"city": "Oslo", "pets": 1}'),
     ),
     Code(
         "wrong_type",
-        "A value of another type than the schema says.",
-        "Send the type that the message names.",
+        "A value has another type than its schema requires.",
+        "Send a value of the type that the message names.",
         _hermes_call('{"city": "Oslo", "nights": "two"}'),
     ),
     Code(
@@ -120,14 +119,14 @@ ARGUMENTS: tuple[Code, ...] = (
     ),
     Code(
         "no_match",
-        "A value that fits none (`anyOf`), or not exactly one (`oneOf`), of the alternatives. Where one of them was "
-        "plainly meant, what is wrong by that one is told instead.",
+        "A value matches none (`anyOf`), or not exactly one (`oneOf`), of the alternatives. If one of them was clearly "
+        "intended, the problem with that one is reported instead.",
         "Send a value of one of the declared shapes.",
         _hermes_call('{"city": "Oslo", "price": [10]}'),
     ),
     Code(
         "out_of_range",
-        "A number below, above or beside what the schema allows.",
+        "A number is below the minimum, above the maximum, or not a multiple that the schema allows.",
         "Send a number within the bounds.",
         _hermes_call('{"city": "Oslo", "nights": 99}'),
     ),
@@ -151,14 +150,14 @@ ARGUMENTS: tuple[Code, ...] = (
     ),
     Code(
         "schema",
-        "The arguments break another rule of the schema; the message has the rule.",
-        "Send arguments that keep it.",
+        "The arguments violate another rule of the schema; the message quotes the rule.",
+        "Send arguments that follow the rule.",
         _hermes_call('{"city": "Oslo", "extra": {"pets": true}}'),
     ),
     Code(
         "invalid_argument",
-        "The value fits the schema, and the tool's own validation refuses it all the same.",
-        "Send a value that the message allows.",
+        "The value matches the schema, but the tool's own validation rejects it.",
+        "Send a value that the tool accepts; the message says which.",
     ),
     Code(
         "arguments_not_object",
@@ -168,61 +167,61 @@ ARGUMENTS: tuple[Code, ...] = (
     ),
     Code(
         "misplaced_argument",
-        "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
-        "(`hoisted_argument`). Or the arguments are a whole call of another tool. Or a call without arguments has an "
-        "object under a key that is none of theirs.",
-        "Send it among the arguments; or the arguments alone.",
+        "An argument of the tool is next to the arguments instead of inside them, and repair is off (otherwise it is "
+        "moved, with the receipt `hoisted_argument`). Or the arguments are a whole call of another tool. Or a call "
+        "without arguments has an object under an unknown key.",
+        "Send the argument inside the arguments; or send the arguments alone.",
     ),
     Code(
         "unknown_key",
-        "The call has a key beside its name and arguments that is no argument of the tool. It had no use.",
-        "Nothing needs to be done; if it was meant as an argument, send it among them under its declared name.",
+        "The call has a key next to its name and arguments that is no argument of the tool. It is ignored.",
+        "Nothing needs to be done; if it is an argument, send it inside the arguments under its declared name.",
         '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "reason": "a trip"}</tool_call>',
         blocking=False,
     ),
     Code(
         "arguments_disagree",
-        "A call that a program made: its `arguments` are not what its argument text `json` says, so nobody knows which "
-        "of them was meant.",
-        "Give `Call` one of the two: `Call(name, arguments)`, or `repair(Call(name, json=text), tools)`.",
+        "A call that a program constructed: its `arguments` differ from its argument text `json`, so it is not certain "
+        "which of them is right.",
+        "Pass one of the two to `Call`: `Call(name, arguments)`, or `repair(Call(name, json=text), tools)`.",
     ),
 )
 
 CUT: tuple[Code, ...] = (
     Code(
         "truncated",
-        "The text or the stream ended inside the call, or a provider cut its answer and nothing shows that the last "
-        "call had ended. Such a call is never completed.",
-        "Ask for the whole call again, with more room or less to say.",
+        "The text or the stream ended inside the call, or a provider truncated its answer and nothing shows that the "
+        "last call is complete. Such a call is never completed.",
+        "Request the whole call again, with a higher token limit or shorter arguments.",
         '<tool_call>{"name": "book", "arguments": {"city": "Os',
     ),
     Code(
         "incomplete",
-        "`check` was given a call that had been cut off or could not be read (`complete=False`).",
-        "Ask for the call again.",
+        "`check` received a call that was truncated or could not be parsed (`complete=False`).",
+        "Request the call again.",
     ),
     Code(
         "too_large",
-        "The reply, one call, the number of calls, or of openers that hold none, is over a limit. What lies beyond it "
-        "was not read. Or the arguments are too large to be checked against their tool's schema.",
+        "The reply, one call, the number of calls, or the number of openers without a call exceeds a limit. The text "
+        "beyond the limit was not parsed. Or the arguments are too large to be checked against the tool's schema.",
         "Send less; or raise the limit with `Limits`.",
     ),
     Code(
         "too_deep",
         "The arguments are nested deeper than the limit.",
-        "Send them flatter; or raise the limit with `Limits`.",
+        "Send them with less nesting; or raise the limit with `Limits`.",
         _hermes_call(_DEEP),
     ),
     Code(
         "unclosed",
-        "The marker that closes the call is missing; the call itself was whole.",
+        "The closing marker of the call is missing; the call itself is complete.",
         "Nothing needs to be done.",
         '<tool_call>{"name": "list_bookings", "arguments": {}}',
         blocking=False,
     ),
     Code(
         "abandoned",
-        "The call was opened, but has neither an argument nor an end: the model began again, or stopped.",
+        "The call was opened, but has neither an argument nor a closing marker: the model started over, or stopped.",
         "Send the whole call.",
         "<tool_call>\n<function=book>\n<tool_call>\n<function=list_bookings>\n</function>\n</tool_call>",
         "qwen3_coder",
@@ -232,28 +231,28 @@ CUT: tuple[Code, ...] = (
 SYNTAX: tuple[Code, ...] = (
     Code(
         "invalid_json",
-        "The call or its arguments are not JSON, and no repair rule reads them.",
-        "Send valid JSON. The message says at which character it stops being JSON.",
+        "The call or its arguments are not valid JSON, and no repair rule applies.",
+        "Send valid JSON. The message names the first invalid character.",
         _hermes_call('{"city": }'),
     ),
     Code(
         "trailing_content",
-        "Something stands behind the call or its arguments that does not belong there. Of words behind a call's own "
-        "end, before what ends all calls, it is a note: they are text.",
-        "Send nothing behind the call.",
+        "Unexpected content follows the call or its arguments. Text between the end of a call and the closing marker "
+        "of the section only gives a note: it stays text.",
+        "Send nothing after the call.",
         '[book(city="Oslo" "Bergen")]',
         "pythonic",
     ),
     Code(
         "late_arguments",
-        "A server went on with the arguments of a call that it had ended. The call stands as it was when it ended.",
+        "The server sent more arguments for a call that it had ended. The call stays as it was when it ended.",
         "Nothing needs to be done; a server that does this often loses arguments.",
         blocking=False,
     ),
     Code(
         "unexpected_text",
-        "Something other than an argument stands between the arguments.",
-        "Send the arguments one after the other, with nothing between them.",
+        "There is text between the arguments that is not an argument.",
+        "Send the arguments one after the other, without text between them.",
         "<tool_call>\n<function=book>\nin\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
         "qwen3_coder",
     ),
@@ -261,43 +260,43 @@ SYNTAX: tuple[Code, ...] = (
         "invalid_call",
         "A call was opened, and what follows cannot be parsed: its opening tag is damaged, it has another structure "
         "than the format's, or a parenthesis of the call is missing.",
-        "Write the call as the format has it.",
+        "Write the call in the syntax of the format.",
         "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
         "qwen3_coder",
     ),
     Code(
         "uncertain",
-        "What was sent can be read in more than one way, and the repair that it needs would be a guess.",
+        "The text can be parsed in more than one way, and repairing it would be a guess.",
         "Send the call again, well formed, with every argument in its place.",
         "[book(city='Oslo', guests=[Ann, Bob])]",
         "pythonic",
     ),
     Code(
         "ambiguous_end",
-        "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its "
-        "end is not certain.",
-        "Close each argument and each call, and write no tags of the format into a value.",
+        "An argument that is plain text contains tags of its format, or such tags follow the call, so that the end of "
+        "the argument is not certain.",
+        "Close each argument and each call, and write no tags of the format inside a value.",
         "<tool_call><function=book><parameter=city>\n</parameter> b <parameter=\n</parameter></function></tool_call>",
         "qwen3_coder",
     ),
     Code(
         "duplicate_argument",
-        "An argument is given twice, or all of them are. It does not block where both are the same.",
+        "An argument is sent twice, or all of them are. It does not block if both values are equal.",
         "Send it once.",
         '[book(city="Oslo", city="Rome")]',
         "pythonic",
     ),
     Code(
         "duplicate_key",
-        "An object in the arguments, or the call around them, has a key twice. It does not block where both values are "
-        "the same.",
+        "An object in the arguments, or the call around them, has a key twice. It does not block if both values are "
+        "equal.",
         "Send it once.",
         "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
         "pythonic",
     ),
     Code(
         "unclosed_argument",
-        "An argument was not closed before the next began. It blocks only if the arguments cannot be told apart.",
+        "An argument was not closed before the next one. It blocks only if the end of its value is not certain.",
         "Close each argument.",
         "<tool_call>\n<function=book>\n<parameter=city>\nOslo\n<parameter=nights>\n2\n</parameter>\n</function>\n</tool_call>",
         "qwen3_coder",
@@ -312,15 +311,15 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "invalid_value",
-        "A value cannot be parsed: none is there, a list or an object is not closed, its members are not separated by "
-        "commas, or the key of an object is no string or has no `:`.",
+        "A value cannot be parsed: it is missing, a list or an object is not closed or lacks commas between its "
+        "members, or the key of an object is not a string or has no `:`.",
         "Send a literal: a string in quotes, a number, true, false, null, a list or an object.",
         '[book(city="Oslo", nights=:)]',
         "pythonic",
     ),
     Code(
         "not_finite",
-        "A number that JSON cannot carry: NaN, infinity, or too large.",
+        "A number that JSON cannot represent: NaN, infinity, or too large.",
         "Send a finite number.",
         '[book(city="Oslo", nights=inf)]',
         "pythonic",
@@ -334,7 +333,7 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "invalid_argument_name",
-        "The name of an argument is missing or is no name.",
+        "The name of an argument is missing or is not a valid name.",
         "Use the declared name.",
         '[book(my city="Oslo")]',
         "pythonic",
@@ -344,22 +343,22 @@ SYNTAX: tuple[Code, ...] = (
 CONTRACT: tuple[Code, ...] = (
     Code(
         "several_calls",
-        "A block holds more than one call. None of them runs.",
-        "Send each call in a block of its own.",
+        "A block contains more than one call. None of them runs.",
+        "Send each call in a separate block.",
         '<tool_call>book({ city: "Oslo" })\nbook({ city: "Rome" })</tool_call>',
         "contract",
     ),
     Code(
         "no_call",
-        "A block for a call is empty, or holds something else.",
+        "A block for a call is empty, or contains something else.",
         "Write one call in it, `name({ key: value })`, or leave it out.",
         "<tool_call></tool_call>",
         "contract",
     ),
     Code(
         "labelled_call",
-        "A word and a colon stand before the call. It may be an example, so it does not run.",
-        "Write the call alone.",
+        "A label and a colon precede the call. It may be an example, so it does not run.",
+        "Write the call without a label.",
         '<tool_call>Hint: book({ city: "Oslo" })</tool_call>',
         "contract",
     ),
@@ -372,7 +371,7 @@ CONTRACT: tuple[Code, ...] = (
     ),
     Code(
         "bare_call",
-        "The call stood outside its block, at the beginning of a line. It runs all the same.",
+        "The call was outside its block, at the beginning of a line. It runs nevertheless.",
         "Write it into a block.",
         'book({ city: "Oslo" })',
         "contract",
@@ -380,25 +379,25 @@ CONTRACT: tuple[Code, ...] = (
     ),
     Code(
         "stray_text",
-        "Text stands outside all blocks. `feedback` says so; the reply keeps it as text.",
-        "Write it into a block, or leave it out.",
+        "There is text outside all blocks. `feedback` reports it; the reply keeps it as text.",
+        "Write it inside a block, or omit it.",
         blocking=False,
     ),
     Code(
         "unknown_tag",
-        "A tag stands outside all blocks that is none of the protocol's.",
+        "There is a tag outside all blocks that the protocol does not define.",
         "Use only the blocks of the protocol.",
         blocking=False,
     ),
     Code(
         "empty_done",
-        "The block that says the task is done is empty.",
-        "Write the agreed word into it, or leave it out.",
+        "The block that reports the end of the task is empty.",
+        "Write the agreed text inside it, or omit it.",
         blocking=False,
     ),
     Code(
         "no_blocks",
-        "The reply has reasoning and nothing else.",
+        "The reply contains only reasoning.",
         "Send a call, or an answer.",
     ),
 )
@@ -407,36 +406,36 @@ ANSWERS: tuple[Code, ...] = (
     Code(
         "provider_error",
         "The server sent an error where an answer should be.",
-        "Look at the message; the model is not at fault.",
+        "Read the message; the model did not cause it.",
         '{"error": {"message": "overloaded", "code": 529}}',
     ),
     Code(
         "malformed_response",
-        "The response has the shape of no provider's.",
-        "Look at the server.",
+        "The response has the structure of no known provider.",
+        "Check the server.",
         '{"choices": 3}',
     ),
     Code(
         "malformed_chunk",
         "A chunk of the stream is not valid JSON.",
-        "Look at the server or the way to it; ask again.",
+        "Check the server and the connection; send the request again.",
     ),
     Code(
         "call_not_object",
         "An entry in the list of calls is not an object.",
-        "Send each call as an object; of a provider's answer, look at the server. The other calls are kept.",
+        "Send each call as an object; if a provider sent it, check the server. The other calls are kept.",
         '{"role": "assistant", "tool_calls": ["book"]}',
     ),
     Code(
         "missing_function",
         "An entry in the list of calls does not say which function it calls.",
-        "Look at the server; ask again.",
+        "Check the server; send the request again.",
         '{"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function"}]}',
     ),
     Code(
         "unknown_shape",
-        "What was read is no answer of a known provider.",
-        "Say which it is with `api=`; or pass the model's text to `parse`.",
+        "The input is not an answer of a known provider.",
+        "Name the provider with `api=`; or pass the model's text to `parse`.",
         blocking=False,
     ),
 )
@@ -444,16 +443,16 @@ ANSWERS: tuple[Code, ...] = (
 PROTOCOL: tuple[Code, ...] = (
     Code(
         "ledger_open",
-        "The model says that the task is done, and the task ledger still has something open or blocked.",
-        "Finish what is listed, or mark it dropped with a note that says why.",
+        "The model reports that the task is done, but the task ledger still has open or blocked items.",
+        "Finish the listed items, or mark them as dropped with a note that gives the reason.",
     ),
 )
 
 REASONING: tuple[Code, ...] = (
     Code(
         "call_in_open_reasoning",
-        "The call stands in reasoning that was never closed: it may be one that the model only thinks of.",
-        'Close the reasoning, and send the call behind it; or say with `reasoning_calls="never"` that it is thought.',
+        "The call is inside reasoning that was never closed: the model may only be considering it.",
+        'Close the reasoning and send the call after it; or pass `reasoning_calls="never"` to keep it as reasoning.',
         '<think>\n<tool_call>\n{"name": "list_bookings", "arguments": {}}\n</tool_call>',
     ),
 )
@@ -461,45 +460,44 @@ REASONING: tuple[Code, ...] = (
 NOTES: tuple[Code, ...] = (
     Code(
         "looks_like_a_call",
-        "The text, or reasoning that nothing follows, holds what looks like a call of a declared tool, and was not "
-        "taken for one: it stands between text or in a thought, is only shown, or is written in no format that was "
-        "asked for.",
-        "If it was meant as a call, send it as the format asks for.",
+        "The text, or reasoning that nothing follows, resembles a call of a declared tool, and was not parsed as one: "
+        "it is surrounded by text, is inside reasoning, is only shown, or is in no format that was requested.",
+        "If it is meant as a call, send it in the requested format.",
         'I would send {"name": "list_bookings", "arguments": {}} now.',
         blocking=False,
     ),
     Code(
         "opener_without_call",
-        "A marker that opens a call stands in the text, and no call follows it.",
-        "Nothing needs to be done; markers that are only mentioned belong into code.",
+        "The text contains the opening marker of a call, and no call follows it.",
+        "Nothing needs to be done; write markers that are only mentioned as code.",
         "The tag <tool_call> opens a call.",
         blocking=False,
     ),
     Code(
         "stray_marker",
-        "A marker that closes nothing, such as a second close behind a call. It was dropped.",
+        "A closing marker without an opener, such as a second one after a call. It was dropped.",
         "Nothing needs to be done.",
         '<tool_call>{"name": "list_bookings", "arguments": {}}</tool_call></tool_call>',
         blocking=False,
     ),
     Code(
         "rescued",
-        "The call was not written in the format that was expected, and was found all the same.",
-        "Nothing needs to be done; naming the right format is cheaper.",
+        "The call was not written in the expected format, and was found nevertheless.",
+        "Nothing needs to be done; naming the right format is faster.",
         '{"name": "list_bookings", "arguments": {}}',
         "qwen3_coder",
         blocking=False,
     ),
     Code(
         "call_in_reasoning",
-        "The call stood in the reasoning of a reply that has nothing else.",
-        "Nothing needs to be done; `reasoning=` says how reasoning is to be read.",
+        "The call is inside the reasoning of a reply that has nothing else.",
+        "Nothing needs to be done; `reasoning=` sets how reasoning is parsed.",
         '<think>\n<tool_call>\n{"name": "list_bookings", "arguments": {}}\n</tool_call>\n</think>',
         blocking=False,
     ),
     Code(
         "call_in_text",
-        "The answer has calls of its own, and its text shows one too; that one stays text.",
+        "The answer has native calls, and its text also shows one; that one stays text.",
         "Nothing needs to be done.",
         '{"role": "assistant", "content": "<tool_call>{\\"name\\": \\"list_bookings\\"}</tool_call>", "tool_calls": '
         '[{"id": "call_1", "type": "function", "function": {"name": "list_bookings", "arguments": "{}"}}]}',
@@ -518,6 +516,6 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "The reasoning": REASONING,
     "Notes": NOTES,
 }
-# What no model can mend: the server's own, which is not told to the model.
+# Problems that a server causes. A model cannot fix them, so they are not reported to it.
 OF_SERVERS = frozenset(code.code for code in ANSWERS) - {"call_not_object"}
 CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

@@ -279,7 +279,7 @@ def is_ip_address(name: str) -> bool:
 
 
 def is_unspecified(name: str) -> bool:
-    """Return whether this address stands for all addresses of the machine (0.0.0.0, ::)."""
+    """Return whether this address means all addresses of the machine (0.0.0.0, ::)."""
     address = _parse_address(name)
     return address is not None and address.is_unspecified
 

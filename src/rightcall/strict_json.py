@@ -196,7 +196,7 @@ def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
     size, most = end - start, 2 * depth
     if size <= most:
         return False
-    for each in value.values() if type(value) is dict else ():  # what stands inside a string nests nothing
+    for each in value.values() if type(value) is dict else ():  # text inside a string does not nest
         if type(each) is str:
             size -= len(each)
             if size <= most:

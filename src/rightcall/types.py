@@ -27,7 +27,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     - `description`: shown to the model.
     - `parameters`: the JSON Schema of its arguments; `{}` accepts any object.
     - `output_schema`: the JSON Schema of its result, if declared.
-    - `aliases`: other names of arguments, each with the argument it stands for; they are repaired.
+    - `aliases`: other names of arguments, each with the declared argument it replaces; they are repaired.
     - `read_only`: a call changes nothing, so its name may be repaired by guessing, and it may run in parallel.
     - `compact`: a prompt may show the tool in one line.
     - `run`: its function, sync or async; None for a tool that runs elsewhere.
@@ -75,7 +75,7 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that is wrong, worded for the model.
+    """A mistake in a reply, described for the model.
 
     - `code`: an identifier for programs; docs/problems.md lists them.
     - `message`: what is wrong, and what to send instead.
@@ -98,10 +98,10 @@ class Call(msgspec.Struct, frozen=True):
     - `arguments`: the arguments, repaired.
     - `json`: the final argument text, derived from `arguments` by default.
     - `id`: unique in the conversation; empty if there is none.
-    - `raw`: the call as the model wrote it, without the markers around it.
+    - `raw`: the call as the model wrote it, without its markers.
     - `repairs`: the receipts of all changes.
     - `problems`: what is wrong with it, notes included.
-    - `complete`: False if the call was cut off or is unreadable; its arguments are then `{}`.
+    - `complete`: False if the call was truncated or cannot be parsed; its arguments are then `{}`.
     """
 
     name: str
@@ -147,10 +147,10 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """Text for the user: a part of a reply, and the event that brings a piece of it.
+    """Text for the user: a part of a reply, and the event with a piece of it.
 
-    - `text`: as it was written, without the markers around it.
-    - `tag`: the block of the contract that it stood in (`assistant_prose`, `user_response`); empty outside any.
+    - `text`: the text as written, without markers.
+    - `tag`: the contract block that contains it (`assistant_prose`, `user_response`); empty outside all blocks.
     """
 
     text: str
@@ -158,14 +158,13 @@ class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Reasoning(msgspec.Struct, frozen=True):
-    """What the model thought: a part of a reply, and the event that brings a piece of it. `text` is without the markers
-    around it."""
+    """Reasoning of the model: a part of a reply, and the event with a piece of it. `text` has no markers."""
 
     text: str
 
 
 class CallStart(msgspec.Struct, frozen=True):
-    """The event that a call began. `index` counts the reply's attempts from 0; `id` and `name` are final."""
+    """The event that a call has begun. `index` counts the reply's attempts from 0; `id` and `name` are final."""
 
     index: int
     id: str
@@ -173,10 +172,10 @@ class CallStart(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The event that brings a piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`;
-    with `live` they are a preview, the arguments as they were written.
+    """The event with a piece of argument JSON. The joined pieces of a complete call are `CallEnd.call.json`; with
+    `live` they are a preview: the arguments as the model wrote them.
 
-    - `index`: the call's, as in `CallStart`.
+    - `index`: the index of the call, as in `CallStart`.
     - `json`: the piece.
     """
 
@@ -185,25 +184,25 @@ class Arguments(msgspec.Struct, frozen=True):
 
 
 class CallEnd(msgspec.Struct, frozen=True):
-    """The event that a call is over, well or not: ask `call.ok` before you run it. `index` is that of its `CallStart`;
-    `call` is the one that counts, repaired and checked."""
+    """The event that a call has ended, runnable or not: check `call.ok` before you run it. `index` is that of its
+    `CallStart`; `call` is the final call, repaired and checked."""
 
     index: int
     call: Call
 
 
 class Recast(msgspec.Struct, frozen=True):
-    """The event that takes something back: the last `chars` characters given as text were in fact of another `kind`,
-    "reasoning" or part of a "call"; with "thought" the last so many given as reasoning were part of a call. `hold=True`
-    waits instead."""
+    """The event that corrects earlier events: the last `chars` characters emitted as text were "reasoning" or part of a
+    "call" (`kind`); with "thought", the last `chars` characters emitted as reasoning were part of a call. With
+    `hold=True` such text is held back instead."""
 
     chars: int
     kind: Literal["reasoning", "call", "thought"]
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The event that the model says its task is done, in a format that can say so. `text` is what stood in the block,
-    which may be nothing."""
+    """The event that the model reports the end of its task, in a format with a block for it. `text` is the content of
+    the block, which may be empty."""
 
     text: str
 
@@ -214,7 +213,7 @@ SpanKind = Literal["text", "reasoning", "call", "marker"]
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What became of a piece of the text: `text[start:end]` is of this `kind`. The spans of a reply tile its text from
+    """The role of a piece of the text: `text[start:end]` was parsed as `kind`. The spans of a reply tile its text from
     the first `start` to the last `end`."""
 
     start: int
@@ -223,19 +222,18 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Everything a model wrote, in the order it was written. `calls` may run, `refused` may not, `attempts` are both.
+    """Everything that a model wrote, in order. `calls` are runnable, `refused` are rejected, `attempts` are both.
 
-    - `parts`: texts, reasoning and calls.
-    - `problems`: all that is wrong, those of calls included; each names its attempt, which has it too.
-    - `format`: the name of the format that was read, also where that was found out.
-    - `done`: what stood in the block that says the task is done; None where there was none.
-    - `spans`: what became of every character, where that was asked for.
-    - `finish`: how the provider says that the answer ended ("stop", "tool_calls", "length" ...); None for a text of no
-      provider.
-    - `usage`: what the provider counted, as it came.
-    - `api`: the API that the answer came through; empty for a text.
-    - `extras`: what is not read and the provider wants back (signatures, encrypted reasoning): by call id, and under ""
-      of the message. `message()` sends it.
+    - `parts`: text, reasoning and calls.
+    - `problems`: all problems, those of calls included; each names its attempt, which has it as well.
+    - `format`: the name of the format, given or detected.
+    - `done`: the content of the block that reports the end of the task; None without such a block.
+    - `spans`: the role of every character, if requested.
+    - `finish`: the finish reason of the provider ("stop", "tool_calls", "length" ...); None for plain text.
+    - `usage`: the provider's usage, unchanged.
+    - `api`: the API of the answer; empty for plain text.
+    - `extras`: opaque fields that the provider must get back (signatures, encrypted reasoning), by call id; those of
+      the message under "". `message()` contains them.
     """
 
     parts: tuple[Part, ...] = ()
@@ -254,27 +252,27 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> str:
-        """The texts, joined by line breaks."""
+        """Return the texts, joined by line breaks."""
         return "\n".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def reasoning(self) -> str:
-        """What the model thought, joined by line breaks."""
+        """Return the reasoning, joined by line breaks."""
         return "\n".join([part.text for part in self.parts if type(part) is Reasoning])
 
     @property
     def attempts(self) -> tuple[Call, ...]:
-        """Every call, whether it may run or not, in the order written. `Problem.call` counts these."""
+        """Return all calls, runnable or rejected, in the order written. `Problem.call` counts these."""
         return tuple([part for part in self.parts if type(part) is Call])
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls that may run, in the order written."""
+        """Return the runnable calls, in the order written."""
         return tuple([part for part in self.parts if type(part) is Call and part.ok])
 
     @property
     def refused(self) -> tuple[Call, ...]:
-        """The calls that must not run, in the order written; the `problems` of each say why."""
+        """Return the rejected calls, in the order written; their `problems` have the reasons."""
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
     def message(self, api: str = "chat") -> Any:
@@ -309,22 +307,22 @@ def _attach_problems(reply: Reply) -> None:
     """Add the reply's problems to the calls that they belong to, also in a reply that a program built."""
     attempts = reply.attempts
     known = {(at, problem) for at, call in enumerate(attempts) for problem in call.problems}
-    untold: dict[int, list[Problem]] = {}
+    unassigned: dict[int, list[Problem]] = {}
     for problem in reply.problems:
         at = problem.call
         if at is not None and 0 <= at < len(attempts) and (at, problem) not in known:
-            untold.setdefault(at, []).append(problem)
-    if untold:
-        msgspec.structs.force_setattr(reply, "parts", tuple(_with_problems(reply.parts, untold)))
+            unassigned.setdefault(at, []).append(problem)
+    if unassigned:
+        msgspec.structs.force_setattr(reply, "parts", tuple(_with_problems(reply.parts, unassigned)))
 
 
-def _with_problems(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) -> Iterator[Part]:
+def _with_problems(parts: tuple[Part, ...], unassigned: dict[int, list[Problem]]) -> Iterator[Part]:
     """Yield the parts with the missing problems added to their calls."""
     at = -1
     for part in parts:
         if type(part) is Call:
             at += 1
-            part = msgspec.structs.replace(part, problems=(*part.problems, *untold.get(at, ())))
+            part = msgspec.structs.replace(part, problems=(*part.problems, *unassigned.get(at, ())))
         yield part
 
 
