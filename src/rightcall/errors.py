@@ -191,7 +191,8 @@ class ToolTimedOut(ToolError):
 
 
 class NotApplicable(ToolError):
-    """For tools to raise: the call was valid, but there is nothing to do. The model receives the message; it is not a failure."""
+    """For tools to raise: the call was valid, but there is nothing to do. The model receives the message; the call does
+    not count as failed."""
 
 
 class BackendError(RightcallError):
