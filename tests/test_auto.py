@@ -19,7 +19,20 @@ from rightcall.types import Part
 from support.cuts import Setting, cuts, join_events, nothing_lost, reply_of_events
 from support.cuts import read as read_chunks
 from support.format_sample import selected
-from support.replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
+from support.replies import (
+    BARE,
+    EITHER,
+    STRING,
+    args,
+    blocking,
+    codes,
+    hermes,
+    is_distinctive_reasoning,
+    made,
+    runnable,
+    tool,
+    wrong,
+)
 from support.samples import Sample, samples, toolset
 
 TOOLS = Toolset([tool("f", s=STRING), tool("g")])
@@ -122,7 +135,9 @@ def test_text_around_the_calls_is_kept(name: str) -> None:
         assert reply.content == "One.\nTwo."
 
 
-@pytest.mark.parametrize("name", [name for name in MARKED if FORMATS[name].reasoning and not FORMATS[name].channels])
+@pytest.mark.parametrize(
+    "name", [name for name in MARKED if is_distinctive_reasoning(name, 0) and not FORMATS[name].channels]
+)
 def test_reasoning_before_the_calls_is_reasoning(name: str) -> None:
     parts: list[Part] = [Reasoning("Plan."), made("f", s="x")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)

@@ -47,9 +47,6 @@ every_envelope = pytest.mark.parametrize("format", sampled(ENVELOPES))
 every_keyed = pytest.mark.parametrize("format", sampled(KEYED))
 every_json = pytest.mark.parametrize("format", [*ENVELOPES, *NAMED])
 
-_BEGINS = re.compile(r'\{\s*"(?:name|tool_name|tool_call_id|id|delete_rows)"')
-
-
 def body(format: str) -> Envelope:
     found = FORMATS[format].bodies[0]
     assert isinstance(found, Envelope)
@@ -63,7 +60,8 @@ def rendered(format: str, **arguments: Any) -> str:
 def envelope(format: str, **arguments: Any) -> tuple[str, str, str]:
     """A rendered call: what stands before its envelope, the envelope, what stands behind it."""
     text = rendered(format, **arguments)
-    begin = _BEGINS.search(text)
+    keys = "|".join([*body(format).names, *body(format).ids, "delete_rows"])
+    begin = re.search(rf'\{{\s*"(?:{keys})"', text)
     assert begin is not None
     _, end = json.JSONDecoder().raw_decode(text, begin.start())
     return text[: begin.start()], text[begin.start() : end], text[end:]
@@ -159,7 +157,7 @@ def test_a_flat_call_is_a_call(format: str) -> None:
 @every_keyed
 def test_two_objects_of_arguments_that_differ_block(format: str) -> None:
     args = body(format).args
-    for key in (args[0], args[1]):
+    for key in (args[0], args[-1]):
         reply = read(with_members(format, f'"{key}": {{"table": "orders"}}', table="users"), format)
         assert (ran(reply), blocks(reply)) == ([], ["duplicate_argument"]), key
         reply = read(with_members(format, f'"{key}": {{"table": "users"}}', table="users"), format)
@@ -168,12 +166,20 @@ def test_two_objects_of_arguments_that_differ_block(format: str) -> None:
 
 @every_keyed
 def test_two_names_block(format: str) -> None:
-    name, other = body(format).names[0], body(format).names[1]
+    name, other = body(format).names[0], body(format).names[-1]
     for key in (name, other):
         reply = read(with_members(format, f'"{key}": "ping"', table="users"), format)
         assert (ran(reply), blocks(reply)) == ([], ["duplicate_key"]), key
         reply = read(with_members(format, f'"{key}": "delete_rows"', table="users"), format)
         assert ran(reply) == [("delete_rows", {"table": "users"})], key
+
+
+@every_keyed
+def test_a_quoted_call_is_reported_under_each_key_of_its_name(format: str) -> None:
+    for key in body(format).names:
+        call = instead(format, f'{{"{key}": "ping", "arguments": {{}}}}')
+        reply = read(f"The manual says:\n\n```\n{call}\n```\n\nI have not run it.", format)
+        assert (ran(reply), notes(reply)) == ([], ["looks_like_a_call"]), key
 
 
 @every_json

@@ -8,6 +8,9 @@ from typing import Any
 from rightcall import Call, Format, Reply, Tool, Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import marker_alternatives
+from rightcall.parsing.compile import is_sentence
+from rightcall.parsing.known_openers import known_openers
+from rightcall.parsing.markers import template
 from support.cuts import Setting, hold_of_every_cut
 
 Json = dict[str, Any]
@@ -28,6 +31,18 @@ EITHER = {name for name, format in FORMATS.items() if getattr(format.bodies[0], 
 """Formats that carry text or calls, never both."""
 BARE = {name for name, format in FORMATS.items() if not has_opener(format)} - EITHER
 """Formats that write nothing before a call, which therefore opens only where the reply begins."""
+
+
+def is_distinctive_reasoning(name: str, side: int) -> bool:
+    """Return whether `auto` recognises the opening (0) or closing (1) marker of the format's reasoning before a call.
+
+    It does not recognise a plain tag other than `<think>`, which may be a part of the answer.
+    """
+    reasoning = FORMATS[name].reasoning
+    return reasoning is not None and any(
+        text.strip() in ("<think>", "</think>") or is_sentence(text) or template(text).whole in known_openers().marks
+        for text in marker_alternatives(reasoning[side])
+    )
 
 
 def tool(name: str = "f", **properties: Json) -> Tool:

@@ -13,14 +13,17 @@ import msgspec
 
 from rightcall.formats import FORMATS
 from rightcall.formats.body_kinds import BODIES
-from rightcall.formats.spec import marker_alternatives
+from rightcall.formats.spec import Envelope, marker_alternatives
 from rightcall.parsing.shown import RECORD
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Problem, Span
 
+# The keys of a call's name in JSON: those of the built-in formats, and two that models use elsewhere.
+_ENVELOPES = [body for format in FORMATS.values() for body in format.bodies if isinstance(body, Envelope)]
+_NAME_KEYS = dict.fromkeys(["function", "action", *[re.escape(key) for body in _ENVELOPES for key in body.names]])
 # Shapes by format: a key, an attribute or a label before the name.
 _BEFORE = {
-    "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
+    "generic_json": rf'"(?:{"|".join(_NAME_KEYS)})"\s{{0,16}}+:\s{{0,16}}+"',
     "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
     "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])|<tool:\s{0,4}+(?:function>\s{0,4}+)?",
     "harmony": r"\bto=(?:functions\.)?+",
