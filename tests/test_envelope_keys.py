@@ -47,6 +47,7 @@ every_envelope = pytest.mark.parametrize("format", sampled(ENVELOPES))
 every_keyed = pytest.mark.parametrize("format", sampled(KEYED))
 every_json = pytest.mark.parametrize("format", [*ENVELOPES, *NAMED])
 
+
 def body(format: str) -> Envelope:
     found = FORMATS[format].bodies[0]
     assert isinstance(found, Envelope)
