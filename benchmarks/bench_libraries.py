@@ -1,4 +1,4 @@
-"""What does code that this project writes itself cost beside the library that does the same?
+"""What does hand-written code cost beside the library that does the same?
 
 Each row compares one hand-written part with a library on the same input, in one process and by turns. A ratio below 1
 means that the hand-written part is faster. docs/dependencies.md has the figures, and what the libraries cannot do.
@@ -19,16 +19,18 @@ from importlib import import_module
 from typing import NamedTuple
 
 from measure import TOOLS, table, turn_by_turn
-from rightcall import Parser
+from rightcall import Parser, Toolset
 from rightcall.datasets.similarity import signature
 from rightcall.providers.sse import Payloads
 from rightcall.redaction.scrubber import Scrubber
+from rightcall.strict_json import MAX_DEPTH, decode
 
 RUNS = 5
 PIECE = 4  # characters of one delta
 ARGUMENTS_SIZE = 8_192  # characters; partial-json-parser is quadratic, so that more takes minutes
 EVENTS = 2_000
 WORDS = 400
+REPEATED = 200  # calls of a function that takes microseconds
 
 
 class Comparison(NamedTuple):
@@ -54,6 +56,33 @@ def stream_ours(pieces: list[str]) -> None:
     for piece in pieces:
         parser.feed(piece)
     parser.close()
+
+
+def compare_json() -> Comparison:
+    """Arguments of a call as strict JSON: no duplicate keys, no infinite numbers, bounded depth."""
+    text = json.dumps({"path": "a.txt", "text": words(WORDS, 1), "edit": {"line": 12, "new": ["a", "b"]}})
+    return Comparison(
+        "strict JSON", "json", lambda: [decode(text, MAX_DEPTH) for _ in range(REPEATED)],
+        lambda: [json.loads(text) for _ in range(REPEATED)],
+    )  # fmt: skip
+
+
+def compare_pydantic() -> Comparison:
+    """The schema of a function of three plain arguments."""
+    adapter = import_module("pydantic").TypeAdapter
+
+    def declared() -> Callable[..., str]:
+        def get_weather(city: str, days: int = 1, hourly: bool = False) -> str:
+            """Get the weather."""
+            return f"{city} {days} {hourly}"
+
+        return get_weather  # a new function each time: nothing about it is cached
+
+    return Comparison(
+        "schema of a function", "pydantic",
+        lambda: [each.parameters for _ in range(REPEATED) for each in Toolset([declared()])],
+        lambda: [adapter(declared()).json_schema() for _ in range(REPEATED)],
+    )  # fmt: skip
 
 
 def compare_partial_json() -> Comparison:
@@ -133,7 +162,8 @@ def compare_detect_secrets() -> Comparison:
 
 
 COMPARISONS = (
-    compare_partial_json, compare_ijson, compare_httpx_sse, compare_datasketch, compare_detect_secrets,
+    compare_json, compare_pydantic, compare_partial_json, compare_ijson, compare_httpx_sse, compare_datasketch,
+    compare_detect_secrets,
 )  # fmt: skip
 
 
@@ -149,7 +179,7 @@ def main() -> int:
     rows = []
     for part, library, ours, theirs in installed():
         own, other = turn_by_turn(RUNS, (ours, 1), (theirs, 1))
-        rows.append((part, library, f"{own * 1000:.2f}", f"{other * 1000:.2f}", f"{own / other:.2f}"))
+        rows.append((part, library, f"{own * 1000:.2f}", f"{other * 1000:.2f}", f"{own / other:.3f}"))
     if rows:
         table(("part", "library", "ours, ms", "library, ms", "ratio"), rows)
     return 0
