@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -195,6 +198,45 @@ def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
     for name in ("four long cycles", "four long branching cycles", "undeclared members of undeclared members"):
         made = grammar([{"name": "f", "parameters": _MULTIPLYING[name]}], choice="required")
         assert "size" in {relaxation.keyword for relaxation in made.relaxations}, name
+
+
+def _boxed(levels: int) -> dict[str, Any]:
+    """A step of a cycle that has this many arrays around the reference."""
+    found: dict[str, Any] = {"$ref": "NEXT"}
+    for _ in range(levels):
+        found = {"type": "array", "items": found}
+    return found
+
+
+_DEEP: dict[str, dict[str, Any]] = {
+    **{name: schema for name, schema in _MULTIPLYING.items() if "cycles" in name},
+    **{
+        f"cycles of lengths {sizes}, {name}": _meeting_cycles(sizes, step)
+        for sizes in ((3, 5, 13), (3, 5, 7, 4), (2, 3, 5, 7, 11))
+        for name, step in {"list": _LIST, "tree": _TREE, "boxes": _boxed(3), "boxed list": _boxed(1)}.items()
+    },
+    "cycles of wide objects": _meeting_cycles((7, 11), {**_LIST, "properties": {**_WIDE, **_LIST["properties"]}}),
+}
+# An engine compiles rules recursively, and a thread has a stack of 2 MiB where nobody asks for another size.
+_COMPILE = """
+import json, sys, threading
+from llguidance import LLMatcher, LLTokenizer
+
+def compile_all():
+    for lark in json.load(sys.stdin):
+        assert not LLMatcher(LLTokenizer("byte"), LLMatcher.grammar_from_lark(lark), log_level=0).is_error()
+
+threading.stack_size(2 << 20)
+thread = threading.Thread(target=compile_all)
+thread.start()
+thread.join()
+"""
+
+
+def test_an_engine_compiles_the_grammar_of_any_cycles_with_a_small_stack() -> None:
+    larks = [grammar([{"name": "f", "parameters": schema}], choice="required").lark() for schema in _DEEP.values()]
+    done = subprocess.run([sys.executable, "-c", _COMPILE], input=json.dumps(larks), text=True, capture_output=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
 
 
 def test_an_intersection_of_cycles_is_exact_within_the_budget() -> None:

@@ -45,6 +45,7 @@ IN_LARK = (
 MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
 MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
+MAX_LEVELS = 96  # of all named intersections: an engine compiles rules recursively, in threads with small stacks
 
 
 class Relaxation(msgspec.Struct, frozen=True):
@@ -62,8 +63,8 @@ class Intersection:
 
     `named` maps the names of recursive shapes to their shapes. The intersection of a recursive shape is a new name,
     which `expand_names` works out: nothing is expanded twice, and no chain of references is followed recursively.
-    `limits` collects what no shape expresses. Every step is counted in `left`; when it is used up, the first of two
-    shapes is kept, and that is reported.
+    `limits` collects what no shape expresses. Every step is counted in `left`, and the levels of the named
+    intersections in `levels_left`; when either is used up, the first of two shapes is kept, and that is reported.
     """
 
     def __init__(self, tool: str, most: int = MAX_SHAPES) -> None:
@@ -71,11 +72,13 @@ class Intersection:
         self.limits: dict[Relaxation, None] = {}
         self.named: dict[str, Shape | None] = {}
         self.left = most
+        self.levels_left = MAX_LEVELS
         self._names: dict[
             frozenset[Shape], ShapeReference
         ] = {}  # of intersections with a recursive shape, by their parts
         self._parts: dict[str, tuple[tuple[Shape, ...], str]] = {}  # and the parts by the name, with their path
-        self._weights: dict[int, tuple[Shape, int]] = {}  # by identity; the shape is kept, so that its id stays its own
+        # By identity: weight and levels. The shape is kept, so that its id stays its own.
+        self._sizes: dict[int, tuple[Shape, int, int]] = {}
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
         """Record a keyword that no shape expresses."""
@@ -148,6 +151,9 @@ class Intersection:
             return one
         key = frozenset(parts)
         found = self._names.get(key)
+        if found is None and self.levels_left <= 0:
+            self.limit(path, "size", "what the first of several schemas for one value allows")
+            return one
         if found is None:
             found = self._names[key] = ShapeReference(self.new_name())
             self._parts[found.name] = tuple(parts), path
@@ -170,7 +176,8 @@ class Intersection:
                 seen.add(shape.name)
                 if shape.name in self._parts and self.named[shape.name] is None:
                     parts, path = self._parts[shape.name]
-                    self.named[shape.name] = self.all_of(self._unnamed(parts) or [ANYTHING], path)
+                    met = self.named[shape.name] = self.all_of(self._unnamed(parts) or [ANYTHING], path)
+                    self.levels_left -= self.size(met)[1]
                 waiting.append(self.named[shape.name] or ANYTHING)
 
     def _unnamed(self, shapes: Iterable[Shape]) -> list[Shape]:
@@ -196,11 +203,16 @@ class Intersection:
 
     def weight(self, shape: Shape) -> int:
         """Return the number of shapes in a shape, each counted as often as it occurs."""
-        known = self._weights.get(id(shape))
+        return self.size(shape)[0]
+
+    def size(self, shape: Shape) -> tuple[int, int]:
+        """Return the weight of a shape, and how many levels of shapes it has."""
+        known = self._sizes.get(id(shape))
         if known is None:
-            parts = inner_shapes(shape)
-            known = self._weights[id(shape)] = shape, 1 + sum(map(self.weight, parts))
-        return known[1]
+            sizes = [self.size(part) for part in inner_shapes(shape)]
+            levels = 1 + max([inner for _, inner in sizes], default=0)
+            known = self._sizes[id(shape)] = shape, 1 + sum([weight for weight, _ in sizes]), levels
+        return known[1:]
 
     def intersect_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
         if isinstance(one, OneOf):
