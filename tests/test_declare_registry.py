@@ -357,3 +357,27 @@ def test_a_schema_without_type_and_properties_is_no_map_of_parameters(schema: Js
     (bare,) = Toolset([{"name": "f", "parameters": schema}])
     (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
     assert bare.parameters == chat.parameters == schema
+
+
+UNUSUAL_SCHEMAS: tuple[Json, ...] = (
+    *({"type": name} for name in ("Object", "OBJECT", "object ", "dict", "map", "dict[str, int]", "object | null")),
+    {"type": "Object", "additionalProperties": {"type": "string"}},
+    {"type": "dict", "description": "Some text"},
+    {"type": "struct", "properties": {"a": "Some text"}},
+    {"$schema": "https://json-schema.org/draft/2020-12/schema", "x-scope": {"read": True}},
+    {"title": "Some text", "x-order": 3},
+    *({keyword: None} for keyword in ("properties", "required", "additionalProperties", "type", "description")),
+    {"properties": None, "required": None, "title": None},
+    {"required": None, "minProperties": 1},
+)
+
+
+@pytest.mark.parametrize("schema", UNUSUAL_SCHEMAS, ids=str)
+def test_a_schema_in_an_unusual_notation_is_no_map_of_parameters(schema: Json) -> None:
+    (bare,) = Toolset([{"name": "f", "parameters": schema}])
+    (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
+    assert bare.parameters == chat.parameters
+
+
+def test_an_unset_keyword_is_no_parameter() -> None:
+    assert list(parameters_of({"city": "Where", "required": None, "x-order": 3})["properties"]) == ["city"]

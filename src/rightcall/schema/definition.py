@@ -221,12 +221,12 @@ def _remove_nulls(schema: Json, path: str, notes: list[Note]) -> None:
     `default`, remains."""
     if None not in schema.values():
         return
-    for key in [key for key, value in schema.items() if value is None and _is_unset_by_null(key)]:
+    for key in [key for key, value in schema.items() if value is None and is_unset_by_null(key)]:
         del schema[key]
         notes.append((path + pointer_step(key), "null", "nothing said"))
 
 
-def _is_unset_by_null(key: str) -> bool:
+def is_unset_by_null(key: str) -> bool:
     """Return whether null in this keyword means that it is unset."""
     known = key in ONE or key in LISTS or key in MAPS or key in _NUMBERS
     return known or key in ("type", "required", "enum", "description", "title", "format", "pattern", "nullable")

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rightcall.schema.definition import copy_plain, is_keyword, text_schema, type_of_word
+from rightcall.schema.definition import (
+    copy_plain,
+    is_keyword,
+    is_unset_by_null,
+    schema_of_type_name,
+    text_schema,
+    type_of_word,
+)
 from rightcall.schema.limits import Refused
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.strict_json import escape_step, pointer_step
@@ -22,26 +29,39 @@ def is_registry(parameters: Any) -> bool:
     """Return True for a map of parameters, False for a JSON Schema of them.
 
     It is a schema if all keys are JSON Schema keywords with valid values (`{"minProperties": 1}`), or if a keyword has
-    a value that cannot describe a parameter (`"additionalProperties": false`). Strings under the names of keywords
-    (`{"title": "The title"}`) describe parameters: a schema of strings alone would allow anything.
+    a value that cannot describe a parameter (`"additionalProperties": false`), names the type of objects
+    (`"type": "Object"`) or a draft. Strings under the names of other keywords (`{"title": "The title"}`) describe
+    parameters: a schema of strings alone would allow anything. A keyword that is null is unset, and no parameter; an
+    extension (`x-order`) whose value cannot describe a parameter is none either.
     """
     if not isinstance(parameters, Mapping) or not parameters:
         return False
     kind = parameters.get("type")
-    if kind in ("object", "OBJECT") or isinstance(kind, list):
+    if isinstance(kind, list) or _allows_objects(kind) or is_keyword("$schema", parameters.get("$schema")):
         return False
-    if parameters.keys() == {"type"} and isinstance(kind, str) and type_of_word(kind) == "object":
-        return False
-    keywords = [key for key, value in parameters.items() if key != "type" and is_keyword(key, value)]
+    given = {key: value for key, value in parameters.items() if not _says_nothing(key, value)}
+    keywords = [key for key, value in given.items() if key != "type" and is_keyword(key, value)]
     only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
-    if len(keywords) == len(parameters) and not only_texts:
+    if len(keywords) == len(given) and not only_texts:
         return False
-    if any(_is_no_parameter(parameters[key]) for key in keywords):
+    if any(_is_no_parameter(given[key]) for key in keywords):
         return False
-    inner = parameters.get("properties")
+    inner = given.get("properties")
     if isinstance(inner, Mapping) and all(isinstance(item, (Mapping, bool)) for item in inner.values()):
         return False
-    return not isinstance(parameters.get("$ref"), str)
+    return not isinstance(given.get("$ref"), str)
+
+
+def _allows_objects(kind: Any) -> bool:
+    """Return True if the value of a `type` names the type of objects, or a union with it."""
+    named = (schema_of_type_name(kind) or {}).get("type")
+    return named == "object" or (isinstance(named, list) and "object" in named)
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    """Return True for a keyword that is null, as serializers write unset fields, and for an extension that cannot
+    describe a parameter."""
+    return (value is None and is_unset_by_null(key)) or (key.startswith("x-") and _is_no_parameter(value))
 
 
 def _is_no_parameter(value: Any) -> bool:
@@ -53,6 +73,7 @@ def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
     """Return the JSON Schema of a map of parameters: required ones first, then by name. Other arguments are not
     allowed. Raises `Refused` for a reference that points at nothing in `root`."""
     writer = _RegistryWriter(root)
+    parameters = {key: value for key, value in parameters.items() if not _says_nothing(key, value)}
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
     properties = {key: writer.convert_parameter(parameters[key], pointer_step(key)) for key in names}
