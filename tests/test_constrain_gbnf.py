@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rightcall import Call, Toolset, check, grammar, render
 from rightcall.constrain import GrammarBounds
 from rightcall.constrain.gbnf import emit_gbnf_with_limits
+from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.formats import FORMATS
 from support.candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
 from support.ebnf import Ebnf
@@ -159,3 +160,36 @@ def test_a_call_that_is_only_shown_is_no_call_of_the_grammar(name: str, judge: t
     for frame in ("```\n{}", "`{}", '"{}', "'{}", "So:\n```xml\n{}", "~~~\n{}", "See `that {}"):
         if not ("`" in frame and made.triggers and "```" in made.triggers[0]):
             assert not found.accepts(frame.replace("{}", alone)), frame
+
+
+REPEATED = ["^(a+)?$", "^(a*)+$", "^([ab]{2})?c$", "^(?:[ab]{1,3})*$", "^((a?)+)?$", "^(?:(?:ab)+)*$"]
+
+
+@JUDGED
+@pytest.mark.parametrize("pattern", REPEATED)
+def test_a_repeat_of_a_repeat_is_one_that_engines_take(pattern: str, judge: type[Judge]) -> None:
+    tools = Toolset([{"name": "f", "parameters": {"properties": {"x": {"type": "string", "pattern": pattern}}}}])
+    found = judge(grammar(tools, choice="required").gbnf())
+    for text in ("", "a", "ab", "abab", "aaa", "abc", "c", "abac", "d"):
+        call = Call("f", {"x": text})
+        written = rendered([call], FORMATS["hermes"], tools)
+        assert written is not None
+        assert found.accepts(written) is not bool(check(call, tools)), text
+
+
+@JUDGED
+@pytest.mark.parametrize("format", FORMAT_PATTERNS)
+def test_the_grammar_of_a_format_is_one_that_engines_take(format: str, judge: type[Judge]) -> None:
+    tools = Toolset([{"name": "f", "parameters": {"properties": {"x": {"type": "string", "format": format}}}}])
+    text = rendered([Call("f", {"x": "no value of any format \n"})], FORMATS["hermes"], tools)
+    assert text is not None
+    assert judge(grammar(tools, choice="required").gbnf()).accepts(text)
+    found = judge(grammar(tools, choice="required", formats=True).gbnf())
+    assert not found.accepts(text)
+
+
+def test_a_declared_name_that_may_be_taken_for_an_undeclared_one_is_reported() -> None:
+    for name, reported in (("plain", False), ("a\nb", True), ("x" * 300, True)):
+        tools = [{"name": "f", "parameters": {"properties": {name: {"type": "integer"}}, "additionalProperties": True}}]
+        _, limits = emit_gbnf_with_limits(grammar(tools, choice="required"))
+        assert [limit.keyword for limit in limits] == ["additionalProperties"] * reported, name

@@ -222,9 +222,10 @@ class _Text:
                 return tuple(out)
             self.at += 1
             piece = self._piece(kind, text)
-            while self._next()[0] == "times":
+            if self._next()[0] == "times":
                 piece = self._times(piece, self._next()[1])
                 self.at += 1
+                assert self._next()[0] != "times", "engines take no second quantifier"
             out += piece
 
     def _piece(self, kind: str, text: str) -> list[Element]:

@@ -118,8 +118,11 @@ class _Gbnf:
         return " ".join(out) or '""'
 
     def repeat(self, node: Repeat) -> str:
-        counted = node.least > 1 or (node.most or 0) > 1
-        return (self.as_symbol(node.item) if counted else self.inside(node.item)) + _times(node.least, node.most)
+        if node.least > 1 or (node.most or 0) > 1:
+            operand = self.as_symbol(node.item)
+        else:  # of two quantifiers in a row, engines reject or ignore the second
+            operand = f"({self.node(node.item)})" if _is_repeated(node.item) else self.inside(node.item)
+        return operand + _times(node.least, node.most)
 
     def inside(self, node: Node) -> str:
         """Return a node as an operand, in parentheses where needed."""
@@ -223,6 +226,9 @@ class _Gbnf:
         if key not in self.known:
             name = self.known[key] = f"word{len(self.known)}"
             words = sorted(word for word in node.without if "\\" not in word and len(word) <= _LONGEST)
+            if len(words) < len(node.without):
+                allows = "any value of a declared member whose name has an escape or is very long"
+                self.limits.append(Relaxation("", "", "additionalProperties", allows))
             self.write_other_names(words, node, name)
         return self.known[key]
 
@@ -349,6 +355,11 @@ class _Search:
             if not self.stop:
                 options.append('""')
             gbnf.lines.append(f"{self.state(prefix)} ::= " + " | ".join(options))
+
+
+def _is_repeated(node: Node) -> bool:
+    """Return whether a node is written with a quantifier at its end."""
+    return isinstance(node.item if isinstance(node, Lexeme) else node, Repeat)
 
 
 def _times(least: int, most: int | None) -> str:
