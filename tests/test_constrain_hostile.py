@@ -200,6 +200,9 @@ def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
         assert "size" in {relaxation.keyword for relaxation in made.relaxations}, name
 
 
+_WIDE_LIST: dict[str, Any] = {"type": "object", "properties": {**_WIDE, "next": {"$ref": "NEXT"}}}
+
+
 def _boxed(levels: int) -> dict[str, Any]:
     """A step of a cycle that has this many arrays around the reference."""
     found: dict[str, Any] = {"$ref": "NEXT"}
@@ -208,14 +211,15 @@ def _boxed(levels: int) -> dict[str, Any]:
     return found
 
 
+_STEPS: dict[str, dict[str, Any]] = {"list": _LIST, "tree": _TREE, "boxes": _boxed(3), "boxed list": _boxed(1)}
 _DEEP: dict[str, dict[str, Any]] = {
     **{name: schema for name, schema in _MULTIPLYING.items() if "cycles" in name},
     **{
         f"cycles of lengths {sizes}, {name}": _meeting_cycles(sizes, step)
         for sizes in ((3, 5, 13), (3, 5, 7, 4), (2, 3, 5, 7, 11))
-        for name, step in {"list": _LIST, "tree": _TREE, "boxes": _boxed(3), "boxed list": _boxed(1)}.items()
+        for name, step in _STEPS.items()
     },
-    "cycles of wide objects": _meeting_cycles((7, 11), {**_LIST, "properties": {**_WIDE, **_LIST["properties"]}}),
+    "cycles of wide objects": _meeting_cycles((7, 11), _WIDE_LIST),
 }
 # An engine compiles rules recursively, and a thread has a stack of 2 MiB where nobody asks for another size.
 _COMPILE = """
