@@ -9,6 +9,7 @@ import pytest
 from llguidance import LLMatcher
 
 from rightcall import Call, check, grammar
+from rightcall.constrain.json_schema import project
 from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.errors import GrammarCompileError
 from rightcall.types import Json
@@ -225,3 +226,24 @@ def test_a_member_that_is_only_required_is_unevaluated() -> None:
     )
     for keywords in declaring:
         assert accepts({**schema, **keywords}, {"a": 1}), keywords
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic", "ollama", "xgrammar"])
+def test_a_format_that_a_server_does_not_assert_as_it_is_is_not_sent(dialect: str) -> None:
+    names = [*FORMAT_PATTERNS, "regex", "iri", "int32"]
+    schema: Json = {"type": "object", "properties": {name: {"type": "string", "format": name} for name in names}}
+    for formats in (False, True):
+        made, limits = project(schema, dialect, formats=formats)
+        sent = {name for name in names if "format" in json.dumps(made["properties"][name])}
+        reported = {limit.path.rpartition("/")[0] for limit in limits if limit.keyword == "format"}
+        assert sent <= set(FORMAT_PATTERNS) and ("date" in sent) is (dialect in ("openai", "anthropic"))
+        assert reported == {f"/properties/{name}" for name in names if formats and name not in sent}
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic", "ollama", "xgrammar"])
+def test_closed_objects_are_sent_as_closed(dialect: str) -> None:
+    schema: Json = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    outer: Json = {"type": "object", "properties": {"x": schema, "y": schema}, "additionalProperties": False}
+    made, _ = project(outer, dialect)
+    assert made["additionalProperties"] is False is made["properties"]["x"]["additionalProperties"]
+    assert "[]" not in json.dumps(made)

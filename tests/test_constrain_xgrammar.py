@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from rightcall import CannotCarry, Toolset, grammar, render
+from rightcall import CannotCarry, Toolset, check, grammar, render
+from rightcall.constrain.structural_tag import emit_structural_tag_with_limits
 from rightcall.formats import FORMATS
 from rightcall.types import Call
+from test_constrain_tag import EXACT, INEXACT
 
 TEXT: dict[str, Any] = {"type": "string"}
 PLACE = {"properties": {"city": TEXT, "days": {"type": "integer"}}, "required": ["city"]}
@@ -60,3 +62,55 @@ def test_xgrammar_takes_what_is_rendered(name: str) -> None:
         for kind, each in compiled.items():
             matcher = xgrammar.GrammarMatcher(each)
             assert matcher.accept_string(text) and matcher.accept_token(256), (kind, text)
+
+
+_VALUES: tuple[Any, ...] = (
+    *(
+        "",
+        "a",
+        "b",
+        "ab",
+        "xbx",
+        "aaa",
+        " ",
+        "\u00a0",
+        "2024-01-01",
+        0,
+        1,
+        4,
+        7,
+        1.25,
+        -0.5,
+        True,
+        None,
+        [],
+        [1],
+        ["a"],
+    ),
+    *([1, 2], [[1]], {}, {"a": 1}, {"a": "b"}, {"b": 1}, {"a": "b", "b": 1}, {"a\nb": 1}, {"a\nb": "1"}, [{"a": 1}]),
+)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("xgrammar") is None, reason="needs xgrammar; `make train` has it")
+@pytest.mark.parametrize("schema", [*EXACT, *INEXACT], ids=str)
+def test_xgrammar_accepts_valid_arguments_and_no_others(schema: Any) -> None:
+    import xgrammar
+
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
+    tools = Toolset([{"name": "f", "parameters": parameters}])
+    made = grammar(tools, choice="required", parallel=False, undeclared=True)
+    tag, limits = emit_structural_tag_with_limits(made)
+    compiled = compiler().compile_structural_tag(json.dumps(tag))
+    closed = _contains_objects(schema) and tag["format"]["tags"][0]["content"]["type"] == "json_schema"
+    for value in _VALUES:
+        call = Call("f", {"x": value})
+        matcher = xgrammar.GrammarMatcher(compiled)
+        accepted = matcher.accept_string(render(call, format="hermes", tools=tools)) and matcher.accept_token(256)
+        valid = not check(call, tools)
+        assert accepted or not valid or (closed and isinstance(value, dict)), value
+        assert valid or not accepted or made.relaxations or limits, value
+
+
+def _contains_objects(schema: Any) -> bool:
+    """Return whether a schema declares members; xgrammar then takes no others unless the schema allows them."""
+    return "properties" in schema and "additionalProperties" not in schema

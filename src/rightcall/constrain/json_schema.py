@@ -36,7 +36,8 @@ class SchemaDialect(msgspec.Struct, frozen=True):
     """The JSON Schema keywords that a server accepts.
 
     `words`: the accepted keywords, None for all. `closed`: objects take no undeclared members. `all_required`: optional
-    members are sent as null instead of being omitted. `recursive`: a schema may contain itself."""
+    members are sent as null instead of being omitted. `recursive`: a schema may contain itself. `formats`: the values
+    of `format` that are sent, None for all; an engine that asserts formats narrower than they are gets none."""
 
     words: frozenset[str] | None = None
     closed: bool = False
@@ -44,18 +45,31 @@ class SchemaDialect(msgspec.Struct, frozen=True):
     recursive: bool = True
     anchored: bool = False
     min_items: int | None = None
+    formats: frozenset[str] | None = None
 
+
+_PROVIDER_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())
 
 DIALECTS: dict[str, SchemaDialect] = {
     "": SchemaDialect(),
-    "openai": SchemaDialect(frozenset([*_SHAPE, *_NUMBERS, "pattern", "format", "minItems", "maxItems"]), True, True),
+    "openai": SchemaDialect(
+        frozenset([*_SHAPE, *_NUMBERS, "pattern", "format", "minItems", "maxItems"]),
+        True,
+        True,
+        formats=_PROVIDER_FORMATS,
+    ),
     "anthropic": SchemaDialect(
-        frozenset([*_SHAPE, "allOf", "default", "format", "minItems"]), True, recursive=False, min_items=1
+        frozenset([*_SHAPE, "allOf", "default", "format", "minItems"]),
+        True,
+        recursive=False,
+        min_items=1,
+        formats=_PROVIDER_FORMATS | {"uri"},
     ),
     "ollama": SchemaDialect(
         frozenset([*_SHAPE, "oneOf", "allOf", "minItems", "maxItems", "prefixItems", "definitions", *_TEXT, *_NUMBERS])
         - {"multipleOf"},
         anchored=True,
+        formats=frozenset(),
     ),
     "xgrammar": SchemaDialect(
         frozenset(
@@ -73,7 +87,8 @@ DIALECTS: dict[str, SchemaDialect] = {
                 *_NUMBERS,
             ]
         )
-        - {"multipleOf"}
+        - {"multipleOf"},
+        formats=frozenset(),
     ),
 }
 
@@ -104,7 +119,7 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
     for at, name in enumerate(grammar.names):
         if grammar.choice not in ("auto", "required", "none", name):
             continue
-        schema, made = project(grammar.tools.schema(name) or {}, dialect, name)
+        schema, made = project(grammar.tools.schema(name) or {}, dialect, name, formats=grammar.options.formats)
         limits += made
         defs[f"tool_{at}"] = _rebase(schema, f"#/$defs/tool_{at}")
         fields = {names[0]: {"type": "string", "const": name}, names[1]: {"$ref": f"#/$defs/tool_{at}"}}
@@ -134,9 +149,12 @@ def _rebase_member(key: str, item: Any, under: str) -> Any:
     return _rebase(item, under)
 
 
-def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return the schema in that dialect, and the constraints that it therefore loses."""
-    projector = _Projector(schema, dialect_of(dialect), tool)
+def project(
+    schema: Json, dialect: str, tool: str = "", *, formats: bool = False
+) -> tuple[Json, tuple[Relaxation, ...]]:
+    """Return the schema in that dialect, and the constraints that it therefore loses. `formats`: `format` is one of
+    them."""
+    projector = _Projector(schema, dialect_of(dialect), tool, formats)
     made = projector.schema(schema, "")
     moved: Json = {}
     while projector.waiting:
@@ -148,8 +166,8 @@ def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Rel
 
 
 class _Projector:
-    def __init__(self, root: Json, dialect: SchemaDialect, tool: str) -> None:
-        self.refs, self.dialect, self.tool = Refs(root), dialect, tool
+    def __init__(self, root: Json, dialect: SchemaDialect, tool: str, formats: bool) -> None:
+        self.refs, self.dialect, self.tool, self.formats = Refs(root), dialect, tool, formats
         self.limits: list[Relaxation] = []
         self.waiting: list[tuple[str, Any, str]] = []  # what is referred to and would not be found where it was
         self.names: dict[int, str] = {}
@@ -205,6 +223,10 @@ class _Projector:
         annotations and `$anchor` are dropped without a record."""
         if word == "$anchor":
             return False  # what refers to it says a path instead
+        if word == "format" and self.dialect.formats is not None and value not in self.dialect.formats:
+            if self.formats:
+                self.limit(f"{path}/format", "format", "any text: the engine does not assert this format as it is")
+            return False
         allows = self._allowed_without(word, value)
         if allows and word not in _FORBIDS_NOTHING:
             self.limit(f"{path}{pointer_step(word)}", word, allows)
@@ -229,6 +251,8 @@ class _Projector:
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
             return {key: self.schema(item, path + pointer_step(key)) for key, item in value.items()}
+        if word == "additionalProperties" and isinstance(value, bool):
+            return value  # the only place where every engine takes a boolean, and none an empty list of constants
         return self.schema(value, path) if word in ONE else value
 
     def _close(self, made: Json, schema: Json, path: str) -> None:

@@ -86,7 +86,7 @@ def _openai(grammar: Grammar) -> Made:
     for name in grammar.names:
         tool = grammar.tools.get(name)
         assert tool is not None
-        schema, made = project(grammar.tools.schema(name) or {}, "openai", name)
+        schema, made = project(grammar.tools.schema(name) or {}, "openai", name, formats=grammar.options.formats)
         limits += made
         function = {"name": names[name], "description": tool.description, "parameters": schema, "strict": True}
         tools.append({"type": "function", "function": function})
@@ -103,7 +103,7 @@ def _anthropic(grammar: Grammar) -> Made:
     for name in grammar.names:
         tool = grammar.tools.get(name)
         assert tool is not None
-        schema, made = project(grammar.tools.schema(name) or {}, "anthropic", name)
+        schema, made = project(grammar.tools.schema(name) or {}, "anthropic", name, formats=grammar.options.formats)
         limits += made
         tools.append(
             {

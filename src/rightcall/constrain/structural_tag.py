@@ -1,11 +1,12 @@
 """xgrammar's structural tags: what begins a call, what is in it, what ends it, per tool.
 
-JSON arguments are given as JSON Schema, any other body as an EBNF grammar. Text outside the tags is free when a call is
-not required.
+JSON arguments are given as JSON Schema where xgrammar enforces all of it, anything else as an EBNF grammar. Text
+outside the tags is free when a call is not required.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ from rightcall.constrain.builder import BLANKS
 from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import project
+from rightcall.constrain.value_shapes import ANYTHING, NULL, TRUE_FALSE, Array, Number, Object, Shape, TextShape, holds
 from rightcall.errors import GrammarCompileError
 from rightcall.formats.body_kinds import BODIES
+from rightcall.schema.walk import Refs, schemas_and_targets, subschemas
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -101,10 +104,12 @@ class _Tags:
         return {**tag, "begin": tag["begin"].lstrip(BLANKS)} if bare else tag
 
     def content(self, name: str, inside: list[Node]) -> Json:
-        """Return the content of a tag: a JSON Schema for JSON arguments, else a grammar."""
+        """Return the content of a tag: a JSON Schema for JSON arguments if xgrammar enforces all of it, else a
+        grammar."""
         # Where the arguments can only be {}, what is left may be an id.
         arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
-        if arguments and BODIES[type(self.grammar.format.bodies[0])].holds_json:
+        holds_json = BODIES[type(self.grammar.format.bodies[0])].holds_json
+        if arguments and holds_json and is_exact(self.schema(name), formats=self.grammar.options.formats):
             schema, made = project(self.schema(name), "xgrammar", name)
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}
@@ -117,8 +122,10 @@ class _Tags:
         return {"type": "grammar", "grammar": text}
 
     def schema(self, name: str) -> Json:
+        """Return the schema of the arguments of a tool, which are always an object."""
         any_arguments = self.grammar.options.arguments == "any"
-        return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
+        schema = {} if any_arguments else self.grammar.tools.schema(name) or {}
+        return {**schema, "type": "object"}
 
     def unexpressed_options(self) -> list[Relaxation]:
         """Return the options for the whole reply that tags cannot express."""
@@ -136,6 +143,61 @@ class _Tags:
         if (bounds.string, bounds.array, bounds.digits) != (None, None, None):
             found.append(Relaxation("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
         return found
+
+
+_TYPED = frozenset(
+    "minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum items prefixItems minItems maxItems "
+    "properties required additionalProperties".split()
+)
+_ALONE = frozenset(("$ref", "anyOf", "oneOf", "allOf", "enum", "const"))  # keywords beside them are ignored
+_ANNOTATIONS = frozenset(
+    "title description $comment default examples deprecated readOnly writeOnly $defs $schema $id format".split()
+)
+
+
+def is_exact(schema: Json, *, formats: bool) -> bool:
+    """Return whether xgrammar enforces a schema, as `Toolset.schema` returns it, as JSON Schema means it.
+
+    It ignores all but one of several keywords for the same value (`$ref` with others, `type` with `anyOf`, `allOf` of
+    several schemas) and most keywords without `type`. It reads every pattern as anchored, without the lengths beside it
+    and without the Unicode characters of its classes, asserts a `format` narrower than it is, writes constant objects
+    without spaces, and does not know a declared name that has an escape. `formats`: a `format` is to be asserted;
+    otherwise it is not sent.
+    """
+    return all(_is_exact_alone(each, formats) for each in schemas_and_targets(Refs(schema)))
+
+
+def _is_exact_alone(schema: Json, formats: bool) -> bool:
+    """Return whether xgrammar enforces the keywords of one schema, without its subschemas."""
+    words = schema.keys() - _ANNOTATIONS
+    if formats and "format" in schema:
+        return False
+    if any(sub.schema is False and sub.keyword != "additionalProperties" for sub in subschemas(schema)):
+        return False
+    if words.isdisjoint(_ALONE):
+        declared = schema.get("properties", {})
+        complete = all(name in declared for name in schema.get("required", ()))
+        plain = all(json.dumps(name, ensure_ascii=False) == f'"{name}"' for name in declared)
+        return complete and plain and (not words or ("type" in words and words <= _TYPED | {"type"}))
+    constants = schema.get("enum", [schema.get("const")])
+    if any(isinstance(value, (dict, list)) for value in constants):
+        return False
+    if len(words) == 1:
+        return len(schema.get("allOf", (True,))) == 1
+    if words != {"enum", "type"} or not isinstance(schema["type"], str):
+        return False
+    return all(holds(_PLAIN[schema["type"]], value) for value in constants)
+
+
+_PLAIN: dict[str, Shape] = {
+    "string": TextShape(),
+    "integer": Number(True),
+    "number": Number(),
+    "boolean": TRUE_FALSE,
+    "null": NULL,
+    "array": Array((), ANYTHING),
+    "object": Object(),
+}
 
 
 def _items(node: Node) -> tuple[Node, ...]:
