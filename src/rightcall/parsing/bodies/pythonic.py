@@ -76,8 +76,8 @@ _UP_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).findi
 _AFTER_STRING = re.compile(
     r"\s*+(?:,\s*+([\w.\-]{1,256}+)\s*+=|\)\s*+(?:\Z|[\])][\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\())"
 ).match
-# In a string that contains its own quotes: an argument after one of them, and other calls.
-_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([^\W\d][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+# In a string that contains its own quotes: an argument after one of them or after a comma, and other calls.
+_KEYS = {quote: re.compile(rf"(?:{quote}[^\w'\"]*+|,\s*+)([^\W\d][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
 _ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
 _CALLS = re.compile(r"(?<![\w.\-])([^\W\d][\w.\-]{0,255}+)\s*+\(").finditer
 _NEXT_CALL = re.compile(
