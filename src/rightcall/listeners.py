@@ -102,7 +102,8 @@ class WebServer:
             await self.runner.cleanup()
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
-        """Check the head of a request at the gate, then read and handle it."""
+        """Answer a request with the refusal of the gate, 204 for a CORS preflight, 503 if too many requests are in
+        progress, or the response of the handler."""
         head = RequestHead(
             request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()]
         )
@@ -112,7 +113,7 @@ class WebServer:
 
             return web.Response(status=204, headers=allowed)
         if refused is None and self._slots.locked():
-            refused = self.gate.refuse_busy()
+            refused = self.gate.busy_refusal()
         if refused is not None:
             return self._refuse(refused, request)
         async with self._slots:
@@ -132,11 +133,11 @@ class WebServer:
                 async with asyncio.timeout(self.gate.limits.seconds):
                     await request.read()
         except web.HTTPRequestEntityTooLarge:
-            return self._refuse(self.gate.refuse_large_body(), request)
+            return self._refuse(self.gate.large_body_refusal(), request)
         except TimeoutError:
-            return self._refuse(self.gate.refuse_slow_body(), request)
+            return self._refuse(self.gate.slow_body_refusal(), request)
         except web.RequestPayloadError:
-            return self._refuse(self.gate.refuse_malformed_body(), request)
+            return self._refuse(self.gate.malformed_body_refusal(), request)
         return await self._handle(request)
 
     def _refuse(self, refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
@@ -172,7 +173,8 @@ def _refusal_response(refused: RequestRefusal, request: web.Request) -> web.Stre
 class TimedHead(asyncio.Protocol):
     """Close a connection whose first request head does not arrive within `seconds`.
 
-    Servers time bodies and idle connections, but wait for the first head without a limit.
+    Servers time bodies and idle connections, but wait for the first head without a limit. All callbacks of the
+    transport are passed on to the `inner` protocol.
     """
 
     def __init__(self, inner: asyncio.Protocol, seconds: float) -> None:
@@ -241,7 +243,7 @@ def gate_asgi(app: AsgiApp, gate: Gate) -> AsgiApp:
         if refused is None and (allowed := gate.preflight_headers(head)) is not None:
             return await _send_response(send, 204, allowed, b"")
         if refused is None and slots.locked():
-            refused = gate.refuse_busy()
+            refused = gate.busy_refusal()
         if refused is not None:
             return await _send_refusal(send, refused, head.path)
         async with slots:
@@ -282,11 +284,11 @@ class _BoundedRequest:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise await self._stop(self._gate.refuse_slow_body()) from None
+            raise await self._stop(self._gate.slow_body_refusal()) from None
         self._size += len(message.get("body", b""))
         self._is_whole = not message.get("more_body", False)
         if self._size > self._gate.limits.body:
-            raise await self._stop(self._gate.refuse_large_body())
+            raise await self._stop(self._gate.large_body_refusal())
         return message
 
     async def send(self, message: MutableMapping[str, Any]) -> None:

@@ -40,7 +40,7 @@ class Vocabulary:
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):
-            raise CallerError(f"the end token {eos} is none of the {len(tokens)} tokens")
+            raise CallerError(f"the end token {eos} is not an id of the {len(tokens)} tokens")
         self.tokens, self.eos, self.specials = list(tokens), eos, dict(specials or {})
         self.tokenizer: Any = LLTokenizer(TokenizerWrapper(_Greedy(self)))
 
@@ -100,7 +100,7 @@ class Matcher:
 
     def _check(self) -> None:
         if self._matcher.is_error():
-            raise GrammarCompileError(f"llguidance refuses it: {self._matcher.get_error()[:500]}")
+            raise GrammarCompileError(f"llguidance rejects the grammar: {self._matcher.get_error()[:500]}")
 
     def mask(self) -> bytes:
         """Return one bit per token, with the first token in the lowest bit of the first byte. The bit of the end token
@@ -171,7 +171,7 @@ class LogitsProcessor:
         self._seen = len(tokens)
         mask = self.matcher.mask()
         if hasattr(logits, "dtype"):
-            return _masked_array(logits, mask)
+            return _mask_array_in_place(logits, mask)
         known = len(mask) * 8  # a model may have more logits than its vocabulary has tokens
         for at in range(len(logits)):
             if at >= known or not mask[at >> 3] >> (at & 7) & 1:
@@ -179,8 +179,9 @@ class LogitsProcessor:
         return logits
 
 
-def _masked_array(logits: Any, mask: bytes) -> Any:
-    """Apply the mask to the last axis of a numpy array."""
+def _mask_array_in_place(logits: Any, mask: bytes) -> Any:
+    """Set the logits of forbidden tokens to minus infinity in this numpy array, and return the array. Tokens are on the
+    last axis; those beyond the end of the mask are forbidden."""
     import numpy
 
     bits = numpy.unpackbits(numpy.frombuffer(mask, dtype=numpy.uint8), bitorder="little")

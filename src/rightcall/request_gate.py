@@ -117,9 +117,9 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse a request from a web page of another origin."""
         origin = headers.get("origin")
         if origin is not None:
-            return None if self.allows_origin(origin, headers.get("host", "")) else _refuse_origin(origin)
+            return None if self.allows_origin(origin, headers.get("host", "")) else _origin_refusal(origin)
         site = headers.get("sec-fetch-site", "none")
-        return None if site in ("none", "same-origin") else _refuse_origin(f"({site})")
+        return None if site in ("none", "same-origin") else _origin_refusal(f"({site})")
 
     def allows_origin(self, origin: str, host: str) -> bool:
         """Return whether this origin is the server itself or was allowed explicitly."""
@@ -177,20 +177,20 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
             return RequestRefusal(
                 400, "bad_length", "Content-Length is not a number; send the length of the body in bytes"
             )
-        return self.refuse_large_body() if len(length) > 15 or int(length) > self.limits.body else None
+        return self.large_body_refusal() if len(length) > 15 or int(length) > self.limits.body else None
 
-    def refuse_large_body(self) -> RequestRefusal:
+    def large_body_refusal(self) -> RequestRefusal:
         return RequestRefusal(413, "body_too_large", f"the body is larger than {self.limits.body:,} bytes; send less")
 
-    def refuse_malformed_body(self) -> RequestRefusal:
+    def malformed_body_refusal(self) -> RequestRefusal:
         return RequestRefusal(400, "bad_body", "the body does not match its headers; send it uncompressed and whole")
 
-    def refuse_slow_body(self) -> RequestRefusal:
+    def slow_body_refusal(self) -> RequestRefusal:
         return RequestRefusal(
             408, "too_slow", f"the body did not arrive within {self.limits.seconds:g} seconds; send it again"
         )
 
-    def refuse_busy(self) -> RequestRefusal:
+    def busy_refusal(self) -> RequestRefusal:
         cause = f"{self.limits.concurrent} requests are in progress already"
         return RequestRefusal(503, "too_many_requests", f"{cause}; try again in a moment", {"Retry-After": "1"})
 
@@ -251,7 +251,7 @@ def _is_browser(headers: Mapping[str, str]) -> bool:
     return any(name == "origin" or name.startswith("sec-") for name in headers)
 
 
-def _refuse_origin(origin: str) -> RequestRefusal:
+def _origin_refusal(origin: str) -> RequestRefusal:
     cure = "allow it with --allow-origin when the server starts"
     return RequestRefusal(403, "foreign_origin", f"pages from {origin[:80]!r} may not use this server; {cure}")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 
-# Letters and marks by category, yet nothing is seen of them: fillers, joiners, variation selectors, the empty Braille
-# cell. Format, control, surrogate, private and unassigned characters and odd spaces are recognized by their category.
+# Invisible characters whose category is letter or mark: fillers, joiners, variation selectors, the empty Braille cell.
+# Format, control, surrogate, private and unassigned characters and odd spaces are recognized by their category.
 _INVISIBLE = frozenset(
     (
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),

@@ -1,4 +1,4 @@
-"""Strict JSON: decode a text, or say why it is invalid. And JSON Pointers (RFC 6901).
+"""Strict JSON: decode a text, or return the reason why it is invalid. And JSON Pointers (RFC 6901).
 
 Rejected are NaN, numbers too large to be finite, control characters in strings, a key with two different values, and
 text after the value. Integers of any size stay exact.
@@ -40,7 +40,7 @@ def _parse_finite(text: str) -> float:
     """Parse a float. Raises `_NotExact` if it is too large to be finite."""
     value = float(text)
     if value - value != 0.0:
-        raise _NotExact("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
+        raise _NotExact("not_finite", f"{text[:40]} is not a finite number; send a finite one")
     return value
 
 
@@ -132,8 +132,8 @@ class DuplicateKey(msgspec.Struct, frozen=True):
 
 
 def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]:
-    """Decode a text and report duplicate keys. If two values of a key differ, the text is `Undecodable`, because the
-    intended one is unknown."""
+    """Return the decoded value and the duplicate keys. The value is an `Undecodable` (returned, not raised) if the text
+    is not JSON, or if two values of one key differ: the intended one is unknown."""
     value = _decode(text, depth, scan_unique)
     if not isinstance(value, Undecodable) or value.code != "invalid_json":
         return value, ()

@@ -69,7 +69,7 @@ def no_value(text: str) -> BadValue:
 
 
 def not_finite(text: str) -> BadValue:
-    return BadValue("not_finite", f"{text[:40]!r} is no number that can be sent; send a finite one")
+    return BadValue("not_finite", f"{text[:40]!r} is not a finite number; send a finite one")
 
 
 def too_deep(depth: int) -> BadValue:
