@@ -109,7 +109,7 @@ def test_every_line_is_a_turn_and_calls_are_shown_with_receipts(model: str, tool
     assert result.exit_code == 0 and result.stderr == ""
     lines = result.stdout.splitlines()
     assert lines[:2] == ["Hello there", "Look:"]
-    assert lines[2] == "call 1     get_weather  may run"
+    assert lines[2] == "call 1     get_weather  runnable"
     receipts = [line.split()[1] for line in lines if line.startswith("repair")]
     assert sorted(receipts) == ["folded_name", "scalar_type"]
 
@@ -122,7 +122,7 @@ def test_a_conversation_keeps_the_history_and_that_calls_were_not_run(model: str
 
 def test_blocking_problems_are_shown_and_end_in_exit_code_1(model: str, tools: str) -> None:
     result = run("chat", "--local", model, "-t", tools, stdin=CALL.replace("get_weather", "get_wether") + "\n")
-    assert result.exit_code == 1 and "must not run: there is no tool" in result.stdout
+    assert result.exit_code == 1 and "rejected: there is no tool" in result.stdout
 
 
 def test_as_json_every_turn_is_one_line(model: str, tools: str) -> None:

@@ -66,7 +66,7 @@ SHAPES: dict[str, Any] = {
 @pytest.mark.parametrize("data", SHAPES.values(), ids=SHAPES)
 def test_check_takes_calls_in_every_shape_that_people_have(data: Any, tools: str) -> None:
     good = run("check", "--tools", tools, stdin=json.dumps(data))
-    assert good.exit_code == 0 and "nothing blocks" in good.stdout
+    assert good.exit_code == 0 and "none rejected" in good.stdout
     bad = run("check", "--tools", tools, stdin=json.dumps(data).replace("city", "town"))
     assert bad.exit_code == 1 and "city is required; received: town" in bad.stdout
 
@@ -91,11 +91,11 @@ def test_check_numbers_the_calls_and_repairs_nothing(tools: str) -> None:
     found = json.loads(result.stdout)
     assert (found["calls"], found["refused"], result.exit_code) == (1, 2, 1)
     assert [(p["code"], p["call"]) for p in found["problems"]] == [("unknown_tool", 1), ("invalid_json", 2)]
-    assert "2 of 3 calls must not run" in run("check", "--tools", tools, stdin=json.dumps(calls)).stdout
+    assert "2 of 3 calls rejected" in run("check", "--tools", tools, stdin=json.dumps(calls)).stdout
 
 
 def test_no_calls_are_no_problem(tools: str) -> None:
-    assert run("check", "--tools", tools, stdin="[]").stdout == "check      0 calls, nothing blocks\n"
+    assert run("check", "--tools", tools, stdin="[]").stdout == "check      0 calls, none rejected\n"
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])

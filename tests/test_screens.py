@@ -206,8 +206,8 @@ def test_the_verdict_is_on_the_line_of_the_call(at: Files) -> None:
     lines = drawn("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, width=120).lines
     calls = [line for line in lines if line.startswith("call ")]
     assert [line.split()[1] for line in calls] == ["1", "2", "3"]
-    assert "must not run: there is no tool 'get_wether'" in calls[0] and calls[1].endswith("get_weather  may run")
-    assert "must not run: the text ended before the call did" in calls[2] and "(truncated)" in calls[2]
+    assert "rejected: there is no tool 'get_wether'" in calls[0] and calls[1].endswith("get_weather  runnable")
+    assert "rejected: the text ended before the call did" in calls[2] and "(truncated)" in calls[2]
 
 
 def test_a_call_that_must_not_run_is_red(at: Files, monkeypatch: pytest.MonkeyPatch) -> None:

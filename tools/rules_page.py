@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from rightcall.cli.show import receipt
+from rightcall.cli.show import format_repair
 from rightcall.parsing.parser import parse
 from rightcall.providers.provider_answers import read
 from rightcall.repairs.rules import RULES, RepairRule
@@ -121,7 +121,7 @@ def _example(rule: RepairRule) -> str:
         *_lines("sent", name + rule.sent),
         *(_lines("beside", json.dumps(rule.beside)) if rule.beside else ()),
         *_lines("becomes", named + call.json),
-        *_lines("receipt", "\n".join(map(receipt, call.repairs))),
+        *_lines("receipt", "\n".join(map(format_repair, call.repairs))),
     ]
     return f"\n{rule.what} ({rule.kind})\n\n~~~text\n" + "\n".join(lines) + "\n~~~\n"
 

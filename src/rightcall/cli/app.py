@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from rightcall import __version__
 from rightcall.cli.inputs import print_message
-from rightcall.cli.layout import Page, console, definitions, paragraph, room
+from rightcall.cli.layout import Page, console, definitions, line_width, paragraph
 
 # Commands in the order of the help page, each with the module and the function that implement it.
 COMMANDS = {
@@ -59,10 +59,10 @@ _CURES = {errno.ENOSPC: "free some space", errno.EDQUOT: "free some space", errn
 
 @contextmanager
 def output_failures() -> Iterator[None]:
-    """Exit when standard output cannot be written: silently for a closed pipe, with one line for a full disk.
+    """Exit if standard output cannot be written in this context: silently for a closed pipe, else with one line.
 
-    A reader that closes the pipe, as `head` does, has what it wanted: the exit code is that of a program that SIGPIPE
-    ends.
+    A closed pipe gives exit code 141, as for a program that SIGPIPE ends: a reader that closes it, as `head` does,
+    needs no message. A full or failing disk gives exit code 1; any other `OSError` is raised.
     """
     try:
         try:
@@ -82,7 +82,7 @@ def output_failures() -> Iterator[None]:
 
 
 def _discard_stdout() -> None:
-    """Redirect standard output to the null device, or the interpreter would complain when it flushes at exit."""
+    """Redirect standard output to the null device: the interpreter flushes it at exit and would report an error."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -102,6 +102,7 @@ class CommandGroup(typer.Typer):
         super().__init__(pretty_exceptions_enable=False, **{**defaults, **options})
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Return the decorator that adds a function as a command with our help page."""
         return super().command(name, **{"cls": HelpedCommand, **options})
 
 
@@ -109,6 +110,7 @@ class HelpedCommand(TyperCommand):
     """A command with our help page."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write `help_page` of this command to `formatter`."""
         formatter.write(help_page(self, ctx))
 
 
@@ -116,18 +118,24 @@ class HelpedGroup(TyperGroup):
     """A group of commands with our help page, usage errors in one line, and failures of standard output reported."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write `help_page` of this group to `formatter`."""
         formatter.write(help_page(self, ctx))
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with output_failures():  # --help is written while options are parsed
+        """Parse the arguments into a context. Exits if --help cannot be written to standard output."""
+        with output_failures():
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name. Exits if standard output cannot be written."""
         with output_failures():
             return super().invoke(ctx)
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line. Wrong usage is reported in one line, with exit code 2."""
+        """Run the command line and exit. Wrong usage is reported in one line, with exit code 2.
+
+        With `standalone_mode=False`, return the command's result and raise its errors, as in the base class.
+        """
         if not options.get("standalone_mode", True):
             return super().main(*args, **options)
         try:
@@ -142,7 +150,7 @@ class HelpedGroup(TyperGroup):
 
 
 def _report_usage_error(error: Any) -> None:
-    """Report an error of the option parser and exit. A command without arguments shows its help."""
+    """Report an error of the option parser in one line and exit; for a command without arguments, print its help."""
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.ctx.get_help(), err=True)
     else:
@@ -162,7 +170,10 @@ class LazyCommands(HelpedGroup):
         return [*COMMANDS]
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Import a command. For an unknown name, import all of them: the error suggests the closest."""
+        """Return the command, imported on first use; None if the name is unknown.
+
+        For an unknown name all commands are imported, so that the error message can suggest the closest one.
+        """
         for each in [name] if name in COMMANDS else COMMANDS:
             if each not in self.commands:
                 self.commands[each] = _load_command(each)
@@ -170,7 +181,7 @@ class LazyCommands(HelpedGroup):
 
 
 def _load_command(name: str) -> Any:
-    """Import a command from its module in `COMMANDS`; a function becomes a command, a group stays one."""
+    """Import the attribute that `COMMANDS` names and return it as a command: a group as it is, a function wrapped."""
     module, _, attribute = COMMANDS[name].partition(":")
     value = getattr(import_module(f"rightcall.cli.{module}"), attribute)
     if isinstance(value, CommandGroup):
@@ -187,6 +198,7 @@ app = CommandGroup(cls=LazyCommands, add_completion=True)
 
 
 def _print_version(requested: bool) -> None:
+    """Print the version and exit, if `requested`."""
     if requested:
         typer.echo(f"rightcall {__version__}")
         raise typer.Exit()
@@ -198,7 +210,7 @@ def rightcall(
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Turn what any language model writes into tool calls that can be trusted.
+    """Turn the output of any language model into tool calls that can be trusted.
 
     Exit codes: 0 success, 1 a blocking problem was found, 2 wrong usage.
     """
@@ -218,8 +230,8 @@ _TYPE_NAMES = {"<str>": "TEXT", "<text>": "TEXT", "<int range>": "N", "<int>": "
 
 
 def help_page(command: Any, ctx: Any) -> str:
-    """Format the help page of a command, in lines that fit the terminal."""
-    page = Page(min(room(console()) or _DEFAULT_COLUMNS, _MAX_COLUMNS))
+    """Return the help page of a command as text, in lines that fit the terminal."""
+    page = Page(min(line_width(console()) or _DEFAULT_COLUMNS, _MAX_COLUMNS))
     pieces = [piece.replace("{", "").replace("}", "") for piece in command.collect_usage_pieces(ctx)]
     paragraph(page, " ".join(pieces), label=f"Usage: {ctx.command_path} ")
     for text in _paragraphs(command.help or ""):
@@ -236,7 +248,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return name and help text of each argument, option and command, by the title of its section."""
+    """Return name and help text of each argument, option and command, by section title. Empty sections are left out."""
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -253,13 +265,17 @@ def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def _option_name(name: str) -> str:
+    """Return the names of an option with our names for its type: `--n N` for `--n <int>`."""
     for type_name, metavar in _TYPE_NAMES.items():
         name = name.replace(type_name, metavar)
     return name.replace("<", "").replace(">", "")
 
 
 def _option_help(text: str) -> str:
-    """Write the limits of an option in words, and keep a short default on one line."""
+    """Return the help text of an option with its limits in words, such as "at least 2" or "1 to 65535".
+
+    Obvious limits are left out. A short default gets no-break spaces, so that it stays on one line.
+    """
     text = _POSITIVE.sub(lambda match: "" if match[1] == "; " else " [", text).replace(" []", "")
     text = _BETWEEN.sub(r"\1 to \2", _AT_LEAST.sub(r"at least \1", text))
     text = re.sub(r" {2,}", " ", _WHOLE_NUMBER.sub(r"\1", text)).strip()
@@ -267,7 +283,7 @@ def _option_help(text: str) -> str:
 
 
 def _commands(group: TyperGroup, ctx: Any) -> Iterable[tuple[str, str]]:
-    """Yield the visible commands of a group, each with the first paragraph of its help."""
+    """Yield the name and the first paragraph of help of each visible command of a group."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         if command is not None and not command.hidden:

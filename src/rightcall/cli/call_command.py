@@ -18,7 +18,7 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.layout import console, format_json, row
-from rightcall.cli.show import receipt, show_problems
+from rightcall.cli.show import format_repair, show_problems
 from rightcall.cli.user_tools import load_tools
 from rightcall.datasets.rows.calls import check_calls
 from rightcall.dispatching.bounded_output import Bounds
@@ -53,47 +53,45 @@ def call_command(
     """Run one call like a call of a model: repair it, check it, run it, and bound its result.
 
     The tools of a module are those in its list TOOLS, or else the functions marked with @tool, or else all public
-    functions; MODULE:NAME selects others. Exit code 1 means that the call failed or must not run.
+    functions; MODULE:NAME selects others. Exit code 1 means that the call failed or was rejected.
     """
     _check_options(source, workspace, isolate=isolate)
     with usage_errors():
         space = Workspace(workspace) if workspace else None
         toolset = Toolset(*([load_tools(source)] if source else []), *([space.tools] if space is not None else []))
         _print_warnings(space if tool == BASH else None, isolate)
-        reply = _repaired_reply(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)
+        reply = _repair_call(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)
         trace, limits = Trace(), RunLimits(call=timeout, result=Bounds())
         with contextlib.redirect_stdout(sys.stderr):  # keep what the tool prints out of our output
             result = dispatch_sync(reply, toolset, trace=trace, limits=limits, isolate=isolate)[0]
     if json:
         typer.echo(format_json({"result": {**result.to_json(), "text": result.text}, "trace": trace.to_json()}))
     else:
-        _show(result, trace)
+        _print_result(result, trace)
     if result.error:
         raise typer.Exit(1)
 
 
 def _check_options(source: str, workspace: str, *, isolate: bool) -> None:
-    """Exit with a usage error if no tools are given, or none that can be isolated."""
+    """Exit with a usage error without a source of tools, or if --isolate is given without --from."""
     if not source and not workspace:
         exit_with_usage_error("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
     if isolate and not source:
-        exit_with_usage_error(
-            "--isolate is for the tools of --from; those of --workspace run here, and their commands in processes"
-        )
+        exit_with_usage_error("--isolate applies only to tools of --from: pass --from MODULE, or leave out --isolate")
 
 
-def _repaired_reply(tool: str, arguments: str, toolset: Toolset, policy: str) -> Reply:
-    """Repair the call, and wrap it in a reply with its problems, so that a rejected call does not run."""
+def _repair_call(tool: str, arguments: str, toolset: Toolset, policy: str) -> Reply:
+    """Return a reply with this one call, repaired and checked, and its problems: if one blocks, the call is not run."""
     repaired = check_calls([Call(tool, {}, arguments, id="call_1", raw=arguments)], toolset, policy)[0]
     return Reply(parts=(repaired.call,), problems=repaired.problems)
 
 
-def _show(result: Result, trace: Trace) -> None:
-    """Print the call, its repairs and problems, the trace and the result."""
+def _print_result(result: Result, trace: Trace) -> None:
+    """Print the call, its repairs and problems, the trace, the time and the result."""
     out = console()
     row(out, "call", f"{brief(result.name)} {brief(result.call.json, 500)}", "bold")
     for repair in result.call.repairs:
-        row(out, "repair", receipt(repair), "yellow")
+        row(out, "repair", format_repair(repair), "yellow")
     show_problems(out, result.problems)
     row(out, "trace", visible(str(trace)), "cyan")
     row(out, "time", f"{result.duration * 1000:.1f} ms")
@@ -101,7 +99,7 @@ def _show(result: Result, trace: Trace) -> None:
 
 
 def _print_warnings(shell: Workspace | None, isolate: bool) -> None:
-    """Warn about what a tool can reach."""
+    """Warn of what the shell of the workspace can reach, and of processes that --isolate cannot end on this system."""
     if shell is not None and shell.exposure:
         print_message(shell.exposure)
     if isolate and sys.platform != "linux":

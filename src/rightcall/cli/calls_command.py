@@ -20,7 +20,7 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.layout import console, format_json, row, table
-from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
+from rightcall.cli.row_options import RowOptions, exit_if_bad, one_file, run_key, run_rows
 from rightcall.cli.show import show_problems
 from rightcall.datasets.rows.calls import CHECKED, REPAIRED, CallsWork, CheckedCall, calls_in, check_calls
 from rightcall.datasets.rows.mapping import Totals
@@ -42,15 +42,15 @@ def check_command(
     """Check calls, given as JSON, and report their problems.
 
     Takes a call {"name": ..., "arguments": {...}}, a list of them, a provider's message or response, or the output of
-    `rightcall parse --json`. Nothing is repaired. Exit code 1 means that a call must not run. With --rows, each row of
+    `rightcall parse --json`. Nothing is repaired. Exit code 1 means that a call is rejected. With --rows, each row of
     FILES has such calls, and becomes one line of JSON.
     """
     if codes:
-        _list_codes(json)
+        _print_codes(json)
         return
     if many.enabled:
         totals = _run_rows("check", files, many, tools, "off", json=json)
-        end_rows(totals, is_bad=totals.counts["refused"] > 0)
+        exit_if_bad(totals, is_bad=totals.counts["refused"] > 0)
         return
     found = _check_calls(one_file(files), tools, "off")
     problems = [problem for each in found for problem in each.problems]
@@ -68,7 +68,7 @@ def _print_check(problems: list[Problem], calls: int, rejected: int) -> None:
     out = console()
     show_problems(out, problems)
     counted = f"{calls} call{'' if calls == 1 else 's'}"
-    verdict = f"{rejected} of {counted} must not run" if rejected else f"{counted}, nothing blocks"
+    verdict = f"{rejected} of {counted} rejected" if rejected else f"{counted}, none rejected"
     row(out, "check", verdict, "bold red" if rejected else "bold green")
 
 
@@ -87,16 +87,16 @@ def repair_command(
 ) -> None:
     """Repair calls, given as JSON, with a record of each change.
 
-    Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text that was sent.
+    Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text of the model.
     Prints JSON: the calls with their repairs, rejected calls under "refused", and the remaining problems. A truncated
-    call is never completed. Exit code 1 means that a call must still not run. With --rows, each row of FILES has such
+    call is never completed. Exit code 1 means that a call is still rejected. With --rows, each row of FILES has such
     calls, and becomes one line of JSON; exit code 1 means that some rows have none.
     """
     if rules:
-        _list_rules(json)
+        _print_rules(json)
         return
     if many.enabled:
-        end_rows(_run_rows("repair", files, many, tools, policy.value, json=json))
+        exit_if_bad(_run_rows("repair", files, many, tools, policy.value, json=json))
         return
     found = _check_calls(one_file(files), tools, policy.value)
     problems = [to_json(problem) for each in found for problem in each.problems]
@@ -115,7 +115,7 @@ def _run_rows(
     *,
     json: bool,
 ) -> Totals:
-    """Check or repair the calls in all rows and return the totals."""
+    """Check or repair the calls in all rows, print the summary, and return the totals."""
     with usage_errors():
         key = run_key(many.keys, what, policy, files=(tools,))
         output: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
@@ -124,7 +124,8 @@ def _run_rows(
 
 
 def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]:
-    """Check the calls in a file with a repair policy. Without tools it is wrong usage."""
+    """Return the calls in the JSON `file`, checked and repaired. Exits with a usage error without `tools`, a file of
+    tools."""
     if tools is None:
         exit_with_usage_error("no tools: pass --tools FILE")
     with usage_errors():
@@ -133,12 +134,13 @@ def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]
 
 
 def _exit_if_rejected(found: list[CheckedCall]) -> None:
+    """Exit with code 1 if one of these calls is rejected."""
     if not all(each.call.ok for each in found):
         raise typer.Exit(1)
 
 
-def _list_codes(json: bool) -> None:
-    """Print all problem codes."""
+def _print_codes(json: bool) -> None:
+    """Print all problem codes, as a table or as JSON."""
     if json:
         fields = ("code", "blocking", "cause", "cure")
         typer.echo(format_json([{key: getattr(code, key) for key in fields} for code in CODES.values()]))
@@ -147,8 +149,8 @@ def _list_codes(json: bool) -> None:
         table(console(), ("code", "", "what it means"), rows)
 
 
-def _list_rules(json: bool) -> None:
-    """Print all repair rules."""
+def _print_rules(json: bool) -> None:
+    """Print all repair rules, as a table or as JSON."""
     if json:
         fields = ("name", "kind", "what", "sent", "arguments")
         rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in fields}) for rule in RULES]

@@ -1,4 +1,4 @@
-"""`rightcall capture`: drive a model over tools; each of its calls becomes a row of a dataset."""
+"""`rightcall capture`: run a model with tools and write each of its calls as a row of a dataset."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ DEFAULT_URL = "http://127.0.0.1:8081/v1"
 
 
 def _check_value(text: str | None) -> str | None:
-    """Refuse a flag in the place of a value: the value was forgotten."""
+    """Return the value of an option. Raises `BadParameter` if it is a flag, since then the value is missing."""
     if text is not None and text.startswith("--"):
         raise typer.BadParameter(f"a value is missing before {text}")
     return text
 
 
 def _check_models(texts: list[str]) -> list[str]:
-    """Return names of models; a blank one is a usage error."""
+    """Return the names of models. Raises `BadParameter` if one is blank or a flag."""
     for text in texts:
         if not (_check_value(text) or "").strip():
             raise typer.BadParameter("the model's name is blank")
@@ -74,7 +74,7 @@ def _check_models(texts: list[str]) -> list[str]:
 
 
 def _check_domains(text: str) -> str:
-    """Return a list of domains as text; an empty one is a usage error."""
+    """Return the list of domains as the text it is. Raises `BadParameter` if it names none or is a flag."""
     if not [name for name in (_check_value(text) or "").split(",") if name.strip()]:
         raise typer.BadParameter("name at least one domain")
     return text
@@ -152,14 +152,14 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     def settings(self, models: tuple[str, ...], mode: ModeName) -> Settings:
-        """Convert to the settings of a run. Raises `CallerError`."""
+        """Return the settings of a run with these models in this mode. Raises `CallerError` if they are invalid."""
         unchanged = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _CONVERTED}
         return Settings(
             models=models,
             mode=mode.value,
             guard=self.guard.value,
             choice="required" if self.required else "auto",
-            system=SYSTEM if self.system is None else _read_system(self.system),
+            system=SYSTEM if self.system is None else _resolve_system_message(self.system),
             **unchanged,
         )
 
@@ -167,8 +167,8 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
 _CONVERTED = ("guard", "required", "system")
 
 
-def _read_system(text: str) -> str:
-    """Read the file of this name if there is one, or else return the text itself."""
+def _resolve_system_message(text: str) -> str:
+    """Return the content of the file with this name, stripped; if there is none, the text itself."""
     is_file = len(text) < 4_000 and "\n" not in text and os.path.isfile(text)
     return read_text(text).strip() if is_file else text
 
@@ -225,14 +225,14 @@ def capture(
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
-    """Drive a model over harmless stub tools, or real ones, and write each of its calls as a row of a dataset.
+    """Run a model with harmless stub tools, or real ones, and write each of its calls as a row of a dataset.
 
     Each row is on disk before the next step, and --resume continues an interrupted run: no row is written twice or
     lost. A bad call is a row with its problems. Exit code 1 means that the run could not be finished; rows already
     written are kept.
     """
     with usage_errors():
-        names = _domain_names(domains)
+        names = _parse_domain_names(domains)
         chosen = [] if source.is_real else find_domains(names)
         hooks = _approval_hooks(source)
         _check_sources(model, endpoint, replay)
@@ -242,16 +242,16 @@ def capture(
     with run_errors(resumable=Path(output)):
         located = _with_default_url(endpoint)
         backend = ReplayBackend(replay) if replay is not None else located.backend(models[0], force=force)
-        how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "hooks": hooks}
+        options: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "hooks": hooks}
         if source.is_real:
-            run = asyncio.run(_run_with_real_tools(source, names, backend, settings, Path(output), how))
+            run = asyncio.run(_run_with_real_tools(source, names, backend, settings, Path(output), options))
         else:
-            run = asyncio.run(run_capture(backend, chosen, settings, Path(output), **how))
+            run = asyncio.run(run_capture(backend, chosen, settings, Path(output), **options))
     _print_run(run, as_json=json)
 
 
-def _domain_names(domains: str) -> list[str]:
-    """Return the names in a list of domains; "all" stands for every domain."""
+def _parse_domain_names(domains: str) -> list[str]:
+    """Return the names in a comma-separated list of domains; "all" is replaced by all built-in domains."""
     from rightcall.capture.domain import built_in_names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
@@ -259,7 +259,7 @@ def _domain_names(domains: str) -> list[str]:
 
 
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:
-    """Refuse options that name more than one source of answers, or none."""
+    """Exit with a usage error if the options name more than one source of answers, or no model."""
     if replay is not None and (endpoint.local or endpoint.base_url or endpoint.record) is not None:
         exit_with_usage_error(
             "--replay takes the answers from a recording; it excludes --local, --base-url and --record"
@@ -268,7 +268,7 @@ def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> 
 
 
 def _check_files(output: Path, record: str | None, replay: str | None, *, force: bool) -> None:
-    """Refuse files that must not be overwritten, before anything is sent or written."""
+    """Check before anything is sent that no file would be overwritten by mistake. Raises `CallerError` or exits."""
     check_output(output, force=force)
     if record is not None:
         check_cassette(record, force=force)
@@ -279,7 +279,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
 
 
 def _with_default_url(endpoint: Endpoint) -> Endpoint:
-    """Use the address of a local proxy unless an option or the environment names a server."""
+    """Return the endpoint with the URL of a local proxy, unless an option or the environment names a server."""
     names = API_DEFAULTS[cast(Api, endpoint.api)].url_names
     if endpoint.base_url or any(os.environ.get(name) for name in names) or "OPENAI_BASE_URL" not in names:
         return endpoint
@@ -288,7 +288,10 @@ def _with_default_url(endpoint: Endpoint) -> Endpoint:
 
 @contextmanager
 def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
-    """Report an error that ends a run in one line, with exit code 1."""
+    """Report an error that ends a run, or Ctrl-C, in one line and exit with code 1; wrong usage with code 2.
+
+    For Ctrl-C the line mentions --resume if the output file `resumable` has a journal.
+    """
     try:
         with backend_errors():
             try:
@@ -316,7 +319,7 @@ async def run_capture(
     quiet: bool = False,
     hooks: Sequence[HookLike] = (),
 ) -> Capture:
-    """Run a capture and report its progress on standard error. Raises the error that ended it."""
+    """Run a capture, report its progress on standard error, and return it. Raises the error that ended it."""
     with _progress_bar(shown=not hooks) as progress:
         watch = CaptureProgress(progress, quiet=quiet)
         run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch, hooks=hooks)
@@ -326,24 +329,30 @@ async def run_capture(
 
 
 async def _run_with_real_tools(
-    source: ToolSource, names: list[str], backend: BaseBackend, settings: Settings, output: Path, how: dict[str, Any]
+    source: ToolSource,
+    names: list[str],
+    backend: BaseBackend,
+    settings: Settings,
+    output: Path,
+    options: dict[str, Any],
 ) -> Capture:
-    """Run with real tools, while their servers are connected."""
+    """Connect to the real tools, run the capture with them, and return it."""
     async with _open_real_tools(source) as tools:
         with contextlib.redirect_stdout(sys.stderr):  # keep what tools print out of our output
-            return await run_capture(backend, find_domains(names, tools=tools), settings, output, **how)
+            return await run_capture(backend, find_domains(names, tools=tools), settings, output, **options)
 
 
 @asynccontextmanager
 async def _open_real_tools(source: ToolSource) -> AsyncIterator[Toolset]:
-    """Load the tools of the module, and connect to the MCP servers."""
+    """Yield the tools of the module and of the MCP servers, which stay connected in this context."""
     async with AsyncExitStack() as stack:
         loaded = [load_tools(source.tools)] if source.tools else []
         yield Toolset(*loaded, *await connect_mcp_tools(stack, source.mcp or ()))
 
 
 def _approval_hooks(source: ToolSource) -> list[HookLike]:
-    """Return the hooks that ask before a real tool runs. Without --yes this needs a terminal."""
+    """Return the hook that asks before a real tool runs, or allows all with --yes; none for stubs. Asking needs a
+    terminal."""
     if not source.is_real:
         return []
     if source.yes:
@@ -352,10 +361,11 @@ def _approval_hooks(source: ToolSource) -> list[HookLike]:
         exit_with_usage_error(
             "--tools and --mcp ask before each call, but standard input is not a terminal: pass --yes to allow all"
         )
-    return [Approval(ask=_ask)]
+    return [Approval(ask=_ask_user)]
 
 
-async def _ask(invocation: Invocation) -> Permission:
+async def _ask_user(invocation: Invocation) -> Permission:
+    """Ask the user whether this call may run, without blocking the event loop, and return the answer."""
     name = invocation.tool.name
     text = f"run {brief(name)} {brief(invocation.call.json, 500)}?"
     return await asyncio.to_thread(ask_permission, text, AllowRule.offered(name, invocation.arguments, None))
@@ -366,7 +376,7 @@ async def _ask(invocation: Invocation) -> Permission:
 
 @contextmanager
 def _progress_bar(*, shown: bool = True) -> Iterator[Progress | None]:
-    """Show a progress bar with rate and time left, on a terminal and unless the user is asked questions."""
+    """Yield a progress bar with rate and time left. None if it is not to be shown, or standard error is no terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -384,7 +394,7 @@ def _progress_bar(*, shown: bool = True) -> Iterator[Progress | None]:
 
 
 class CaptureProgress(Watch):
-    """Report events on standard error: one line each, `capture`, the kind of event, then key=value pairs."""
+    """Report the events of a run on standard error, one line each: `capture`, the kind of event, key=value pairs."""
 
     def __init__(self, progress: Progress | None, *, quiet: bool = False) -> None:
         self._progress, self._quiet = progress, quiet
@@ -392,6 +402,7 @@ class CaptureProgress(Watch):
         self._total = self._rows = 0
 
     def _print_line(self, line: str) -> None:
+        """Print one line on standard error, above the progress bar if there is one."""
         out = console(stderr=True) if self._progress is None else self._progress.console
         paragraph(out, visible(line, one_line=True), hang=2)
 
@@ -408,26 +419,26 @@ class CaptureProgress(Watch):
         )
 
     def cut(self, path: Path, size: int) -> None:
-        """Print a warning that the incomplete last line of the file, `size` bytes long, was removed."""
+        """Print a warning that the incomplete last line of the file at `path`, `size` bytes long, was removed."""
         self._print_line(f"capture warning {path}: the last line is incomplete; its {size} bytes are removed")
 
     def scenario(self, task: Task) -> None:
-        """Print that a scenario begins."""
+        """Print, unless quiet, that the scenario of this task begins."""
         if not self._quiet:
-            self._print_line(f"capture scenario {self._describe(task)}")
+            self._print_line(f"capture scenario {self._describe_task(task)}")
 
-    def _describe(self, task: Task) -> str:
+    def _describe_task(self, task: Task) -> str:
+        """Return number, run, domain, scenario and model of a task as text."""
         where = f"run={task.run} domain={task.domain.name} scenario={task.scenario.name}"
         return f"{task.number}/{self._total} {where} model={task.model}"
 
     def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
-        """Print a warning that the model repeated a call id (`received`), and which id the call gets instead
-        (`used`)."""
+        """Print a warning that the model repeated the call id `received`, and that the call gets the id `used`."""
         where = f"group={entry.group} turn={entry.turn + 1} call={call + 1}"
         self._print_line(f"capture warning {where} duplicate call id {received}; this call gets id {used}")
 
     def row(self, row: Json) -> None:
-        """Count a row; report problems and advance the progress bar."""
+        """Count the row and, unless quiet, print a line with its group, turn, and tool and status, or outcome."""
         self._rows += 1
         if self._quiet:
             return
@@ -440,11 +451,11 @@ class CaptureProgress(Watch):
         self._print_line(f"capture row group={row['example_group_id']} turn={trace['turn'] + 1} {what}")
 
     def failed(self, task: Task, error: Exception) -> None:
-        """Print a warning that the scenario of this task failed. `Capture` counts the errors."""
-        self._print_line(f"capture warning scenario {self._describe(task)} failed: {error}")
+        """Print a warning that the scenario of this task failed with this error."""
+        self._print_line(f"capture warning scenario {self._describe_task(task)} failed: {error}")
 
     def done(self, task: Task) -> None:
-        """Report that a scenario is done."""
+        """Advance the progress bar by one scenario and update its rate of rows. Prints no line."""
         if self._progress is not None and self._bar is not None:
             self._progress.advance(self._bar)
             seconds = self._progress.tasks[0].elapsed or 0.0
@@ -452,7 +463,7 @@ class CaptureProgress(Watch):
             self._progress.update(self._bar, rate=rate)
 
     def complete(self, run: Capture) -> None:
-        """Report that the run is complete."""
+        """Print the totals of the finished run: file, errors, rows and tokens."""
         total = run.tally.total
         self._print_line(
             f"capture complete output={run.output} scenario_errors={run.errors} rows={run.tally.rows} "
@@ -466,19 +477,19 @@ _HEADS = ("scenarios", "done", "calls wanted", "calls", "valid", "right tool", "
 
 
 def _print_run(run: Capture, *, as_json: bool) -> None:
-    """Print the figures of each model and where the rows are, or JSON."""
+    """Print the counts of each model and where the rows are, or all of it as JSON."""
     if as_json:
         typer.echo(format_json(_run_json(run)))
         return
     out = console()
-    rows = [(visible(model, one_line=True), *_figures(run, model)) for model in run.tally.models]
+    rows = [(visible(model, one_line=True), *_model_counts(run, model)) for model in run.tally.models]
     table(out, ("model", *_HEADS), rows)
     summary = f"{run.tally.rows} rows in {visible(str(run.output), one_line=True)}; {run.errors} scenarios failed"
     paragraph(out, summary, hang=2)
 
 
 def _run_json(run: Capture) -> Json:
-    """Return a finished run as JSON data."""
+    """Return a finished run as JSON data: files, rows, and the counts of models, problems and repairs."""
     return {
         "output": str(run.output),
         "journal": str(journal_path(run.output)),
@@ -492,7 +503,8 @@ def _run_json(run: Capture) -> Json:
     }
 
 
-def _figures(run: Capture, model: str) -> tuple[Any, ...]:
+def _model_counts(run: Capture, model: str) -> tuple[Any, ...]:
+    """Return the counts of one model in the order of `_HEADS`."""
     counts = run.tally.models[model]
     calls = (counts.scenarios, counts.done, counts.wanted, counts.calls, counts.valid)
     return (*calls, counts.right_tool, counts.right_arguments, counts.prompt_tokens, counts.completion_tokens)

@@ -42,30 +42,31 @@ NOT_RUN = "This call was shown to the user and was not run."
 
 
 class ChatLoop:
-    """One conversation: its messages, and how answers are shown."""
+    """A conversation with a model: `asked` is the next request, and has all messages so far."""
 
     def __init__(self, backend: BaseBackend, asked: Request, *, answer_to_json: bool) -> None:
         self.backend, self.asked, self.as_json = backend, asked, answer_to_json
         self.out = console()
         self.is_sound = True
 
-    def turn(self, line: str) -> None:
-        """Send one message and show the answer. A turn that fails is not added to the conversation."""
+    def send_message(self, line: str) -> None:
+        """Send one message of the user and print the answer. If that fails, `BackendError` is raised and nothing is
+        kept."""
         asked = _add_messages(self.asked, {"role": "user", "content": line})
         with closing(self.backend.stream_sync(asked)) as stream:
-            self._show(stream)
+            self._print_answer(stream)
             answer = stream.answer
         self.asked = _add_messages(asked, answer.message(), *not_run_messages(answer))
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
-    def _show(self, stream: SyncStreaming) -> None:
-        """Print an answer as it arrives, or its JSON when it is complete."""
+    def _print_answer(self, stream: SyncStreaming) -> None:
+        """Print an answer as it arrives, or as one line of JSON when it is complete."""
         if self.as_json:
             for _ in stream:
                 pass
             typer.echo(json_line(answer_to_json(stream.answer)))
             return
-        if not show_live_events(self.out, _wait_for_first(stream)):
+        if not print_live_events(self.out, _show_spinner_until_first(stream)):
             self.out.print("(nothing)", style="dim")
         show_problems(self.out, other_problems(stream.answer.problems, stream.answer.attempts))
 
@@ -74,8 +75,8 @@ def _add_messages(asked: Request, *messages: Json) -> Request:
     return msgspec.structs.replace(asked, messages=[*asked.messages, *messages])
 
 
-def show_live_events(out: Console, events: Iterator[Event]) -> int:
-    """Print text as it arrives and calls when they are complete. Returns the number of printed items."""
+def print_live_events(out: Console, events: Iterator[Event]) -> int:
+    """Print text as it arrives and calls when they are complete; return how many events were printed."""
     written, calls, flow = 0, 0, Flow(out)
     for event in events:
         if isinstance(event, Text | Reasoning):
@@ -94,28 +95,31 @@ def show_live_events(out: Console, events: Iterator[Event]) -> int:
     return written
 
 
-def _wait_for_first(stream: Iterator[Event]) -> Iterator[Event]:
-    """Yield the events. A terminal shows a spinner until the first one."""
-    with _status("waiting for the model"):
+def _show_spinner_until_first(stream: Iterator[Event]) -> Iterator[Event]:
+    """Yield the events. On a terminal a spinner is shown until the first one."""
+    with _spinner("waiting for the model"):
         first = next(stream, None)
     if first is not None:
         yield first
     yield from stream
 
 
-def _status(text: str) -> AbstractContextManager[object]:
+def _spinner(text: str) -> AbstractContextManager[object]:
+    """Return a context that shows a spinner with this text on standard error; without a terminal, nothing."""
     if not sys.stderr.isatty():
         return nullcontext()
     return console(stderr=True).status(text)
 
 
 def not_run_messages(answer: Answer) -> list[Json]:
-    """Make a result for each call, since every call in a history needs one: not run, or its problems."""
+    """Return a tool message for each call, since every call in a history needs one: that it was not run, or its
+    problems."""
     results = [Result(call, NOT_RUN) if call.ok else rejected_result(call, call.problems) for call in answer.attempts]
     return [result.message() for result in results]
 
 
 def answer_to_json(answer: Answer) -> Json:
+    """Return an answer as JSON data: the reply, the model, the mode with its evidence, and the finish reason."""
     details = {"model": answer.model, "mode": answer.mode, "evidence": list(answer.evidence), "finish": answer.finish}
     return {**to_json(answer), **details}
 
@@ -159,25 +163,29 @@ def chat(
 
 
 def _load_backend(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
-    """Return the backend; loading a local model is shown as a status."""
+    """Return the backend of the endpoint. On a terminal a spinner is shown while a local model is loaded."""
     if endpoint.local is None:
         return endpoint.backend(model, force=force)
-    with _status(f"loading {visible(endpoint.local, one_line=True)}"):
+    with _spinner(f"loading {visible(endpoint.local, one_line=True)}"):
         return endpoint.backend(model, force=force)
 
 
 def converse(talk: ChatLoop) -> None:
-    """Run all turns. On a terminal, a failure ends only its turn."""
+    """Run all turns until the end of the input.
+
+    On a terminal, a failed or interrupted turn is reported and dropped. Otherwise a failure is raised, and a blocking
+    problem in an answer exits with code 1 at the end.
+    """
     if not sys.stdin.isatty():
-        for line in _read_lines():
-            talk.turn(line)
+        for line in _read_piped_lines():
+            talk.send_message(line)
         if not talk.is_sound:
             raise typer.Exit(1)
         return
     print_message("press Ctrl-D to quit")
-    for line in _read_terminal():
+    for line in _prompt_for_lines():
         try:
-            talk.turn(line)
+            talk.send_message(line)
         except BackendError as error:
             print_message(str(error))
         except KeyboardInterrupt:
@@ -185,8 +193,8 @@ def converse(talk: ChatLoop) -> None:
             print_message("stopped; this turn is dropped")
 
 
-def _read_lines() -> Iterator[str]:
-    """Yield the lines of standard input that are not blank."""
+def _read_piped_lines() -> Iterator[str]:
+    """Yield the lines of standard input that are not blank, without line ends."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     while line := sys.stdin.readline(MAX_LINE):
@@ -194,8 +202,8 @@ def _read_lines() -> Iterator[str]:
             yield line.rstrip("\n")
 
 
-def _read_terminal() -> Iterator[str]:
-    """Yield the lines that are typed, until the end of input or Ctrl-C."""
+def _prompt_for_lines() -> Iterator[str]:
+    """Prompt for lines and yield those that are not blank, until the end of input or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - gives `input` its line editing
     while True:

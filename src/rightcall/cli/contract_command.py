@@ -89,7 +89,7 @@ def contract_command(
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
-    """Return the format for the prompt; "contract" is our own protocol."""
+    """Return the format called `name`, or the one defined in `file`. Exits with a usage error if both are given."""
     if file is None:
         return choose_format(name, None)
     if name != "contract":

@@ -63,7 +63,7 @@ DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Name
 
 
 def _split_names(text: str) -> list[str]:
-    """Split a list of names at the commas."""
+    """Return the names in a comma-separated list. Exits with a usage error if there is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         exit_with_usage_error("name at least one domain: --domains shopping")
@@ -75,7 +75,7 @@ def _split_names(text: str) -> list[str]:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Report bad rows and unusable files in one line with exit code 1, and wrong usage with exit code 2."""
+    """Report bad rows and unusable files in this context in one line with exit code 1, wrong usage with exit code 2."""
     with usage_errors():
         try:
             yield
@@ -85,7 +85,7 @@ def failures() -> Iterator[None]:
 
 
 def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
-    """Print the result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
+    """Print `value` as JSON, or `lines` with labels; on standard error if the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
         typer.echo(format_json(dict(value)), err=aside)
@@ -98,7 +98,7 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
 
 
 def _format_value(value: object) -> str:
-    """Return a figure of a statistic as text."""
+    """Return a value of a result as text: a mapping as `name 1,234, ...`, a bool as yes or no."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
@@ -107,6 +107,7 @@ def _format_value(value: object) -> str:
 
 
 def report_row(where: Where, why: str) -> None:
+    """Print one line on standard error: the place of a row and what is wrong with it."""
     paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
@@ -300,7 +301,7 @@ def release_command(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Mark redacted rows as public. Rows that are not redacted, or changed since, are refused with exit code 1."""
+    """Mark redacted rows as public. Rows that are not redacted, or changed since, are rejected with exit code 1."""
     from rightcall.datasets.releasing import release_files
 
     with failures(), read_progress("release", files) as seen:
@@ -376,6 +377,7 @@ def export_command(
 
 
 def _log_kind(name: str) -> str:
+    """Return the kind of log with this name or alias. Raises `CallerError` for an unknown one."""
     from rightcall.datasets.logs import log_kind
 
     return log_kind(name)
@@ -446,17 +448,19 @@ _MAX_REPORTED = 3
 
 
 class _FirstRows:
-    """Reports the first three rows, and the number of the others."""
+    """Reports the first three rows on standard error, and at the end the number of the others."""
 
     def __init__(self, what: str) -> None:
         self._what, self._count = what, 0
 
     def report(self, where: Where, why: str) -> None:
+        """Count a row, and print its place and the reason if it is one of the first three."""
         self._count += 1
         if self._count <= _MAX_REPORTED:
             report_row(where, why)
 
     def report_count(self) -> None:
+        """Print the number of rows that were counted but not printed, if there are any."""
         if self._count > _MAX_REPORTED:
             typer.echo(f"and {self._count - _MAX_REPORTED:,} more lines are {self._what}", err=True)
 
@@ -547,7 +551,7 @@ def mutate_command(
 
 
 def _parse_kinds(options: list[str] | None, most: int) -> dict[str, int]:
-    """Parse KIND[=MOST] options into the maximum number of each kind."""
+    """Return the maximum number of each kind in KIND[=MOST] options, of all kinds without any. Raises `CallerError`."""
     from rightcall.datasets.mutating import KINDS
 
     limits: dict[str, int] = {}

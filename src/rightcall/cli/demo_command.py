@@ -51,7 +51,7 @@ def demo(
     """Show what models write, what other parsers do with it, and what rightcall does.
 
     Without options it shows one screen and needs no model. --live runs the model of `rightcall model pull smollm2`; if
-    it is not downloaded, a recording answers instead, and the demo says so.
+    it is not downloaded, a recording answers instead, and the output names it.
     """
     from rightcall.cli import demo_model
 
@@ -62,16 +62,16 @@ def demo(
         if json:
             typer.echo(format_json(_demo_json(folder_path, everything, wants_model, recorded=recorded, force=force)))
             return
-        _play(folder_path, everything, wants_model, recorded=recorded, force=force)
+        _print_demo(folder_path, everything, wants_model, recorded=recorded, force=force)
 
 
 def _demo_json(
     folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool
 ) -> dict[str, Any]:
-    """Return everything that the demo shows, as JSON data."""
+    """Return the output of the demo as JSON data, with the same choice of scenes and captures."""
     from rightcall.cli import demo_model
 
-    result = screen_json()
+    result = first_screen_json()
     if everything:
         result["scenes"] = [_scene_json(number, scene) for number, scene in _number_scenes(recorded)]
     if wants_model:
@@ -81,22 +81,22 @@ def _demo_json(
     return result
 
 
-def _play(folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
-    """Show the chosen scenes, and either the captures of the model or the screen of the first scene."""
+def _print_demo(folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
+    """Print the chosen scenes, and either the captures of the model or the first screen."""
     from rightcall.cli import demo_model
 
     out = console()
     if everything:
         for number, scene in _number_scenes(recorded):
-            _show_scene(out, number, scene)
+            _print_scene(out, number, scene)
     if wants_model:
-        demo_model.show_demo_capture(out, demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
+        demo_model.print_demo_capture(out, demo_model.run_demo_capture(folder_path, recorded=recorded, force=force))
     else:
-        show_screen(out)
+        print_first_screen(out)
 
 
 def _number_scenes(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
-    """Yield the numbered scenes. The scene of the model is last, since it takes longest."""
+    """Yield all scenes with their numbers. The scene of the model is made last, since it takes longest."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
 
@@ -107,9 +107,9 @@ def _number_scenes(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """A reply to parse. `elsewhere` says what other parsers do with it; `chunk` is the size of a streamed chunk.
+    """A reply to parse. `elsewhere` describes what other parsers do with it; `chunk` is the size of a streamed chunk.
 
-    `source` says where the reply comes from, if it was not written for the demo.
+    `source` names where the reply comes from, if it was not written for the demo.
     """
 
     title: str
@@ -122,7 +122,7 @@ class Scene(msgspec.Struct, frozen=True):
     source: str = ""
 
     def play(self) -> Reply:
-        """Parse the reply in chunks."""
+        """Parse the reply in chunks and return the result."""
         parser = Parser(self.format, tools=self.tools or TOOLS, repair=self.repair)
         for start in range(0, len(self.text), self.chunk):
             parser.feed(self.text[start : start + self.chunk])
@@ -174,7 +174,7 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene(
         "JSON that is an answer stays an answer",
-        "the object is eaten as a call without a name, and the user sees nothing",
+        "the object is treated as a call without a name, and the user sees nothing",
         "llama3_json",
         '{"answer": 42, "unit": "km"}',
     ),
@@ -205,14 +205,14 @@ SCENES: tuple[Scene, ...] = (
     ),
     Scene(
         "An object inside a string is decoded where the schema wants an object",
-        "the tool gets a string where it was promised an object",
+        "the tool gets a string where its schema requires an object",
         "hermes",
         '<tool_call>\n{"name": "book_room", "arguments": {"hotel": "Bristol", "nights": 2, "guest": '
         '"{\\"name\\": \\"Ada\\"}"}}\n</tool_call>',
     ),
     Scene(
         "A call without a name is a call of the one tool that its arguments fit",
-        "the call is lost, or an empty name is handed on",
+        "the call is lost, or an empty name is passed on",
         "hermes",
         '<tool_call>\n{"arguments": {"hotel": "Bristol", "nights": 2}}\n</tool_call>',
     ),
@@ -254,6 +254,7 @@ class PromptScene(msgspec.Struct, frozen=True):
         return contract(TOOLS, budget=self.budget, format=self.format)
 
     def excerpt(self) -> str:
+        """Return the text of the prompt from the heading `start` on."""
         text = self.play().text
         return text[text.index(self.start) :].strip()
 
@@ -280,7 +281,7 @@ class GrammarScene(msgspec.Struct, frozen=True):
     elsewhere: str
 
     def play(self) -> Grammar:
-        """Make the grammar."""
+        """Return the grammar for the tools and the one with the difficult schema."""
         email = {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"}
         ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
         odd = Tool(name="invite", parameters={"type": "object", "properties": {"email": email, "ids": ids}})
@@ -289,7 +290,7 @@ class GrammarScene(msgspec.Struct, frozen=True):
 
 GRAMMAR_SCENE = GrammarScene(
     "What a grammar cannot express is reported, and the other tools still work",
-    "the request fails for every tool, or the grammar is switched off and only a log line says so",
+    "the request fails for every tool, or the grammar is switched off and only a log line reports it",
 )
 
 
@@ -305,7 +306,7 @@ class CallResults(msgspec.Struct, frozen=True):
 
 
 class RunScene(msgspec.Struct, frozen=True):
-    """A reply whose calls are run. `elsewhere` says what other agent loops do with it."""
+    """A reply whose calls are run. `elsewhere` describes what other agent loops do with it."""
 
     title: str
     elsewhere: str
@@ -313,7 +314,7 @@ class RunScene(msgspec.Struct, frozen=True):
     source: str = ""
 
     def play(self) -> CallResults:
-        """Parse the reply and run its calls, except those that a hook denies."""
+        """Parse the reply, run its calls except those that a hook denies, and return reply, results and trace."""
         tools = _make_log_tools()
         reply, trace = parse(self.text, tools=tools, format="hermes"), Trace()
         limits = RunLimits(result=Bounds(string_chars=200))
@@ -322,7 +323,7 @@ class RunScene(msgspec.Struct, frozen=True):
 
 
 def _make_log_tools() -> Toolset:
-    """Declare the tools when the scene runs, so that other scenes do not wait for it."""
+    """Return the two tools of the scene. They are made when it runs, so that other scenes do not wait for it."""
 
     @tool(read_only=True)
     async def read_log(path: str) -> str:
@@ -338,13 +339,13 @@ def _make_log_tools() -> Toolset:
 
 
 def _deny_changes(invocation: Invocation) -> Skip | None:
-    return None if invocation.tool.read_only else Skip("the user said no", "not approved")
+    return None if invocation.tool.read_only else Skip("the user refused", "not approved")
 
 
 RUN_SCENES: tuple[RunScene, ...] = (
     RunScene(
         "Calls run: bounded, approved one by one, and never when truncated",
-        "the log of 190,000 characters fills the context, everything is deleted, and the last call is guessed at",
+        "the log of 190,000 characters fills the context, everything is deleted, and the last call is guessed",
         '<tool_call>\n{"name": "read_log", "arguments": {"path": "app.log"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/ho',
@@ -357,26 +358,27 @@ ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *PROMPT_SCENES, GRAMMAR_SCENE, *RUN
 # -- display of scenes -------------------------------------------------------------------------------------------------
 
 
-def _show_scene(out: Console, number: int, scene: AnyScene) -> None:
+def _print_scene(out: Console, number: int, scene: AnyScene) -> None:
     """Print one scene with its number and title."""
     heading(out, f"{number}. {scene.title}")
     if isinstance(scene, PromptScene):
-        _show_prompt(out, scene)
+        _print_prompt(out, scene)
     elif isinstance(scene, GrammarScene):
-        _show_grammar(out, scene)
+        _print_grammar(out, scene)
     else:
-        _show_reply(out, scene)
+        _print_scene_reply(out, scene)
     out.print()
 
 
-def _show_prompt(out: Console, scene: PromptScene) -> None:
+def _print_prompt(out: Console, scene: PromptScene) -> None:
+    """Print the excerpt of a prompt, its size in tokens, and what other parsers do."""
     row(out, "elsewhere", scene.elsewhere, "yellow")
     row(out, "prompt", visible(scene.excerpt()), "green")
     row(out, "tokens", f"about {scene.play().stats.tokens} for the whole contract")
 
 
-def _show_grammar(out: Console, scene: GrammarScene) -> None:
-    """Print a grammar and what it cannot express."""
+def _print_grammar(out: Console, scene: GrammarScene) -> None:
+    """Print the tools of a grammar and what it cannot express."""
     constraint = scene.play()
     row(out, "elsewhere", scene.elsewhere, "yellow")
     row(out, "grammar", f"{len(constraint.names)} tools: {', '.join(constraint.names)}", "green")
@@ -384,19 +386,19 @@ def _show_grammar(out: Console, scene: GrammarScene) -> None:
         row(out, "relaxed", visible(f"{limit.tool} {limit.path}: {limit.allows}"), "yellow")
 
 
-def _show_reply(out: Console, scene: Scene | RunScene) -> None:
-    """Print a reply next to what other parsers make of it."""
+def _print_scene_reply(out: Console, scene: Scene | RunScene) -> None:
+    """Print a reply, what other parsers do with it, and what rightcall does with it."""
     if scene.source:
         row(out, "source", visible(scene.source, one_line=True), "dim")
     row(out, "raw", visible(scene.text), "dim")
     row(out, "elsewhere", scene.elsewhere, "yellow")
     if isinstance(scene, RunScene):
-        show_call_results(out, scene.play())
+        print_call_results(out, scene.play())
     else:
         show_reply(out, scene.play())
 
 
-def show_call_results(out: Console, ran: CallResults) -> None:
+def print_call_results(out: Console, ran: CallResults) -> None:
     """Print a reply, the trace of its calls and their results."""
     show_reply(out, ran.reply)
     row(out, "trace", visible(str(ran.trace)), "cyan")
@@ -405,7 +407,7 @@ def show_call_results(out: Console, ran: CallResults) -> None:
 
 
 def _scene_json(number: int, scene: AnyScene) -> dict[str, Any]:
-    """Return one scene as JSON data."""
+    """Return one scene with its result as JSON data."""
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
     if isinstance(scene, PromptScene):
         prompt = scene.play()
@@ -414,11 +416,12 @@ def _scene_json(number: int, scene: AnyScene) -> dict[str, Any]:
         constraint = scene.play()
         limits = [to_json(limit) for limit in constraint.relaxations]
         return {**head, "tools": constraint.names, "relaxations": limits}
-    played = run_as_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}
+    played = call_results_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}
     return {**head, "source": scene.source, "raw": scene.text, **played}
 
 
-def run_as_json(ran: CallResults) -> dict[str, Any]:
+def call_results_json(ran: CallResults) -> dict[str, Any]:
+    """Return the reply, the trace and the results as JSON data."""
     results = [{"id": each.id, "kind": each.kind, "error": each.error, "text": each.text} for each in ran.results]
     return {"reply": to_json(ran.reply), "trace": ran.trace.to_json(), "results": results}
 
@@ -501,13 +504,13 @@ NEXT = (
 )
 
 
-def show_screen(out: Console) -> None:
-    """Print the first screen."""
+def print_first_screen(out: Console) -> None:
+    """Print the first screen: the five replies, the measured figure, and what to try next."""
     heading(out, "What a model wrote, what other parsers do, and what rightcall does")
     for number, pair in enumerate(PAIRS, 1):
         head = Styled.assemble((f"{number} {pair.scene.title}", "bold"), (f"  ({pair.where})", "dim"))
         paragraph(out, head, hang=2)
-        row(out, "  wrote", _shortened(pair.scene.text), "dim")
+        row(out, "  wrote", _shorten(pair.scene.text), "dim")
         row(out, "  before", pair.scene.elsewhere, "yellow")
         row(out, "  now", _describe_result(pair.scene.play()))
     out.print()
@@ -515,27 +518,29 @@ def show_screen(out: Console) -> None:
     row(out, "next", NEXT)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return text in one line, cut to `_LONGEST` characters."""
     shown = visible(text, one_line=True)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 
 
 def _describe_result(reply: Reply) -> Styled:
+    """Return the calls of a reply in one line, each with its verdict; without calls, its text."""
     calls = [_describe_call(call) for call in reply.attempts]
     return Styled("; ").join(calls) if calls else Styled("text: " + visible(reply.content, one_line=True))
 
 
 def _describe_call(call: Call) -> Styled:
-    """Return a call in one line."""
+    """Return a call in one line: its arguments and repairs if it is runnable, otherwise why it is rejected."""
     arguments = ", ".join([f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()])
     if call.ok:
         changed = f", repaired: {', '.join([repair.rule for repair in call.repairs])}" if call.repairs else ""
-        return Styled(visible(f"{call.name}({arguments}) may run{changed}", one_line=True), "green")
+        return Styled(visible(f"{call.name}({arguments}) runnable{changed}", one_line=True), "green")
     reason = blocking_problem(call)
-    return Styled(f"{call.name} must not run: {reason.code if reason else 'it is not complete'}", "red")
+    return Styled(f"{call.name} rejected: {reason.code if reason else 'it is not complete'}", "red")
 
 
-def screen_json() -> dict[str, Any]:
+def first_screen_json() -> dict[str, Any]:
     """Return the first screen of the demo as JSON data."""
     pairs = [
         {

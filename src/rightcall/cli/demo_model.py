@@ -1,6 +1,6 @@
 """The parts of `rightcall demo` in which a model answers: a scene, and a capture of training rows.
 
-The model runs locally if it is downloaded; otherwise a recording of it answers, and the demo says so.
+The model runs locally if it is downloaded; otherwise a recording of it answers, and the output names it.
 """
 
 from __future__ import annotations
@@ -53,18 +53,25 @@ TOOLS = Toolset(  # the tools that the recorded question offers
 
 
 def model_scene(*, recorded: bool = False) -> Scene:
-    """Ask the local model, or its recording. Both get the recorded request, at temperature 0."""
+    """Return the scene of the local model's answer, or of its recording. Both get the recorded request, at temperature
+    0."""
     if recorded:
-        return _scene(ReplayBackend(RECORDING).complete_sync(_request()), f"a recording of {MODEL}, as you asked")
+        return _make_scene(
+            ReplayBackend(RECORDING).complete_sync(_read_recorded_request()), f"a recording of {MODEL}, as you asked"
+        )
     try:
         with LocalBackend(MODEL) as backend:
-            return _scene(backend.complete_sync(_request()), f"{MODEL}, run on this machine just now")
+            return _make_scene(
+                backend.complete_sync(_read_recorded_request()), f"{MODEL}, run on this machine just now"
+            )
     except BackendError as error:
-        return _scene(ReplayBackend(RECORDING).complete_sync(_request()), f"a recording of {MODEL} ({error})")
+        return _make_scene(
+            ReplayBackend(RECORDING).complete_sync(_read_recorded_request()), f"a recording of {MODEL} ({error})"
+        )
 
 
-def _request() -> Request:
-    """Make the request of the recording."""
+def _read_recorded_request() -> Request:
+    """Return the request of the recording."""
     body = load_cassette(RECORDING).exchanges[0].request.body or {}
     return Request(
         messages=body["messages"],
@@ -74,8 +81,8 @@ def _request() -> Request:
     )
 
 
-def _scene(answer: Answer, source: str) -> Scene:
-    """Return the scene for an answer of the model."""
+def _make_scene(answer: Answer, source: str) -> Scene:
+    """Return the scene for an answer of the model; `source` names what answered."""
     return Scene(
         "A model of 135 million weights is asked for the way to a museum",
         "a bracket too many or a key in the wrong place, and a strict JSON reader loses the call",
@@ -115,7 +122,7 @@ MODES: dict[str, CaptureMode] = {
 
 
 class CaptureDemo(msgspec.Struct, frozen=True):
-    """The results of the capture. `source` says what answered: the model or a recording."""
+    """The results of the capture. `source` names what answered: the model or a recording."""
 
     source: str
     runs: Mapping[str, Capture]
@@ -126,13 +133,14 @@ class CaptureDemo(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> list[tuple[str, str]]:
+        """The files that the demo wrote, each as a label and a path."""
         rows = [(f"rows, {name}", str(run.output)) for name, run in self.runs.items()]
         labelled = ("labelled", str(self.folder / "labelled.jsonl"))
         return [*rows, labelled, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
 
 
 def check_folder(folder: Path | None, *, force: bool = False) -> None:
-    """Raise `NotOurs` if the demo would overwrite a file that rightcall did not write."""
+    """Raise `NotOurs` if the demo would overwrite a file in this folder that rightcall did not write. None passes."""
     if folder is None:
         return
     for name in MODES:
@@ -144,7 +152,8 @@ def check_folder(folder: Path | None, *, force: bool = False) -> None:
 
 
 def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool = False) -> CaptureDemo:
-    """Capture in all modes, validate and label the rows, and export them."""
+    """Capture in all modes, validate, label and export the rows, and return the results. Without `folder`, use a new
+    one."""
     folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
     source, runs = _run_captures(folder, recorded=recorded, force=force)
     outputs = [run.output for run in runs.values()]
@@ -155,7 +164,8 @@ def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool
 
 
 def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, dict[str, Capture]]:
-    """Run the modes with the model, or with the recording of it; return where the answers came from, and the runs."""
+    """Run the captures with the model or its recording; return a description of which one answered, and the runs by
+    mode."""
     why = "as you asked"
     if not recorded:
         try:
@@ -167,12 +177,12 @@ def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, di
 
 
 def recording() -> ReplayBackend:
-    """Open the recording. It is lenient, since the prompts may have changed."""
+    """Open the recording of the captures. It is lenient, since the prompts may have changed."""
     return ReplayBackend(CAPTURE_RECORDING, profile="llama.cpp", strict=False)
 
 
 async def run_modes(backend: BaseBackend, folder: Path, *, force: bool = False) -> dict[str, Capture]:
-    """Capture in each mode. New rows replace those of an earlier demo."""
+    """Capture in each mode and return the runs by mode. New rows replace those of an earlier demo."""
     domains = find_domains(DOMAINS)
     runs = {}
     async with backend:
@@ -183,27 +193,27 @@ async def run_modes(backend: BaseBackend, folder: Path, *, force: bool = False) 
     return runs
 
 
-# -- shown -------------------------------------------------------------------------------------------------------------
+# -- display -----------------------------------------------------------------------------------------------------------
 
 _HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "right arguments")
 
 
-def show_demo_capture(out: Console, found: CaptureDemo) -> None:
-    """Print the captures of the demo: rates of valid calls, the table of runs, and where the files are."""
+def print_demo_capture(out: Console, found: CaptureDemo) -> None:
+    """Print the captures of the demo: counts by mode, rows, labels, files, and a chart of valid calls."""
     heading(out, TITLE)
     row(out, "source", visible(found.source, one_line=True), "dim")
-    _table(out, found.runs)
+    _print_counts(out, found.runs)
     report, made = found.report, found.exported
     row(out, "checked", f"{report.rows} rows, {report.bad} bad")
     row(out, "labelled", ", ".join([f"{label} {count}" for label, count in sorted(found.labels.items())]))
     row(out, "exported", f"{made.examples} examples for TRL's KTO, good and bad; private, mode 0600")
     row(out, "files", visible(f"{', '.join([Path(path).name for _, path in found.files])}", one_line=True), "dim")
     row(out, "folder", visible(str(found.folder), one_line=True), "dim")
-    _chart(out, found.runs)
+    _print_chart(out, found.runs)
 
 
-def _table(out: Console, runs: Mapping[str, Capture]) -> None:
-    """Print the figures of each mode."""
+def _print_counts(out: Console, runs: Mapping[str, Capture]) -> None:
+    """Print the counts of each mode as a table."""
     totals = {name: run.tally.total for name, run in runs.items()}
     cells = [
         (MODES[name].about, of.scenarios, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
@@ -212,8 +222,8 @@ def _table(out: Console, runs: Mapping[str, Capture]) -> None:
     table(out, _HEADS, cells)
 
 
-def _chart(out: Console, runs: Mapping[str, Capture]) -> None:
-    """Print the share of valid calls of each mode."""
+def _print_chart(out: Console, runs: Mapping[str, Capture]) -> None:
+    """Print a bar for each mode: the share of its calls that are valid."""
     heading(out, "\nValid calls of the model")
     totals = {name: run.tally.total for name, run in runs.items()}
     rows = [

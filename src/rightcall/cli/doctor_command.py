@@ -100,7 +100,7 @@ def doctor(
 
 @contextmanager
 def _progress_bar(what: str) -> Iterator[Watch | None]:
-    """Show a progress bar on standard error, on a terminal only."""
+    """Yield the function that updates a progress bar on standard error; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -135,20 +135,20 @@ _EXCERPT = 700  # characters of a request, and of an answer
 
 
 def show_diagnosis(out: Console, found: Diagnosis, *, samples: int = 6) -> None:
-    """Print a diagnosis: the server, a table for each API, each class of failure, with request and response of some."""
-    _head(out, found)
+    """Print a diagnosis: the server, a table for each API, the classes of failure, and `samples` with evidence."""
+    _print_server(out, found)
     for api in found.spoken:
         out.print()
         heading(out, api)
-        table(out, _heads(found), [*_rows(found, api)])
-    _faults(out, found, samples)
-    _foot(out, found)
+        table(out, _column_titles(found), [*_table_rows(found, api)])
+    _print_failure_classes(out, found, samples)
+    _print_totals(out, found)
 
 
-def _head(out: Console, found: Diagnosis) -> None:
-    """Print the server, its model, and the APIs that it speaks."""
+def _print_server(out: Console, found: Diagnosis) -> None:
+    """Print the server, its model, the APIs that it speaks, and why the others are missing."""
     row(out, "server", brief(f"{found.url}  {found.kind}".rstrip(), 300), "bold")
-    row(out, "model", brief(found.model or "none was named, and the server lists none", 200))
+    row(out, "model", brief(found.model or "none was given, and the server lists none", 200))
     row(out, "speaks", ", ".join(found.spoken) or "no dialect that was tried", "green" if found.spoken else "red")
     silent: dict[str, list[str]] = {}
     for each in found.dialects:
@@ -158,13 +158,14 @@ def _head(out: Console, found: Diagnosis) -> None:
         row(out, "", brief(f"{', '.join(apis)}: {says}", 300), "dim")
 
 
-def _heads(found: Diagnosis) -> tuple[str, ...]:
+def _column_titles(found: Diagnosis) -> tuple[str, ...]:
+    """Return the titles of the columns of an API's table; with columns for the proxy if it was probed too."""
     if found.through is None:
         return ("probe", "whole", "streamed", "class")
     return ("probe", "whole", "proxy", "streamed", "proxy", "class")
 
 
-def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
+def _table_rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
     """Yield the rows of the table of one API: each probe with its verdicts and the classes of its faults."""
     sides = [found] if found.through is None else [found, found.through]
     by_place = {
@@ -177,40 +178,40 @@ def _rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
     for probe, title in titles.items():
         both = [by_place.get((side, probe, way)) for way in ("whole", "streamed") for side in range(len(sides))]
         slugs = [each.slug for each in both if each is not None and each.is_named]
-        yield [title, *[_verdict(each) for each in both], ", ".join(dict.fromkeys(slugs))]
+        yield [title, *[_format_verdict(each) for each in both], ", ".join(dict.fromkeys(slugs))]
 
 
-def _verdict(result: ProbeResult | None) -> Text:
-    """Return a verdict with its colour, and the rate if a probe was repeated; blank where there is no result."""
+def _format_verdict(result: ProbeResult | None) -> Text:
+    """Return a verdict in its colour, with the pass rate if the probe was repeated; blank without a result."""
     if result is None:
         return Text("")
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
     return Text(_WORDS.get(result.verdict, result.verdict) + rate, _STYLES[result.verdict])
 
 
-def _faults(out: Console, found: Diagnosis, samples: int) -> None:
-    """Print each class of failure: where it occurred, request and response of the first ones, and the cure."""
+def _print_failure_classes(out: Console, found: Diagnosis, samples: int) -> None:
+    """Print each class of failure: where it occurred, the evidence of the first `samples`, and the cure."""
     for at, failure in enumerate((*found.classes, *found.habits)):
         mine = found.shown(failure)
         out.print()
-        whose = " (the model's doing)" if failure in found.habits else ""
+        whose = " (caused by the model)" if failure in found.habits else ""
         heading(out, f"{failure.slug}: {failure.title}{whose}")
         paragraph(out, failure.what, "dim", label="  ")
-        seen = _places_by_message(mine)
+        seen = _describe_places(mine)
         for says, where in [*seen.items()][:_MAX_PLACES]:
             row(out, "  seen", brief(f"{where}: {says}", 400))
         if len(seen) > _MAX_PLACES:
             row(out, "", f"and {len(seen) - _MAX_PLACES} more, in --html and --json", "dim")
         if at < samples:
-            _evidence(out, mine[0])
+            _print_evidence(out, mine[0])
         says, line = found.advice(failure)
         row(out, "  cure", says)
         if line:
             row(out, "", visible(line, one_line=True), "cyan")
 
 
-def _places_by_message(results: list[ProbeResult]) -> dict[str, str]:
-    """Return each message once, with the places where it occurred: API, mode and probes."""
+def _describe_places(results: list[ProbeResult]) -> dict[str, str]:
+    """Return, for each message, its places as one text: `chat native: probe, probe; ollama text: probe`."""
     places: dict[str, dict[tuple[str, str], list[str]]] = {}
     for each in results:
         places.setdefault(each.says, {}).setdefault((each.api, each.way), []).append(each.title)
@@ -220,28 +221,28 @@ def _places_by_message(results: list[ProbeResult]) -> dict[str, str]:
     }
 
 
-def _evidence(out: Console, result: ProbeResult) -> None:
-    """Print the request and the response of a result."""
+def _print_evidence(out: Console, result: ProbeResult) -> None:
+    """Print the request and the response of a result, if they were kept."""
     shown = result.evidence
     if shown is None:
         return
-    row(out, "  sent", _cut(shown.request, shown.request_left_out), "dim")
-    row(out, f"  {shown.status or 'came'}", _cut(shown.answer, shown.answer_left_out), "dim")
+    row(out, "  sent", _excerpt(shown.request, shown.request_left_out), "dim")
+    row(out, f"  {shown.status or 'came'}", _excerpt(shown.answer, shown.answer_left_out), "dim")
 
 
-def _cut(text: str, left_out: int) -> str:
-    """Shorten a text. Add spaces to compact JSON, so that lines can be wrapped."""
+def _excerpt(text: str, left_out: int) -> str:
+    """Return the beginning of a text and how many characters were left out. Compact JSON gets spaces, to be wrapped."""
     text = text.replace(',"', ', "').replace('":', '": ').replace('":  ', '": ')
     left = max(0, len(text) - _EXCERPT) + left_out
     return visible(text[:_EXCERPT], one_line=True) + (f" … ({left:,} more)" if left else "")
 
 
-def _foot(out: Console, found: Diagnosis) -> None:
-    """Print the number of faults, requests and seconds, and the cure."""
+def _print_totals(out: Console, found: Diagnosis) -> None:
+    """Print the number of failed checks, requests and seconds, and the cure for all faults."""
     out.print()
     both = found.requests + (0 if found.through is None else found.through.requests)
     took = found.seconds + (0.0 if found.through is None else found.through.seconds)
-    checks = f"{len(found.faults)} of {len(found.results)} checks failed" if found.results else "nothing was asked"
+    checks = f"{len(found.faults)} of {len(found.results)} checks failed" if found.results else "no check was made"
     row(out, "found", f"{checks}; {len(found.classes)} classes of failure", "bold red" if found.faults else "bold")
     if found.through is not None:
         left = len(found.through.faults)
@@ -252,6 +253,7 @@ def _foot(out: Console, found: Diagnosis) -> None:
 
 
 def _format_skipped(found: Diagnosis) -> str:
+    """Return the number of requests that were not sent, with the reason; "" if there are none."""
     count = found.skipped + (0 if found.through is None else found.through.skipped)
-    why = "--max-requests was reached, or the server had stopped answering"
+    why = "--max-requests was reached, or the server stopped answering"
     return f"; {count} more were left out: {why}" if count else ""

@@ -15,7 +15,7 @@ from rightcall.safe_text import brief
 
 
 def domains(
-    words: Annotated[
+    arguments: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[check] [NAMES|FILES]",
@@ -30,30 +30,30 @@ def domains(
     A domain is a TOML file: tools with fixed results, and scenarios with the expected calls. Exit code 1 means that a
     file has errors.
     """
-    arguments = words or []
+    arguments = arguments or []
     if arguments[:1] == ["check"]:
-        _check(arguments[1:], json)
+        _check_files(arguments[1:], json)
         return
     with usage_errors():
         found = find_domains(arguments or built_in_names())
     if json:
-        typer.echo(format_json([_describe(domain, whole=bool(arguments)) for domain in found]))
+        typer.echo(format_json([_domain_json(domain, whole=bool(arguments)) for domain in found]))
     elif arguments:
         for domain in found:
-            _show(domain)
+            _print_domain(domain)
     else:
         rows = [(each.name, len(each.tools), len(each.scenarios), each.about) for each in found]
         table(console(), ("domain", "tools", "scenarios", "about"), rows)
 
 
-def _check(files: list[str], json: bool) -> None:
-    """Check files that define domains, and print the faults or what the domains contain."""
+def _check_files(files: list[str], json: bool) -> None:
+    """Print the errors in these files, or what the domains contain. Exits with code 1 if there are errors."""
     if not files:
         exit_with_usage_error("no file: `rightcall domains check my.toml`")
     results: list[dict[str, Any]] = []
     for file in files:
         try:
-            results.append({"file": file, "faults": [], **_describe(read_domain_file(Path(file)), whole=False)})
+            results.append({"file": file, "faults": [], **_domain_json(read_domain_file(Path(file)), whole=False)})
         except BadDomain as error:
             results.append({"file": file, "faults": str(error).splitlines()})
     if json:
@@ -70,7 +70,7 @@ def _check(files: list[str], json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _describe(domain: Domain, *, whole: bool) -> dict[str, Any]:
+def _domain_json(domain: Domain, *, whole: bool) -> dict[str, Any]:
     """Return a domain as JSON data; with `whole`, also its tools and requests."""
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     description: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
@@ -81,7 +81,7 @@ def _describe(domain: Domain, *, whole: bool) -> dict[str, Any]:
     return description
 
 
-def _show(domain: Domain) -> None:
+def _print_domain(domain: Domain) -> None:
     """Print a domain with its tools and scenarios."""
     out = console()
     row(out, "domain", brief(domain.name), "bold")

@@ -146,14 +146,14 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     record: Record = None
 
     def check_model(self, model: str, *, required: bool = False) -> None:
-        """Refuse contradicting options for the model, and a missing model if one is `required`."""
+        """Exit with a usage error if the model options contradict each other, or if one is `required` and missing."""
         if self.local is not None and (self.base_url is not None or model):
             exit_with_usage_error("--local runs a model on this machine; it excludes --base-url and --model")
         if required and self.local is None and not model:
             exit_with_usage_error("no model: pass --model NAME, or --local NAME to run one on this machine")
 
     def backend(self, model: str, *, force: bool = False) -> BaseBackend:
-        """Create the backend, with a recorder around it for --record. Wrong options exit with code 2."""
+        """Return a new backend, inside a recorder with --record. Wrong options exit with code 2."""
         with usage_errors():
             if self.lora and self.local is None:
                 exit_with_usage_error("--lora needs a model that runs on this machine: pass --local NAME")
@@ -165,7 +165,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def local_name(self) -> str:
-        """The name of the local model and its adapter in rows."""
+        """The name of the local model for rows, such as `model` or `model+adapter`."""
         names = [each for each in (self.local, self.lora) if each]
         return "+".join([Path(each).stem if is_model_path(each) else each for each in names])
 
@@ -183,6 +183,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def timeouts(self) -> Timeouts:
+        """The four timeouts, in seconds."""
         return Timeouts(
             connect=self.connect_timeout, first_byte=self.first_byte_timeout, idle=self.idle_timeout, total=self.timeout
         )
@@ -190,7 +191,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def backend_errors() -> Iterator[None]:
-    """Report a failing server in one line with exit code 1, and wrong usage in one line with exit code 2."""
+    """Report a failing server in this context in one line with exit code 1, and wrong usage with exit code 2."""
     with usage_errors():
         try:
             yield

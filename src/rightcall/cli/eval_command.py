@@ -126,7 +126,7 @@ class EvalOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     def settings(self, model: str, mode: Mode) -> EvalSettings:
-        """Convert to the settings of a run. Raises `CallerError`."""
+        """Return the settings of a run of this model. Raises `CallerError` if they are invalid."""
         return EvalSettings(
             model=model,
             configurations=tuple(find_configurations(self.configurations.split(","))),
@@ -145,7 +145,7 @@ _CONVERTED = ("configurations", "limit", "shots", "max_seconds")
 @grouped
 def eval_command(
     *,
-    words: Suites = None,
+    arguments: Suites = None,
     model: Model = "",
     endpoint: Endpoint,
     options: EvalOptions,
@@ -162,14 +162,14 @@ def eval_command(
     --resume continues an interrupted run. `compare A B` shows what changed from the rows of A to those of B. Exit
     codes: 0 done, 1 the run could not be finished, or with compare something got significantly worse, 2 wrong usage.
     """
-    given = words or []
+    given = arguments or []
     if given[:1] == ["compare"]:
-        _compare(given[1:], html, as_json=json, force=force)
+        _compare_files(given[1:], html, as_json=json, force=force)
         return
     with usage_errors():
         output = _check_files(out, html, endpoint, resume=resume, force=force)
         cases = find_cases(given or ["questions"], limit=options.limit, examples=options.shots)
-        settings = options.settings(_model_name(model, endpoint), _mode(endpoint.mode))
+        settings = options.settings(_model_name(model, endpoint), _mode_without_grammar(endpoint.mode))
     with run_errors():
         backend = endpoint.backend(model, force=force)
         run = _run_evaluation(backend, cases, settings, output, resume=resume, force=force, quiet=quiet)
@@ -180,12 +180,13 @@ def eval_command(
 
 
 def _model_name(model: str, endpoint: Endpoint) -> str:
+    """Return the name of the model for the rows. Exits with a usage error if none is given."""
     endpoint.check_model(model, required=True)
     return model if endpoint.local is None else endpoint.local_name
 
 
-def _mode(mode: ModeName) -> Mode:
-    """Return the mode for configurations without a grammar."""
+def _mode_without_grammar(mode: ModeName) -> Mode:
+    """Return the mode for configurations without a grammar. Exits with a usage error for the mode grammar."""
     if mode is ModeName.grammar:
         exit_with_usage_error("--mode is for configurations without a grammar; +grammar and full use one")
     modes: dict[str, Mode] = {each: each for each in MODES}
@@ -193,7 +194,8 @@ def _mode(mode: ModeName) -> Mode:
 
 
 def _check_files(out: str | None, html: str | None, endpoint: Endpoint, *, resume: bool, force: bool) -> Path:
-    """Return the file of the rows. Refuse files that must not be overwritten, before anything is sent."""
+    """Return the path of the rows, the null device without --out. Refuse, before anything is sent, to overwrite other
+    files."""
     if out is None:
         if resume:
             exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
@@ -216,8 +218,8 @@ def _run_evaluation(
     force: bool,
     quiet: bool,
 ) -> Evaluation:
-    """Run the cases with a progress bar."""
-    with eval_bar() as progress:
+    """Run the cases with a progress bar and return the run. Exits with code 1 after too many errors."""
+    with eval_progress_bar() as progress:
         watch = EvalProgress(progress, quiet=quiet)
         command = shlex.join(["rightcall", *sys.argv[1:]])
         run = Evaluation(backend, cases, settings, output, resume=resume, force=force, watch=watch, command=command)
@@ -230,6 +232,7 @@ def _run_evaluation(
 
 
 async def _run_in_backend(backend: BaseBackend, run: Evaluation) -> None:
+    """Run the evaluation while the backend is open."""
     async with backend:
         await run.go()
 
@@ -246,7 +249,7 @@ def _resume_hint(out: str | None) -> str:
 
 
 def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, as_json: bool, force: bool) -> None:
-    """Print the rates, and write the page if one is wanted."""
+    """Print the rates on the screen or as JSON, and write the page to the file `html` if one is given."""
     notes = [] if run.done == run.total else [f"{run.done:,} of {run.total:,} cases: {run.stopped or 'some failed'}."]
     described = run.tally, run.settings.model, notes
     if html is not None:
@@ -261,8 +264,8 @@ def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, 
 # -- compare -----------------------------------------------------------------------------------------------------------
 
 
-def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bool) -> None:
-    """Compare two files of raw rows, and write the page if one is wanted."""
+def _compare_files(files: Sequence[str], html: str | None, *, as_json: bool, force: bool) -> None:
+    """Compare two files of raw rows and print what changed. Exits with code 1 if something got significantly worse."""
     if len(files) != 2:
         exit_with_usage_error("compare takes two files of raw rows: the older one, then the newer")
     with usage_errors():
@@ -284,7 +287,7 @@ def _compare(files: Sequence[str], html: str | None, *, as_json: bool, force: bo
 
 
 def _read_rows(file: str) -> RecordedRun:
-    """Read the raw rows of an evaluation; another file is wrong usage."""
+    """Read the raw rows of an evaluation. Exits with a usage error if the file has none."""
     past = read_evaluation(Path(file))
     if past is None:
         exit_with_usage_error(f"{file} has no rows of an evaluation; `rightcall eval --out` writes such files")
@@ -297,7 +300,7 @@ _REPORT_EVERY = 10.0  # seconds between two lines, without a progress bar
 
 
 class EvalProgress(EvalWatch):
-    """Report progress as a bar, or as lines without a terminal; only warnings if `quiet`."""
+    """Reports progress on standard error: as a bar on a terminal, otherwise as lines; with `quiet`, only warnings."""
 
     def __init__(self, progress: Progress | None, *, quiet: bool) -> None:
         self._progress, self._quiet = progress, quiet
@@ -306,11 +309,12 @@ class EvalProgress(EvalWatch):
         self._before = 0
 
     def _print_line(self, line: str) -> None:
+        """Print one line on standard error, above the progress bar if there is one."""
         out = console(stderr=True) if self._progress is None else self._progress.console
         paragraph(out, visible(f"eval {line}", one_line=True), hang=2)
 
     def start(self, run: Evaluation) -> None:
-        """Report the size of the evaluation and start the progress bar."""
+        """Start the progress bar and, unless quiet, print the number of cases, the model and the mode."""
         self._began = self._last = time.monotonic()
         if self._progress is not None:
             self._bar = self._progress.add_task("eval", total=run.total)
@@ -321,19 +325,19 @@ class EvalProgress(EvalWatch):
             )
 
     def cut(self, path: Path, size: int) -> None:
-        """Print a warning that the incomplete last line of the file, `size` bytes long, was removed."""
+        """Print a warning that the incomplete last line of the file at `path`, `size` bytes long, was removed."""
         self._print_line(f"warning {path}: the last line is incomplete; its {size} bytes are removed")
 
     def notice(self, text: str) -> None:
-        """Print a text."""
+        """Print a text in one line, also if quiet."""
         self._print_line(text)
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
-        """Print a warning that a case failed in a configuration."""
+        """Print a warning that this case failed in this configuration."""
         self._print_line(f"warning {case.key} {configuration} failed: {error}")
 
     def done(self, run: Evaluation) -> None:
-        """Advance the progress bar, or report the progress from time to time."""
+        """Advance the progress bar; without one and unless quiet, print the progress every `_REPORT_EVERY` seconds."""
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, completed=run.done)
         elif not self._quiet and time.monotonic() - self._last >= _REPORT_EVERY:
@@ -341,14 +345,15 @@ class EvalProgress(EvalWatch):
             self._print_line(f"{run.done}/{run.total} cases, {run.requests} requests, {self._time_left(run)}")
 
     def _time_left(self, run: Evaluation) -> str:
+        """Return the estimated remaining time as text, from the mean time of the cases of this run."""
         now = run.done - run.resumed
         seconds = (time.monotonic() - self._began) / max(1, now) * (run.total - run.done)
         return f"{seconds / 60:.0f} minutes left" if seconds >= 90 else f"{seconds:.0f} seconds left"
 
 
 @contextmanager
-def eval_bar() -> Iterator[Progress | None]:
-    """Show a progress bar with the time left, on a terminal."""
+def eval_progress_bar() -> Iterator[Progress | None]:
+    """Yield a progress bar with the time left; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from rightcall.cli.formats_command import sample
-from rightcall.cli.inputs import AsJson, code_names, exit_with_usage_error, own_formats
+from rightcall.cli.inputs import AsJson, code_names, exit_with_usage_error, register_own_formats
 from rightcall.cli.layout import console, format_json, heading, paragraph, row, table
 from rightcall.formats import find, known_formats
 from rightcall.formats.spec import Format
@@ -31,7 +31,7 @@ _KINDS = {
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """An explanation: `what` is one sentence, `more` has further texts by label."""
+    """An explanation of one name: `what` is one sentence, `more` has further texts by label."""
 
     kind: str
     name: str
@@ -51,9 +51,9 @@ def explain(
     json: AsJson = False,
 ) -> None:
     """Explain a name in rightcall's output: a problem code, a repair rule, an event or a format."""
-    own_formats()
+    register_own_formats()
     if not code:
-        _list(json)
+        _print_names(json)
         return
     topic = find_topic(code)
     if topic is None:
@@ -65,11 +65,11 @@ def explain(
     if json:
         typer.echo(format_json(to_json(topic)))
     else:
-        _show(topic)
+        _print_topic(topic)
 
 
 def summaries() -> dict[str, tuple[str, str]]:
-    """Return every name that can be explained, with its kind and a sentence."""
+    """Return the kind of every name that can be explained, and a sentence about it."""
     problems = {each.code: ("problem", each.cause) for each in CODES.values()}
     rules = {rule.name: ("repair", rule.what) for rule in RULES}
     events = {name: ("event", _split_event_docstring(event)[0]) for name, event in _EVENTS.items()}
@@ -82,7 +82,7 @@ def summaries() -> dict[str, tuple[str, str]]:
 
 
 def find_topic(name: str) -> Topic | None:
-    """Find the explanation of a problem code, a rule, an event or a format."""
+    """Return the explanation of a problem code, a repair rule, an event or a format; None for another name."""
     if name in CODES:
         return _problem_topic(CODES[name])
     if name in _RULES:
@@ -97,34 +97,37 @@ def _known_names() -> list[str]:
 
 
 def _problem_topic(code: Code) -> Topic:
-    effect = "the call must not run" if code.blocking else "a note: it stops nothing"
+    """Return the explanation of a problem code."""
+    effect = "the call is rejected" if code.blocking else "a note: no call is rejected for it"
     more = {"effect": effect, "cure": code.cure, "example": code.example[:_LONGEST]}
     return Topic("problem", code.code, code.cause, more)
 
 
 def _rule_topic(rule: RepairRule) -> Topic:
+    """Return the explanation of a repair rule, with its example."""
     becomes = json_module.dumps(rule.arguments, ensure_ascii=False)
     return Topic("repair", rule.name, rule.what, {"kind": _KINDS[rule.kind], "sent": rule.sent, "becomes": becomes})
 
 
 def _event_topic(name: str) -> Topic:
+    """Return the explanation of an event, from the docstring of its class."""
     about, fields = _split_event_docstring(_EVENTS[name])
     return Topic("event", name, about, {"fields": fields})
 
 
 def _split_event_docstring(event: type) -> tuple[str, str]:
-    """Return the first paragraph of an event class's docstring on one line, and the rest, which describes its
-    fields."""
+    """Return the first paragraph of an event class's docstring in one line, and the rest, which lists its fields."""
     about, _, fields = inspect.cleandoc(event.__doc__ or "").partition("\n\n")
     return " ".join(about.split()), fields.strip()
 
 
 def _format_topic(format: Format) -> Topic:
+    """Return the explanation of a format, with a sample."""
     what = f"How calls are written by {format.models}." if format.models else "A wire format."
     return Topic("format", format.name, what, {"aliases": ", ".join(format.aliases), "sample": sample(format)})
 
 
-def _show(topic: Topic) -> None:
+def _print_topic(topic: Topic) -> None:
     """Print one explanation."""
     out = console()
     row(out, topic.kind, topic.name, "bold")
@@ -138,8 +141,8 @@ def _first_sentence(text: str) -> str:
     return visible(text, one_line=True).partition(". ")[0].rstrip(".")
 
 
-def _list(json: bool) -> None:
-    """Print all names that can be explained, by kind."""
+def _print_names(json: bool) -> None:
+    """Print all names that can be explained, by kind, each with a sentence; or as JSON."""
     found = summaries()
     if json:
         typer.echo(format_json([{"name": name, "kind": kind, "what": what} for name, (kind, what) in found.items()]))

@@ -14,9 +14,9 @@ from rightcall.cli.inputs import (
     AsJson,
     exit_with_usage_error,
     format_names,
-    own_formats,
     print_message,
     read_format_file,
+    register_own_formats,
     usage_errors,
     write_text,
 )
@@ -38,10 +38,12 @@ class FormatsGroup(HelpedGroup):
     """A group that treats an unknown command as the name of a format: `formats hermes` is `formats show hermes`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that `args` name, or "show" with all of them if the first is no command or option."""
         is_name = bool(args) and self.get_command(ctx, args[0]) is None and not args[0].startswith("-")
         return super().resolve_command(ctx, ["show", *args] if is_name else args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """Return the completions of the base class, and the names of formats."""
         names = self.commands["show"].params[0].shell_complete(ctx, incomplete)
         return [*super().shell_complete(ctx, incomplete), *names]
 
@@ -53,16 +55,16 @@ formats = CommandGroup(cls=FormatsGroup, no_args_is_help=False, invoke_without_c
 def list_formats(ctx: typer.Context, json: AsJson = False) -> None:
     """List every format, or show one: `rightcall formats NAME`.
 
-    A format says how a family of models writes its calls. Formats of your own are listed too: see docs/formats.md.
+    A format defines how a family of models writes its calls. Formats of your own are listed too: see docs/formats.md.
     """
     if ctx.invoked_subcommand == "check":
         discover()  # `check` reports the faults of its own file
     else:
-        own_formats()
+        register_own_formats()
     if ctx.invoked_subcommand is not None:
         return
     if json:
-        typer.echo(format_json([_describe(format) for format in known_formats().formats.values()]))
+        typer.echo(format_json([_format_data(format) for format in known_formats().formats.values()]))
         return
     out = console()
     rows = [(format.name, ", ".join(format.aliases), format.models) for format in known_formats().formats.values()]
@@ -85,15 +87,15 @@ def show_command(
     with usage_errors():
         format = find(name)
     if json:
-        typer.echo(format_json({**_describe(format), **({"toml": _copy_as_toml(format)} if toml else {})}))
+        typer.echo(format_json({**_format_data(format), **({"toml": _copy_as_toml(format)} if toml else {})}))
     elif toml:
         write_text(_copy_as_toml(format).rstrip("\n"))
     else:
-        _show(format)
+        _print_format(format)
 
 
-def _show(format: Format) -> None:
-    """Print a format: name, models, markers and a sample."""
+def _print_format(format: Format) -> None:
+    """Print a format: name, aliases, models, types of bodies and a sample."""
     out = console()
     row(out, "format", format.name, "bold")
     row(out, "aliases", ", ".join(format.aliases) or "-")
@@ -102,7 +104,7 @@ def _show(format: Format) -> None:
     row(out, "sample", visible(sample(format)), "green")
 
 
-def _describe(format: Format) -> dict[str, Any]:
+def _format_data(format: Format) -> dict[str, Any]:
     """Return a format as JSON data."""
     return {
         "name": format.name,
@@ -114,7 +116,7 @@ def _describe(format: Format) -> dict[str, Any]:
 
 
 def _copy_as_toml(format: Format) -> str:
-    """Write a format as TOML under another name, since the names of built-in formats are reserved."""
+    """Return a format as TOML under another name, since the names of built-in formats are reserved."""
     own = msgspec.structs.replace(format, name=f"my_{format.name}", aliases=(), models="")
     return (
         f"# Copied from {format.name}. Documentation of the keys: docs/formats.md\n"
@@ -123,7 +125,8 @@ def _copy_as_toml(format: Format) -> str:
 
 
 def sample(format: Format, *, calls: int = 2) -> str:
-    """Render a sample reply in this format: reasoning, text and calls, as far as the format supports them."""
+    """Return a sample reply in this format: reasoning, text and `calls` calls (1 or 2), as far as it can represent
+    them."""
     several: tuple[Sequence[Part], ...] = (
         (Reasoning("The user asks about Oslo."), Text("Let me look."), _WEATHER, _TIME),
         (Text("Let me look."), _WEATHER, _TIME),
@@ -216,7 +219,7 @@ def detect_format_command(
         typer.echo(format_json({name: _detection_json(each) for name, each in detections.items()}))
     else:
         for name, each in detections.items():
-            _show_detection(name, each)
+            _print_detection(name, each)
     if not any(each.formats for each in detections.values()):
         drafted = any(each.draft for each in detections.values())
         more = "save the draft as a file and test it" if drafted else "write your own and test it"
@@ -227,7 +230,7 @@ def detect_format_command(
 
 
 def _read_template(file: str) -> TemplateSource:
-    """Return the chat template in a file."""
+    """Return the chat templates in a file. Exits with a usage error if it cannot be read or has none."""
     try:
         with open(file, "rb") as opened:
             return read_source(opened.read)
@@ -239,12 +242,14 @@ def _read_template(file: str) -> TemplateSource:
 
 
 def _detection_json(detection: Detection) -> dict[str, object]:
+    """Return a detection as JSON data: the formats, the parts that they recover (`shows`), the rendered text, any
+    draft."""
     draft = {"draft": detection.draft} if detection.draft else {}
     return {"formats": list(detection.formats), "shows": detection.shows, "text": detection.text, **draft}
 
 
-def _show_detection(name: str, detection: Detection) -> None:
-    """Print the format that a template uses, or the draft of one."""
+def _print_detection(name: str, detection: Detection) -> None:
+    """Print what a template writes, the formats that parse it, and the draft of a format if there is one."""
     out = console()
     row(out, "template", brief(name), "bold")
     row(out, "writes", visible(detection.text.strip("\n")) or "(nothing)", "dim")

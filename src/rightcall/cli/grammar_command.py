@@ -107,7 +107,7 @@ def grammar_command(
         if tools is None:
             exit_with_usage_error("no tools: pass --tools FILE, JSON with tool definitions")
         made = wanted.grammar(read_tools(tools), _choose_format(format, format_file))
-        result, limits = _result(made, emit, server)
+        result, limits = _emit_grammar(made, emit, server)
         if strict:
             refuse_limits(limits, made.omitted)
     if json:
@@ -115,15 +115,15 @@ def grammar_command(
             format_json({"result": result, "relaxations": [*map(_relaxation_json, limits)], "omitted": made.omitted})
         )
     else:
-        _write(result if isinstance(result, str) else format_json(result))
-        _show_limits(limits)
-        _show_omitted_tools(made.omitted)
+        _print_grammar(result if isinstance(result, str) else format_json(result))
+        _print_relaxations(limits)
+        _print_omitted_tools(made.omitted)
     if made.omitted:
         raise typer.Exit(1)
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
-    """Return the format for the grammar."""
+    """Return the format called `name`, or the one defined in `file`. Exits with a usage error for "auto"."""
     chosen = choose_format(name if file is None else "auto", file)
     if chosen == "auto":
         exit_with_usage_error(
@@ -132,14 +132,14 @@ def _choose_format(name: str, file: str | None) -> str | Format:
     return chosen
 
 
-def _show_omitted_tools(omitted: dict[str, str]) -> None:
-    """Print, on standard error, each tool that the grammar omits, with the reason."""
+def _print_omitted_tools(omitted: dict[str, str]) -> None:
+    """Print on standard error each tool that the grammar omits, with the reason."""
     for name, why in omitted.items():
         print_message(f"left out: {name}: {why}")
 
 
-def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
-    """Return the grammar in the form that is asked for, with everything that it does not enforce."""
+def _emit_grammar(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
+    """Return the grammar in the form `emit`, or as fields of a request for `server`, and everything that it relaxes."""
     if server is not None:
         return fragment_and_limits(made, server)
     if emit == "structural-tag":
@@ -169,8 +169,8 @@ def _relaxation_json(limit: Relaxation) -> dict[str, str]:
     return {"tool": limit.tool, "path": limit.path, "keyword": limit.keyword, "allows": limit.allows}
 
 
-def _write(text: str) -> None:
-    """Print the grammar: wrapped on a terminal, unchanged elsewhere."""
+def _print_grammar(text: str) -> None:
+    """Print the grammar: wrapped on a terminal, as UTF-8 bytes elsewhere."""
     text = text.rstrip("\n")
     if sys.stdout.isatty():
         paragraph(console(), visible(text), hang=4)
@@ -179,8 +179,8 @@ def _write(text: str) -> None:
         sys.stdout.buffer.flush()
 
 
-def _show_limits(limits: tuple[Relaxation, ...]) -> None:
-    """Print the relaxations on standard error, so that only the grammar goes through a pipe."""
+def _print_relaxations(limits: tuple[Relaxation, ...]) -> None:
+    """Print the relaxations as a table on standard error, so that only the grammar goes through a pipe."""
     heads = ("tool", "path", "keyword", "what is now allowed; check still rejects it")
     cells = [(limit.tool, limit.path or "/", limit.keyword, limit.allows) for limit in limits]
     if cells:

@@ -1,4 +1,4 @@
-"""What the commands share: messages, input files, common options and shell completion."""
+"""Code that several commands use: messages, input files, common options and shell completion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rightcall.tools.toolset import Toolset
 
 
 def print_message(message: str) -> None:
-    """Print one line on standard error."""
+    """Print one line on standard error, after `rightcall: `. Control characters are escaped."""
     paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
 
 
@@ -39,7 +39,7 @@ def exit_with_usage_error(message: str) -> NoReturn:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Report an error of the caller in one line. Wrong usage exits with code 2.
+    """Report a `CallerError` in this context in one line. Wrong usage exits with code 2.
 
     A file that cannot be read or written exits with code 1, except a file that rightcall refuses to overwrite.
     """
@@ -53,7 +53,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def option_parser(check: Callable[[str], str]) -> Callable[[str], str]:
-    """Make a parser of an option from `check`: what `check` rejects is a usage error."""
+    """Return a parser for an option: it returns what `check` returns, and a `CallerError` becomes a usage error."""
 
     def parse(given: str) -> str:
         """Return the checked value, or raise `typer.BadParameter`."""
@@ -71,7 +71,8 @@ MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes ea
 
 
 def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
-    """Read the bytes of a file, or of standard input for `-`."""
+    """Return the bytes of a file, or of standard input for `-`. Exits with a usage error if it is unreadable or too
+    large."""
     try:
         if path == "-":
             if sys.stdin.isatty():
@@ -85,7 +86,7 @@ def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
 
 
 def _read_bounded(file: BinaryIO, name: str, most: int) -> bytes:
-    """Read a file of at most `most` bytes; a larger one is wrong usage."""
+    """Return all bytes of the open `file`. Exits with a usage error that gives `name` if there are more than `most`."""
     data = file.read(most + 1)
     if len(data) > most:
         exit_with_usage_error(f"{name} is larger than {most:,} bytes, the limit for input")
@@ -93,7 +94,10 @@ def _read_bounded(file: BinaryIO, name: str, most: int) -> bytes:
 
 
 def read_text(path: str, most: int = MAX_INPUT) -> str:
-    """Read the text of a file. Bytes that are not UTF-8 become U+FFFD, with a warning on standard error."""
+    """Return the text of a file, or of standard input for `-`, without a byte order mark.
+
+    Bytes that are not UTF-8 become U+FFFD, with a warning on standard error. Exits as `read_bytes` does.
+    """
     data = read_bytes(path, most)
     text = data.decode("utf-8-sig", "replace")
     lost = text.count("\ufffd") - data.count("\ufffd".encode())
@@ -110,7 +114,7 @@ def describe_path(path: str) -> str:
 
 
 def read_json_file(path: str) -> Any:
-    """Read a file as JSON. Invalid JSON is wrong usage."""
+    """Return the JSON value in a file, or in standard input for `-`. Exits with a usage error if it is invalid."""
     text = read_text(path)
     try:
         return json.loads(text)
@@ -123,7 +127,10 @@ def read_json_file(path: str) -> Any:
 
 
 def write_text(text: str) -> None:
-    """Write text unchanged to a file or a pipe. On a terminal, escape invisible characters and wrap lines."""
+    """Write text to standard output: unchanged to a file or a pipe, escaped and wrapped to a terminal.
+
+    Exits with code 1 if it cannot be encoded as UTF-8.
+    """
     if sys.stdout.isatty():
         paragraph(console(), visible(text), hang=2)
         return
@@ -142,11 +149,12 @@ def write_text(text: str) -> None:
 
 
 def choose_format(name: str, file: str | None) -> Format | str:
-    """Return the format with this name, or the one that a file defines. The name "auto" is returned as it is.
+    """Return the format called `name`, or the one that the TOML `file` defines; the name "auto" is returned as it is.
 
-    Registers the formats that the user has installed. Raises `CallerError`.
+    Registers the formats that the user has installed. Raises `CallerError` for an unknown format; giving both a name
+    and a file is a usage error.
     """
-    own_formats()
+    register_own_formats()
     if file is not None:
         if name != "auto":
             exit_with_usage_error("--format and --format-file exclude each other; give one of them")
@@ -162,14 +170,14 @@ def choose_format_name(name: str, file: str | None) -> str:
     return chosen.name if isinstance(chosen, Format) else chosen
 
 
-def own_formats() -> None:
+def register_own_formats() -> None:
     """Register the formats that the user has installed. A faulty one is reported and left out."""
     for fault in discover():
         print_message(f"{fault}; this format is left out")
 
 
 def read_format_file(path: str) -> Format:
-    """Read the format that a TOML file defines. Raises `BadFormat`, which names the file."""
+    """Return the format that a TOML file defines. Raises `BadFormat`, with the name of the file, if it is invalid."""
     try:
         return Format.from_toml(read_text(path, MAX_BYTES))
     except BadFormat as error:
@@ -177,7 +185,10 @@ def read_format_file(path: str) -> Format:
 
 
 def read_tools(path: str | None) -> Toolset | None:
-    """Read the tools of a file: a list of definitions, one definition, or an object with a list under "tools"."""
+    """Return the tools in a JSON file: a list of definitions, one definition, or an object with a list under "tools".
+
+    Returns None without a path. Exits with a usage error if a definition is invalid.
+    """
     if path is None:
         return None
     data = read_json_file(path)
@@ -195,12 +206,12 @@ def read_tools(path: str | None) -> Toolset | None:
 
 # -- shell completion --------------------------------------------------------------------------------------------------
 
-# What is completed, and what it is. Completion functions never raise: the shell has no use for an error.
+# A completion: the word and its description. Completion functions never raise: a shell cannot show the error.
 Offer = tuple[str, str]
 
 
 def format_names(incomplete: str) -> list[Offer]:
-    """Complete names of formats, and aliases once something is typed."""
+    """Return the formats whose name completes this text, also by their aliases once something is typed."""
     from rightcall.formats import discover, known_formats
 
     discover()
@@ -211,7 +222,7 @@ def format_names(incomplete: str) -> list[Offer]:
 
 
 def read_format_names(incomplete: str) -> list[Offer]:
-    """Complete names of formats, and `auto`."""
+    """Return the formats whose name completes this text, and `auto`."""
     return [
         *_matching_offers(incomplete, [("auto", "the format that the text is written in")]),
         *format_names(incomplete),
@@ -219,7 +230,7 @@ def read_format_names(incomplete: str) -> list[Offer]:
 
 
 def domain_names(incomplete: str) -> list[Offer]:
-    """Complete names of stub domains, separated by commas."""
+    """Return the stub domains that complete the last name of a comma-separated list, after the names before it."""
     from rightcall.capture.domain import built_in_names, find_domains
 
     before, comma, last = incomplete.rpartition(",")
@@ -228,13 +239,14 @@ def domain_names(incomplete: str) -> list[Offer]:
 
 
 def model_names(incomplete: str) -> list[Offer]:
+    """Return the local models whose name completes this text."""
     from rightcall.backends.models import MODELS
 
     return _matching_offers(incomplete, [(model.name, model.about) for model in MODELS.values()])
 
 
 def suite_names(incomplete: str) -> list[Offer]:
-    """Complete the suites of `rightcall eval`, and `compare`."""
+    """Return the suites of `rightcall eval` whose name completes this text, and `compare`."""
     from rightcall.evaluation.suites import SUITES
 
     known = [(name, suite.about) for name, suite in SUITES.items()]
@@ -242,7 +254,7 @@ def suite_names(incomplete: str) -> list[Offer]:
 
 
 def configuration_names(incomplete: str) -> list[Offer]:
-    """Complete configurations of `rightcall eval`, separated by commas."""
+    """Return the configurations of `rightcall eval` that complete the last name of a comma-separated list."""
     from rightcall.evaluation.case_run import CONFIGURATIONS
 
     before, comma, last = incomplete.rpartition(",")
@@ -251,7 +263,7 @@ def configuration_names(incomplete: str) -> list[Offer]:
 
 
 def code_names(incomplete: str) -> list[Offer]:
-    """Complete the names that `rightcall explain` knows."""
+    """Return the names that `rightcall explain` can explain and that complete this text."""
     from rightcall.cli.explain_command import summaries
 
     return _matching_offers(incomplete, [(name, what) for name, (_, what) in summaries().items()])
@@ -332,7 +344,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that say how replies are read: format, tools, and how much is repaired."""
+    """Options for parsing replies: format, tools, and how much is repaired."""
 
     format: FormatName = "auto"
     format_file: FormatFile = None
@@ -343,7 +355,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Flatten parameters that are structs: each field becomes an option of the command, in the order written.
+    """Return the command with its struct parameters flattened: each field becomes an option, in the order written.
 
     class Endpoint(msgspec.Struct):
         timeout: Annotated[float, typer.Option(...)] = 60.0
@@ -373,7 +385,7 @@ def _is_group(hint: Any) -> bool:
 
 
 def _option_parameters(known: Parameter, hints: dict[str, Any]) -> Iterator[Parameter]:
-    """Yield a parameter, or one keyword parameter for each field of a struct."""
+    """Yield the parameter itself, or for a struct one keyword parameter for each of its fields."""
     hint = hints[known.name]
     if not _is_group(hint):
         yield known.replace(annotation=hint)

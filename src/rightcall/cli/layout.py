@@ -40,7 +40,7 @@ class Screen(Console):
         super().__init__(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr, file=file)
 
     def on_broken_pipe(self) -> None:
-        """Raise, so that the whole command ends."""
+        """Raise `BrokenPipeError`, so that the whole command ends."""
         raise BrokenPipeError
 
 
@@ -57,12 +57,13 @@ class Page(Screen):
 
     @property
     def text(self) -> str:
+        """All output so far."""
         assert isinstance(self.file, io.StringIO)
         return self.file.getvalue()
 
 
-def room(out: Console) -> int | None:
-    """Return the width of the output in columns; None if lines are not wrapped."""
+def line_width(out: Console) -> int | None:
+    """Return the width of the output in columns; None if its lines are not wrapped."""
     if isinstance(out, Page):
         return out.columns
     setting, is_terminal = os.environ.get("COLUMNS", ""), _is_terminal(out)
@@ -80,7 +81,7 @@ def _is_terminal(out: Console) -> bool:
 
 
 def row(out: Console, label: str, text: str | Styled, style: str = "default") -> None:
-    """Print a label, and text of one or more lines beside it."""
+    """Print a label in bold, and text of one or more lines beside it, indented by `LABEL` columns."""
     paragraph(out, text, style, label=_bold(label.ljust(LABEL - 1) + " "), hang=LABEL)
 
 
@@ -90,7 +91,7 @@ def paragraph(
     """Print text after a label. Wrapped and further lines are indented under the text, or by `hang` columns."""
     head = Styled.assemble(label)
     under = len(head) if hang is None else hang
-    limit = room(out)
+    limit = line_width(out)
     for number, line in enumerate(_split_lines(text, style)):
         before = Styled(" " * min(under, len(head))) if number else head
         for indent, piece in _wrap(line, limit, cell_len(before.plain), under):
@@ -98,13 +99,13 @@ def paragraph(
 
 
 def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
-    """Print terms and their definitions side by side; a long term gets a line of its own."""
+    """Print terms and their definitions side by side. A long term is on a separate line, its definition below."""
     sizes = [len(word) for word, _ in pairs]
     wide = max([size for size in sizes if size <= _LONGEST_TERM], default=0) + 2 * _INDENT
     wide = max(wide, _LONGEST_TERM // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_TERM else wide
     for word, meaning in pairs:
         if len(word) > _LONGEST_TERM:
-            fits = len(word) + _INDENT <= (room(out) or len(word) + _INDENT)
+            fits = len(word) + _INDENT <= (line_width(out) or len(word) + _INDENT)
             paragraph(out, word if fits else word.replace("|", " | "), hang=3 * _INDENT, label=" " * _INDENT)
             paragraph(out, meaning, hang=wide, label=" " * wide)
         else:
@@ -112,6 +113,7 @@ def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def heading(out: Console, text: str) -> None:
+    """Print a text in bold."""
     paragraph(out, text, "bold", hang=_INDENT)
 
 
@@ -120,6 +122,7 @@ def _bold(text: str) -> Styled:
 
 
 def _split_lines(text: str | Styled, style: str) -> list[Styled]:
+    """Return the lines of a text, in `style` if it has no styles. Blank lines stay."""
     styled = text if isinstance(text, Styled) else Styled(text, style)
     return list(styled.split("\n", allow_blank=True))
 
@@ -136,7 +139,11 @@ class _Piece(NamedTuple):
 
 
 def _wrap(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tuple[int | None, Styled]]:
-    """Yield pieces of a line that fit the width. Continuations of an indented line are indented further."""
+    """Yield the pieces of a line that fit the width, each with its indentation; the first one's is None.
+
+    `first` columns are already used before the first piece; further ones are indented by `hang`, and more if the line
+    is indented. Without a `limit` the line is yielded whole.
+    """
     if limit is None:
         yield None, line
         return
@@ -151,7 +158,11 @@ def _wrap(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tu
 
 
 def _break_line(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
-    """Break a line between words. A word that fits a line but not the indented one is moved to the left."""
+    """Return the pieces of a line that is broken between words, in `limit` columns.
+
+    `first` columns are already used before the first piece, and further ones are indented by `hang`. A word that fits
+    a line but not an indented one is indented less; one that is longer than a line is cut.
+    """
     pieces: list[_Piece] = []
     indent, start, end, used = None, 0, 0, first
     for found in _WORD.finditer(text):
@@ -172,7 +183,7 @@ def _break_line(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
 
 
 def _cut_word(word: str, room: int, further: int) -> Iterator[int]:
-    """Yield the positions at which to cut a word that is longer than a line."""
+    """Yield the positions at which to cut a word that is longer than a line: `room` columns first, then `further`."""
     used = 0
     for at, char in enumerate(word):
         size = get_character_cell_size(char)
@@ -189,14 +200,14 @@ def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *,
     """Print a table; numbers are aligned to the right. If it is too wide even with wrapped cells, print records."""
     cells = [[_cell(value) for value in each] for each in rows]
     titled = [[_bold(head) for head in heads], *cells]
-    limit = room(out)
+    limit = line_width(out)
     widths = _column_widths(titled, None if limit is None else limit - indent)
     if widths is None:
-        _records(out, heads, cells, indent)
+        _print_records(out, heads, cells, indent)
         return
     right = [bool(rows) and all(isinstance(each[at], int | float) for each in rows) for at in range(len(heads))]
     for each in titled if any(heads) else cells:
-        _table_row(out, each, widths, right, indent)
+        _print_table_row(out, each, widths, right, indent)
 
 
 def _cell(value: Cell) -> Styled:
@@ -204,7 +215,8 @@ def _cell(value: Cell) -> Styled:
 
 
 def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
-    """Return the width of each column: as its longest cell, or narrower without breaking words. None if too wide."""
+    """Return the width of each column: of its longest cell, or less without breaking words. None if too wide for
+    `limit`."""
     columns = list(zip(*rows, strict=True))
     wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
     if limit is None:
@@ -221,9 +233,9 @@ def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | N
     return widths
 
 
-def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
+def _print_table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
     """Print one row of a table, with wrapped cells on further lines."""
-    folded = [_fold(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    folded = [_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
     for at in range(max(map(len, folded))):
         line = Styled(" " * indent)
         for each, width, to_right in zip(folded, widths, right, strict=True):
@@ -234,8 +246,8 @@ def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list
         out.print(line)
 
 
-def _fold(cell: Styled, width: int) -> list[Styled]:
-    """Break a cell into lines of at most `width` columns."""
+def _fold_cell(cell: Styled, width: int) -> list[Styled]:
+    """Return the lines of a cell, each at most `width` columns wide."""
     return [
         line[piece.start : piece.end]
         for line in _split_lines(cell, "")
@@ -243,8 +255,8 @@ def _fold(cell: Styled, width: int) -> list[Styled]:
     ]
 
 
-def _records(out: Console, heads: Sequence[str], rows: list[list[Styled]], indent: int) -> None:
-    """Print each row as a record: its first cell, and under it the others with the heads as labels."""
+def _print_records(out: Console, heads: Sequence[str], rows: list[list[Styled]], indent: int) -> None:
+    """Print each row as a record: its first cell, and below it the others that are not empty, after their heads."""
     wide = max([len(head) for head in heads[1:]], default=0) + _GAP
     for cells in rows:
         paragraph(out, Styled.assemble(cells[0]), label=" " * indent, hang=indent + 2 * _INDENT)
@@ -253,7 +265,7 @@ def _records(out: Console, heads: Sequence[str], rows: list[list[Styled]], inden
                 paragraph(out, cell, label=_bold(" " * (indent + _INDENT) + head.ljust(wide)))
 
 
-# -- text that is still coming -----------------------------------------------------------------------------------------
+# -- streamed text -----------------------------------------------------------------------------------------------------
 
 
 class Flow:
@@ -263,26 +275,26 @@ class Flow:
         self._out, self._column, self._word = out, 0, Styled()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print text; the last word is kept until it is complete."""
+        """Print the complete words of this text; the last word is kept until it is complete."""
         for part in re.findall(r"\n|[^\S\n]|\S+", text):
             if part.isspace():
-                self._end_word()
-                self._space(part, style)
+                self._print_word()
+                self._print_blank(part, style)
             else:
                 self._word.append(part, style)
-                if room(self._out) is None:
-                    self._end_word()
+                if line_width(self._out) is None:
+                    self._print_word()
 
     def close(self) -> None:
-        """End the current line, if any."""
-        self._end_word()
+        """Print the last word and end the current line, if there is one."""
+        self._print_word()
         if self._column:
             self._out.print()
         self._column = 0
 
-    def _space(self, blank: str, style: str) -> None:
-        """Print a blank or a line break; a blank at the end of a full line is dropped."""
-        limit = room(self._out)
+    def _print_blank(self, blank: str, style: str) -> None:
+        """Print a blank or a line break. A blank at the end of a full line is dropped."""
+        limit = line_width(self._out)
         if blank == "\n":
             self._out.print()
             self._column = 0
@@ -290,13 +302,13 @@ class Flow:
             self._out.print(Styled(" ", style), end="")
             self._column += 1
 
-    def _end_word(self) -> None:
-        """Print the current word, on a new line if it does not fit."""
-        limit, size = room(self._out), cell_len(self._word.plain)
+    def _print_word(self) -> None:
+        """Print the kept word, on a new line if it does not fit."""
+        limit, size = line_width(self._out), cell_len(self._word.plain)
         if limit is not None and self._column and self._column + size > limit:
             self._out.print()
             self._column = 0
-        for piece in _fold(self._word, limit or max(size, 1)):
+        for piece in _fold_cell(self._word, limit or max(size, 1)):
             if piece and self._column + cell_len(piece.plain) > (limit or size + self._column):
                 self._out.print()
                 self._column = 0
@@ -313,17 +325,17 @@ _LONGEST_BAR = 40
 def bar_chart(
     out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, unit: str = "", style: str = "blue"
 ) -> None:
-    """Print a bar and a number for each of `rows`. The bar of `most`, or else of the largest, fills the width."""
+    """Print a bar and a number for each label. A bar of the number `most`, or else of the largest, fills the width."""
     if not rows:
         return
-    limit = room(out) or _DEFAULT_COLUMNS
+    limit = line_width(out) or _DEFAULT_COLUMNS
     most = most or max(number for _, number in rows) or 1
     numbers = max(len(f"{number:,}{unit}") for _, number in rows)
     wide = min(max(cell_len(label) for label, _ in rows), limit - numbers - 15)
     longest = min(_LONGEST_BAR, limit - wide - numbers - 5)
     for label, number in rows:
         bar = "█" * round(longest * min(number, most) / most) or "▏"
-        pieces = _fold(Styled(label), wide)
+        pieces = _fold_cell(Styled(label), wide)
         for at, piece in enumerate(pieces):
             line = Styled.assemble(" " * _INDENT, piece, " " * (wide - cell_len(piece.plain)))
             out.print(
@@ -335,10 +347,10 @@ def bar_chart(
 
 
 def format_json(value: Any) -> str:
-    """Format JSON data as plain ASCII. A number too large for a float becomes null: JSON has no infinity."""
+    """Return JSON data as indented ASCII text. A number too large for a float becomes null: JSON has no infinity."""
     return json.dumps(finite(value), indent=2).replace("\x7f", "\\u007f")
 
 
 def json_line(value: Any) -> str:
-    """Format JSON data as one line of plain ASCII."""
+    """Return JSON data as one line of ASCII text. A number too large for a float becomes null."""
     return json.dumps(finite(value)).replace("\x7f", "\\u007f")

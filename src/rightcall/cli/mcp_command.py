@@ -45,21 +45,21 @@ def tools_command(server: Server, json: AsJson = False) -> None:
         listed = [{"name": each.name, "description": each.description} for each in found]
         typer.echo(format_json({"tools": listed, "refused": refused}))
     else:
-        _show(found)
+        _print_tools(found)
     if found.refused:
         raise typer.Exit(1)
 
 
 async def _list_tools(server: str | list[str]) -> Toolset:
-    """Connect to a server and return its tools."""
+    """Connect to a server, given as a URL or a command, and return its tools. Raises `BackendError`."""
     from rightcall.mcp.client import connect
 
     async with connect(server) as found:
         return found
 
 
-def _show(found: Toolset) -> None:
-    """Print the tools of a server and those that were refused."""
+def _print_tools(found: Toolset) -> None:
+    """Print the tools of a server and its invalid definitions."""
     out = console()
     for tool in found:
         row(out, "tool", f"{brief(tool.name)}  {brief(tool.description, 200)}")
@@ -83,7 +83,7 @@ def serve_tools_command(
     """Serve tools to any MCP client. Each call is repaired, checked and run, and its result is bounded.
 
     Over HTTP the client sends the key that is shown, as Authorization: Bearer. With --workspace the client
-    decides what is allowed. File tools stay in the folder, shell commands do not.
+    decides which calls are allowed. File tools stay in the folder, shell commands do not.
     """
     with usage_errors():
         toolset = _load_toolset(source, workspace, read_only)
@@ -107,7 +107,7 @@ def serve_tools_command(
 
 
 def _load_toolset(source: str, workspace: str, read_only: bool) -> Toolset:
-    """Return the tools to serve; with `read_only`, only those that change nothing."""
+    """Return the tools to serve; with `read_only`, only read-only ones. Exits with a usage error without a source."""
     if not source and not workspace:
         exit_with_usage_error("no tools: pass --from MODULE or --workspace DIR")
     found: list[Any] = [load_tools(source)] if source else []

@@ -33,7 +33,7 @@ model = CommandGroup(help="Models that run on this machine.")
 Name = Annotated[
     str,
     typer.Argument(
-        metavar="NAME", help="Name of a model; `rightcall model list` has them.", autocompletion=model_names
+        metavar="NAME", help="Name of a model; `rightcall model list` prints them.", autocompletion=model_names
     ),
 ]
 NameOrFile = Annotated[
@@ -60,12 +60,12 @@ def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None
         chosen = find_model(name)
         with _progress_bar(chosen) as progress:
             pull_model(chosen, progress=progress, force=force)
-    _print_rows([_describe(chosen)], json, f"{chosen.name} is here: {cached_model_file(chosen)}")
+    _print_rows([_model_data(chosen)], json, f"{chosen.name} is downloaded: {cached_model_file(chosen)}")
 
 
 @contextmanager
 def _progress_bar(chosen: Model) -> Iterator[Progress | None]:
-    """Show a progress bar on standard error, on a terminal only."""
+    """Yield the function that updates a progress bar on standard error; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -84,7 +84,7 @@ def _progress_bar(chosen: Model) -> Iterator[Progress | None]:
 @model.command("list")
 def list_command(json: AsJson = False) -> None:
     """List the available models, and which of them are downloaded."""
-    rows = [_describe(each) for each in MODELS.values()]
+    rows = [_model_data(each) for each in MODELS.values()]
     if json:
         typer.echo(format_json(rows))
         return
@@ -100,7 +100,7 @@ def rm_command(name: Name, json: AsJson = False) -> None:
     with backend_errors():
         chosen = find_model(name)
         was_here = remove_model(chosen)
-    _print_rows([_describe(chosen)], json, f"{name} was removed" if was_here else f"{name} was not in the cache")
+    _print_rows([_model_data(chosen)], json, f"{name} was removed" if was_here else f"{name} was not in the cache")
 
 
 @model.command("serve")
@@ -125,7 +125,7 @@ def serve_model_command(
     """
     from rightcall.backends.local import LocalServer
 
-    before = signal.signal(signal.SIGTERM, _interrupted)
+    before = signal.signal(signal.SIGTERM, _raise_keyboard_interrupt)
     try:
         with backend_errors():
             key = choose_key(key_env, no_key)
@@ -158,12 +158,12 @@ def serve_model_command(
         signal.signal(signal.SIGTERM, before)
 
 
-def _interrupted(number: int, frame: object) -> None:
+def _raise_keyboard_interrupt(number: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-def _describe(chosen: Model) -> dict[str, Any]:
-    """Return a model and its state in the cache, as JSON data."""
+def _model_data(chosen: Model) -> dict[str, Any]:
+    """Return a model and its state in the cache (here, not here or damaged) as JSON data."""
     path = cached_model_file(chosen)
     state = "not here" if not path.exists() else "here" if is_whole(chosen) else "damaged"
     return {
@@ -179,7 +179,7 @@ def _describe(chosen: Model) -> dict[str, Any]:
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
-    """Print models as JSON, or a text."""
+    """Print `rows` as JSON, or `text` without --json."""
     if as_json:
         typer.echo(format_json(rows))
     else:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rightcall.cli.inputs import usage_errors
-from rightcall.cli.layout import paragraph, room
+from rightcall.cli.layout import line_width, paragraph
 from rightcall.cli.show import STYLES
 from rightcall.evaluation.webpage import (
     BarChart,
@@ -39,45 +39,46 @@ from rightcall.storage.whole_files import WholeFile
 MIN_COLUMNS, _DEFAULT_COLUMNS = 60, 80
 _TONES: dict[Tone, str] = {"plain": "default", "good": "green", "fair": "yellow", "bad": "red"}
 _LABEL, _BAR = 26, 40
-_AROUND = 160  # characters of context before and after what was found
+_AROUND = 160  # characters of context before and after the marked text
 
 
 def _columns(out: Console) -> int:
-    """Return the width of bars and rows of numbers, also in a pipe."""
-    return max(room(out) or _DEFAULT_COLUMNS, MIN_COLUMNS)
+    """Return the width for bars and rows of numbers, in columns; a pipe has a width too."""
+    return max(line_width(out) or _DEFAULT_COLUMNS, MIN_COLUMNS)
 
 
 def write_page(page: WebPage, path: str, *, sources: Sequence[str] = (), force: bool = False) -> None:
-    """Write a page as one self-contained HTML file. It must not replace one of the `sources` of its content."""
+    """Write a page as one self-contained HTML file. Exits if `path` is one of `sources`, or a file of another kind."""
     with usage_errors(), WholeFile(path, page_kind(page.kind), sources=sources, force=force) as file:
         file.write_bytes(render_page(page).encode())
 
 
 def show_page(out: Console, page: WebPage, *, samples: int = 6) -> None:
-    """Print a page, with the first `samples` cards of samples, and only the titles of folded tables."""
+    """Print a page: all figures and charts, only the titles of folded tables, and the first `samples` cards."""
     top = page.headline
     paragraph(out, f"{visible(top.figure)} {visible(top.says, one_line=True)}", "bold", hang=2)
     for note in top.notes:
         paragraph(out, brief(note, 400), hang=2)
     for part in page.parts:
         if isinstance(part, FigureTiles):
-            _tiles(out, part)
+            _print_tiles(out, part)
         elif isinstance(part, PageTable):
-            _table(out, part)
+            _print_table(out, part)
         elif isinstance(part, BarCharts):
             for chart in part.charts:
-                _chart(out, chart)
+                _print_chart(out, chart)
         else:
-            _cards(out, part, samples)
+            _print_cards(out, part, samples)
 
 
-def _heading(out: Console, title: str, note: str = "") -> None:
+def _print_title(out: Console, title: str, note: str = "") -> None:
+    """Print a blank line, and a title in bold with a dimmed note after it."""
     out.print()
     paragraph(out, Text.assemble((brief(title), "bold"), (f"  {brief(note)}" if note else "", "dim")), hang=2)
 
 
-def _tiles(out: Console, part: FigureTiles) -> None:
-    """Print figures with their labels and notes, one on a line."""
+def _print_tiles(out: Console, part: FigureTiles) -> None:
+    """Print figures with their labels and notes, one on each line."""
     out.print()
     wide = max(len(tile.label) for tile in part.tiles)
     figure = max(len(tile.figure) for tile in part.tiles)
@@ -89,11 +90,11 @@ def _tiles(out: Console, part: FigureTiles) -> None:
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
-def _table(out: Console, part: PageTable) -> None:
-    """Print a table: each name on a line, its numbers below, side by side if they fit."""
+def _print_table(out: Console, part: PageTable) -> None:
+    """Print a table: the first cell of each row on a line, its numbers below, side by side if they fit."""
     if not part.rows:
         return
-    _heading(out, part.title, part.note)
+    _print_title(out, part.title, part.note)
     if part.folded:
         return
     titles = [column.title for column in part.columns]
@@ -113,24 +114,24 @@ def _table(out: Console, part: PageTable) -> None:
 
 
 def _print_name(out: Console, cell: Cell) -> None:
-    """Print the first cell of a row, with the text below its name."""
+    """Print the first cell of a row in bold. The description of a `NamedCell` follows on the same line, dimmed."""
     if isinstance(cell, NamedCell):
-        below = f"  {brief(cell.below)}" if cell.below else ""
-        paragraph(out, Text.assemble((brief(cell.name), "bold"), (below, "dim")), hang=2)
+        description = f"  {brief(cell.description)}" if cell.description else ""
+        paragraph(out, Text.assemble((brief(cell.name), "bold"), (description, "dim")), hang=2)
     else:
         paragraph(out, _format_cell(cell), "bold", hang=2)
 
 
 def _format_numbers(texts: list[str], cells: tuple[Cell, ...], widths: list[int], gap: int) -> Text:
-    """Return the numbers of a row side by side, each in its colour."""
+    """Return the numbers of a row as one line, right-aligned in `widths` and each in its colour."""
     line = Text()
     for text, cell, wide in zip(texts, cells, widths, strict=True):
-        line.append(f"{'':{gap}}{text:>{wide}}", _style(cell))
+        line.append(f"{'':{gap}}{text:>{wide}}", _cell_style(cell))
     return line
 
 
 def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple[Cell, ...]) -> None:
-    """Print cells that do not fit side by side: with their titles, as many on a line as fit."""
+    """Print cells that do not fit side by side, each after its title and as many on a line as fit."""
     line = Text("  ")
     for title, text, cell in zip(titles, texts, cells, strict=True):
         size = len(title) + len(text) + 3
@@ -138,9 +139,9 @@ def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple
             out.print(line)
             line = Text("  ")
         if size > _columns(out):
-            paragraph(out, Text(text, _style(cell)), label=Text(f"  {title} ", "dim"), hang=4)
+            paragraph(out, Text(text, _cell_style(cell)), label=Text(f"  {title} ", "dim"), hang=4)
             continue
-        line.append("  " if len(line) > 2 else "").append(f"{title} ", "dim").append(text, _style(cell))
+        line.append("  " if len(line) > 2 else "").append(f"{title} ", "dim").append(text, _cell_style(cell))
     if len(line) > 2:
         out.print(line)
 
@@ -158,7 +159,8 @@ def _format_cell(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else brief(cell)
 
 
-def _style(cell: Cell) -> str:
+def _cell_style(cell: Cell) -> str:
+    """Return the style of a cell, by its tone."""
     if isinstance(cell, ToneCell):
         return _TONES[cell.tone]
     return _TONES[cell.tone] if isinstance(cell, PageRate) and cell.rate else "default"
@@ -167,9 +169,9 @@ def _style(cell: Cell) -> str:
 # -- bars --------------------------------------------------------------------------------------------------------------
 
 
-def _chart(out: Console, chart: BarChart) -> None:
+def _print_chart(out: Console, chart: BarChart) -> None:
     """Print a chart with one bar for each row; a single row has no bar."""
-    _heading(out, chart.title, chart.note)
+    _print_title(out, chart.title, chart.note)
     labels = [brief(row.label, 60) for row in chart.rows]
     wide = min(_LABEL, max(map(len, labels)))
     counts = max(len(row.count) for row in chart.rows)
@@ -187,7 +189,7 @@ def _chart(out: Console, chart: BarChart) -> None:
 
 
 def _draw_bar(row: BarRow, most: float, longest: int) -> str:
-    """Draw a bar in eighths of a column, relative to the largest rate `most`."""
+    """Return a bar of block characters, in eighths of a column; the rate `most` has `longest` columns."""
     eighths = round(8 * longest * row.rate.rate / most)
     whole, part = divmod(eighths, 8)
     drawn = "█" * whole + ("", *"▏▎▍▌▋▊▉")[part]
@@ -197,35 +199,35 @@ def _draw_bar(row: BarRow, most: float, longest: int) -> str:
 # -- samples -----------------------------------------------------------------------------------------------------------
 
 
-def _cards(out: Console, part: SampleCards, most: int) -> None:
+def _print_cards(out: Console, part: SampleCards, most: int) -> None:
     """Print the first `most` cards of samples."""
     shown = part.cards[:most]
     if not shown:
         return
     left = len(part.cards) - len(shown)
-    _heading(out, part.title, f"{left} more in --html and --json" if left else part.note)
+    _print_title(out, part.title, f"{left} more in --html and --json" if left else part.note)
     for card in shown:
-        _card(out, card)
+        _print_card(out, card)
 
 
-def _card(out: Console, card: SampleCard) -> None:
+def _print_card(out: Console, card: SampleCard) -> None:
     """Print one card: its title and its samples."""
     title = Text.assemble((brief(card.kind), _TONES[card.tone]), " ", (brief(card.name), "bold"))
     paragraph(out, title.append(f"  {brief(card.source, 300)}", "dim"), hang=2)
     for sample in card.samples:
-        paragraph(out, _sample(out, sample), label="    ")
+        paragraph(out, _format_sample(out, sample), label="    ")
         if sample.says:
             paragraph(out, f"{brief(sample.where)}: {brief(sample.says, 300)}", "dim", label="    ")
 
 
-def _sample(out: Console, sample: PageSample) -> Text:
-    """Format the text found, with some context. Without colours, brackets mark what was found."""
+def _format_sample(out: Console, sample: PageSample) -> Text:
+    """Return a sample as text, with the finding marked by colours, or by brackets on a terminal without colours."""
     coloured = out.color_system is not None and not out.no_color
     text = Text("… " if sample.before else "")
     for at, piece in enumerate(sample.pieces):
         begins = piece.found and not (at and sample.pieces[at - 1].found)
         ends = piece.found and not (sample.pieces[at + 1 : at + 2] and sample.pieces[at + 1].found)
-        content = visible(_shortened(piece, at, sample), one_line=True)
+        content = visible(_shorten_piece(piece, at, sample), one_line=True)
         if coloured:
             text.append(content, f"{STYLES[piece.kind]} underline" if piece.found else STYLES[piece.kind])
         else:
@@ -235,8 +237,8 @@ def _sample(out: Console, sample: PageSample) -> Text:
     return text.append(" …") if sample.after else text
 
 
-def _shortened(piece: SamplePiece, at: int, sample: PageSample) -> str:
-    """Leave out text that is far from what was found."""
+def _shorten_piece(piece: SamplePiece, at: int, sample: PageSample) -> str:
+    """Return the text of a piece, without what is far from the finding."""
     if piece.found or len(piece.text) <= _AROUND:
         return piece.text[: 4 * _AROUND]
     before = any(each.found for each in sample.pieces[at + 1 :]) or sample.is_end

@@ -16,14 +16,14 @@ from rightcall.cli.inputs import (
     choose_format,
     exit_with_usage_error,
     grouped,
-    own_formats,
     print_message,
     read_text,
     read_tools,
+    register_own_formats,
     usage_errors,
 )
 from rightcall.cli.layout import console, format_json, heading
-from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
+from rightcall.cli.row_options import RowOptions, exit_if_bad, one_file, run_key, run_rows
 from rightcall.cli.show import show_events, show_reply, show_spans
 from rightcall.datasets.rows.replies import REPLIES, ParseOptions, ReplyWork
 from rightcall.parsing.detection import detect as detect_formats
@@ -76,19 +76,19 @@ def parse_command(
     with usage_errors():
         parser = _make_parser(reading, reasoning, spans=explain, live=live)
     text = read_text(file)
-    events = _feed(parser, text, stream or len(text) or 1, finish)
+    events = _parse_in_chunks(parser, text, stream or len(text) or 1, finish)
     reply = parser.reply
     if json:
         data = to_json(reply)
         typer.echo(format_json({**data, "events": to_json([event for _, event in events])} if explain else data))
     else:
-        _show(text, reply, events, explain)
+        _print_reply(text, reply, events, explain)
     if any(problem.blocking for problem in reply.problems):
         raise typer.Exit(1)
 
 
 def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
-    """Make the parser for the options."""
+    """Return the parser for these options. Raises `CallerError`, or exits if a file is unreadable."""
     return Parser(
         choose_format(reading.format, reading.format_file),
         tools=read_tools(reading.tools),
@@ -102,6 +102,7 @@ def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bo
 
 
 def _refuse_with_rows(**given: object) -> None:
+    """Exit with a usage error for the first of these options that is given: --rows excludes them."""
     for name, value in given.items():
         if value:
             exit_with_usage_error(f"--{name} is for a single reply; it excludes --rows")
@@ -116,7 +117,7 @@ def _parse_rows(
     *,
     json: bool,
 ) -> None:
-    """Parse the replies of all rows, and exit with code 1 if some have none."""
+    """Parse the replies of all rows, write one line of JSON for each, and exit with code 1 if some have none."""
     with usage_errors():
         key = run_key(many.keys, "parse", reading, reasoning, finish, files=(reading.format_file, reading.tools))
         options = ParseOptions(
@@ -128,11 +129,12 @@ def _parse_rows(
             finish,
         )
         work = ReplyWork(key, many.keys, read_tools(reading.tools), options)
-    end_rows(run_rows("parse", files, many, work, REPLIES, json=json))
+    exit_if_bad(run_rows("parse", files, many, work, REPLIES, json=json))
 
 
-def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:
-    """Feed the text in chunks. Returns the events, each with the number of characters fed before it."""
+def _parse_in_chunks(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:
+    """Parse the text in chunks of `size` characters. Return the events, each with the number of characters fed before
+    it."""
     events: list[tuple[int, Event]] = []
     for start in range(0, len(text), size):
         fed = min(start + size, len(text))
@@ -140,11 +142,11 @@ def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tupl
     return events + [(len(text), event) for event in parser.close(finish)]
 
 
-def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
+def _print_reply(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
     """Print a reply; with `explain`, first its spans and events."""
     out = console()
     if explain:
-        heading(out, "What every character became")
+        heading(out, "How each character was parsed")
         show_spans(out, text, reply.spans or ())
         heading(out, "\nEvents, after so many characters")
         show_events(out, events)
@@ -159,7 +161,7 @@ def detect_command(file: File = "-", tools: ToolsFile = None, json: AsJson = Fal
     """
     with usage_errors():
         toolset = read_tools(tools)
-    own_formats()
+    register_own_formats()
     names = detect_formats(read_text(file), tools=toolset)
     if json:
         typer.echo(format_json(names))

@@ -71,16 +71,17 @@ def render_command(
 
 
 def read_parts(data: Any) -> list[Part]:
-    """Convert JSON data to the parts of a reply. Other data is wrong usage."""
+    """Return the parts in JSON data: a parsed reply, a list of parts, or one call. Exits with a usage error for other
+    data."""
     if isinstance(data, dict):
         data = data["parts"] if "parts" in data else data.get("calls", [data])
     if not isinstance(data, list):
         exit_with_usage_error(f"the input is {type(data).__name__}; {_EXPECTED}")
-    return [_part(item, i) for i, item in enumerate(data)]
+    return [_parse_part(item, i) for i, item in enumerate(data)]
 
 
-def _part(item: Any, i: int) -> Part:
-    """Return one part of a reply from JSON data. Anything else is wrong usage."""
+def _parse_part(item: Any, i: int) -> Part:
+    """Return one part of a reply from JSON data. For other data, exit with a usage error that names item `i + 1`."""
     if not isinstance(item, dict):
         exit_with_usage_error(f"item {i + 1} is {type(item).__name__}; {_EXPECTED}")
     kind = item.get("type", "call")
@@ -93,7 +94,7 @@ def _part(item: Any, i: int) -> Part:
     name, arguments = inner.get("name"), inner.get("arguments")
     if not isinstance(name, str):
         exit_with_usage_error(f'item {i + 1} has no "name"; {_EXPECTED}')
-    arguments, exact = _arguments(arguments, item.get("json"))
+    arguments, exact = _parse_arguments(arguments, item.get("json"))
     if not isinstance(arguments, dict):
         exit_with_usage_error(f'the "arguments" of item {i + 1} are not a JSON object; {_EXPECTED}')
     id = item.get("id")
@@ -101,18 +102,21 @@ def _part(item: Any, i: int) -> Part:
     return Call(name, arguments, exact, id if isinstance(id, str) else "", complete=complete)
 
 
-def _arguments(given: Any, exact: Any) -> tuple[Any, str]:
-    """Return the arguments, and their exact text if it is equal. Providers send that text instead of an object."""
+def _parse_arguments(given: Any, exact: Any) -> tuple[Any, str]:
+    """Return the arguments, and their exact JSON text if it is known and equal to them, otherwise "".
+
+    A string is parsed, since providers send arguments as text. The caller checks that the result is an object.
+    """
     if isinstance(given, str):
-        return (_decoded(given), given) if given.strip() else ({}, "{}")
-    decoded = _decoded(exact) if isinstance(exact, str) else None
+        return (_decode_json(given), given) if given.strip() else ({}, "{}")
+    decoded = _decode_json(exact) if isinstance(exact, str) else None
     if isinstance(decoded, dict) and finite(decoded) == given:
         return decoded, exact
     return ({} if given is None else given), ""
 
 
-def _decoded(text: str) -> Any:
-    """Return text as the JSON value that it contains, or the text itself."""
+def _decode_json(text: str) -> Any:
+    """Return the JSON value in a text, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

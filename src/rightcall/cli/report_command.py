@@ -70,7 +70,7 @@ def report(
     many: LogRows,
     workers: Workers,
 ) -> None:
-    """Report problems in logs of replies: calls that may run, were repaired or refused, and why.
+    """Report problems in logs of replies: how many calls are runnable, repaired or rejected, and why.
 
     Reads lines with a model's text or a provider's whole response, output of `parse --rows`, and rows of captures.
     Exit codes: 0 the report was made, 1 with --compare something got significantly worse, or no line has a reply,
@@ -81,7 +81,7 @@ def report(
     from rightcall.evaluation.reports.report_page import report_page
 
     with usage_errors():
-        work = _tally_work(reading, many)
+        work = _make_tally_work(reading, many)
     tally = _tally_logs(logs, work, many, workers)
     before = _tally_logs(compare, work, many, workers) if compare else None
     comparison = compare_logs(before, tally) if before is not None else None
@@ -93,8 +93,8 @@ def report(
         raise typer.Exit(1)
 
 
-def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
-    """Return the work that parses the rows of logs."""
+def _make_tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
+    """Return the work that parses and counts the rows of logs with these options."""
     from rightcall.evaluation.reports.logged_rows import TallyWork
 
     options = ParseOptions(
@@ -109,7 +109,7 @@ def _tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
 
 
 def _tally_logs(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Workers) -> ReplyTally:
-    """Parse the logs on all cores and return the counts."""
+    """Parse all rows of the logs on all cores and return the counts. Reports unreadable rows."""
     from rightcall.evaluation.reports.logged_rows import TallySink
 
     with interruptions(), usage_errors():
@@ -129,7 +129,7 @@ def _title(logs: Sequence[str]) -> str:
 def _print_report(
     page: WebPage, tally: ReplyTally, comparison: LogComparison | None, samples: int, *, json: bool
 ) -> None:
-    """Print the report on the screen or as JSON; say so if no line has a reply."""
+    """Print the report on the screen or as JSON; if no line has a reply, print a hint."""
     from rightcall.cli.page_screen import show_page
     from rightcall.evaluation.reports.report_page import report_json
 

@@ -65,7 +65,7 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     resume: Annotated[bool, typer.Option("--resume", help="Continue the same command after an interruption.")] = False
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments that the functions of `rightcall.datasets` take."""
+        """Return `jobs`, `engine` and `resume` as keyword arguments for the functions of `rightcall.datasets`."""
         return {**msgspec.structs.asdict(self), "engine": self.engine or "local"}
 
 
@@ -108,7 +108,7 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the command reads rows. Options that need --rows are refused without it."""
+        """Whether the command reads rows. Exits with a usage error if an option is given that needs --rows."""
         if self.rows or self.rows_as:
             return True
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -122,7 +122,7 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def one_file(files: Sequence[str] | None) -> str:
-    """Return the only file of a command without `--rows`."""
+    """Return the only file of a command without --rows, `-` if none is given. Exits with a usage error for several."""
     if files and len(files) > 1:
         exit_with_usage_error(f"expected one file, got {len(files)}; --rows reads several logs of replies")
     return files[0] if files else "-"
@@ -132,7 +132,7 @@ def one_file(files: Sequence[str] | None) -> str:
 
 
 def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str:
-    """Return a key of everything that the results depend on: the options, and the contents of the files they name."""
+    """Return a text that differs between runs with other options or other contents of these files; None is no file."""
     digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
     return format_json([msgspec.to_builtins(keys), [str(each) for each in options], digests])
 
@@ -140,7 +140,7 @@ def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str
 def run_rows(
     what: str, files: Sequence[str] | None, options: RowOptions, work: RowWork, kind: FileKind, *, json: bool
 ) -> Totals:
-    """Process all rows and print a summary. Rows that could not be read are reported on standard error."""
+    """Process all rows, print a summary, and return the totals. Unreadable rows are reported on standard error."""
     if options.resume and (options.out is None or is_stream(options.out)):
         exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
     start = time.monotonic()
@@ -161,7 +161,7 @@ def run_rows(
 
 @contextmanager
 def interruptions(*, resumable: bool = True) -> Iterator[None]:
-    """Report lost workers in one line with exit code 1, and Ctrl-C in one line with exit code 130."""
+    """Report lost workers in this context in one line with exit code 1, and Ctrl-C with exit code 130."""
     try:
         yield
     except WorkerLost as error:
@@ -172,7 +172,8 @@ def interruptions(*, resumable: bool = True) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
+def exit_if_bad(totals: Totals, *, is_bad: bool = False) -> None:
+    """Exit with code 1 if a row could not be read or `is_bad` is set."""
     if totals.bad or is_bad:
         raise typer.Exit(1)
 
@@ -181,9 +182,9 @@ def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
 
 
 def _print_totals(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
-    """Print the counts of a run: as JSON, or on a screen; next to rows on standard output, on standard error."""
+    """Print the counts of a run, as JSON or with labels; on standard error if the rows went to standard output."""
     report_faults(totals)
-    aside = out is None or is_stream(out)  # standard output has the rows themselves
+    aside = out is None or is_stream(out)  # the rows are on standard output
     rate = (totals.rows - totals.resumed) / max(seconds, 1e-9)
     if json:
         summary: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
@@ -191,15 +192,15 @@ def _print_totals(totals: Totals, out: str | None, seconds: float, *, json: bool
         typer.echo(format_json(summary), err=aside)
     elif not aside or sys.stderr.isatty():
         speed = f", {rate:,.0f} rows a second" if rate > 100 else ""
-        _show_totals(console(stderr=aside), totals, f"{seconds:,.1f} s{speed}", out)
+        _print_counts(console(stderr=aside), totals, f"{seconds:,.1f} s{speed}", out)
 
 
-def _show_totals(out_console: Console, totals: Totals, time: str, out: str | None) -> None:
-    """Print the counts with labels."""
+def _print_counts(out_console: Console, totals: Totals, time: str, out: str | None) -> None:
+    """Print the counts of rows and calls, the `time` and the output file with labels."""
     earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
     row(out_console, "rows", f"{totals.rows:,}{earlier}")
     counts = totals.counts
-    calls = f"{counts['calls']:,} may run, {counts['refused']:,} must not; repaired: {counts['repaired']:,}"
+    calls = f"{counts['calls']:,} runnable, {counts['refused']:,} rejected; repaired: {counts['repaired']:,}"
     row(out_console, "calls", calls)
     if totals.bad:
         row(out_console, "bad", f"{totals.bad:,} rows could not be read", "bold red")
@@ -209,7 +210,7 @@ def _show_totals(out_console: Console, totals: Totals, time: str, out: str | Non
 
 
 def report_faults(totals: Totals) -> None:
-    """Report the first unreadable rows with place and reason, and the number of the others."""
+    """Print the first unreadable rows with place and reason on standard error, and the number of the others."""
     out, more = console(stderr=True), totals.bad - len(totals.faults)
     for fault in totals.faults:
         paragraph(out, brief(str(fault), 1_000), hang=2)
@@ -224,7 +225,7 @@ _STEP = 1 << 18  # bytes between two updates of the bar
 
 @contextmanager
 def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar while files are read. Yields the function that counts bytes, or None without a terminal."""
+    """Show a progress bar while files are read. Yields the function to call with each number of bytes read, or None."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -276,6 +277,7 @@ class _RowRate(ProgressColumn):
     """The number of rows so far, and the rows per second."""
 
     def render(self, task: Task) -> Styled:
+        """Return the number of rows, and the rate after half a second."""
         rows, seconds = task.fields["rows"], time.monotonic() - task.fields["began"]
         rate = (rows - task.fields["first"]) / seconds if seconds > 0.5 else 0
         return Styled(f"{rows:,} rows" + (f", {rate:,.0f} a second" if rate else ""))

@@ -24,7 +24,7 @@ from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, back
 from rightcall.cli.inputs import AsJson, Force, exit_with_usage_error, grouped, print_message, read_text, usage_errors
 from rightcall.cli.layout import LABEL, Flow, console, json_line, paragraph, row
 from rightcall.cli.run_session import Question, RunSession, SessionSettings, undo_last_edit
-from rightcall.cli.show import STYLES, call_status, receipt
+from rightcall.cli.show import STYLES, call_status, format_repair
 from rightcall.cli.user_tools import ask_permission, read_line
 from rightcall.errors import CallerError, ToolError
 from rightcall.loop.task_runner import RunJournal, read_notes
@@ -50,7 +50,7 @@ class LoopGuard(StrEnum):
 
 
 class Permits(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for what the agent may do without asking."""
+    """Options that permit calls without a question to the user."""
 
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Run every call without asking.", rich_help_panel=_CHANGES)
@@ -129,7 +129,7 @@ class EarlierRun(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     def check(self, task: str) -> None:
-        """Refuse contradicting options."""
+        """Exit with a usage error if options contradict each other, or if `task` is given with --replay or --undo."""
         if self.replay is not None and (self.resume or self.undo or task or self.journal is not None):
             exit_with_usage_error("--replay only shows a run; it excludes a task, --resume, --undo and --journal")
         if self.undo and (self.resume or task):
@@ -181,7 +181,7 @@ def run_command(
         if interactive and not sys.stdin.isatty():
             exit_with_usage_error("no task: pass it as an argument, or - to read it from standard input")
         screen: RunScreen | JsonNotes = JsonNotes() if json else RunScreen(live=True, typed=interactive)
-        settings = _settings(endpoint, permits, agent, space)
+        settings = _session_settings(endpoint, permits, agent, space)
         journal = _open_journal(earlier, agent.cwd)
         with RunSession(endpoint.backend(model, force=force), space, journal, settings) as session:
             _print_warnings(space, permits, settings)
@@ -193,7 +193,7 @@ def run_command(
                 raise typer.Exit(1)
 
 
-def _settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions, space: Workspace) -> SessionSettings:
+def _session_settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions, space: Workspace) -> SessionSettings:
     """Return the settings of the session. The context of a local model is limited by default."""
     fields = {"temperature": agent.temperature, "max_tokens": agent.max_tokens}
     system = SYSTEM.format(folder=space.root.path, system=platform.system())
@@ -213,7 +213,7 @@ def _settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions, space: 
 
 
 def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
-    """Open the file of the run. An existing run is continued only with --resume."""
+    """Open the file of the run. Exits with a usage error if it has a run already and --resume is not given."""
     if earlier.resume:
         path = find_run(earlier.journal, folder) if earlier.journal else last_run(folder)
     else:
@@ -224,7 +224,7 @@ def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
 
 
 def _print_warnings(space: Workspace, permits: Permits, settings: SessionSettings) -> None:
-    """Warn about what the agent can reach, and that nobody can be asked."""
+    """Warn of what the agent can reach, and that the user cannot be asked without a terminal."""
     if space.exposure and not permits.plan:
         print_message(space.exposure)
     if not settings.asks and not (permits.yes or permits.plan):
@@ -232,7 +232,7 @@ def _print_warnings(space: Workspace, permits: Permits, settings: SessionSetting
 
 
 def _report_refusals(journal: RunJournal, settings: SessionSettings) -> bool:
-    """Report calls that were refused because the user could not be asked. Returns whether there were any."""
+    """Report calls that were refused because the user could not be asked; return whether there were any."""
     denied = [note for note in journal.notes if note["event"] == "result" and note["reason"] == DENIED]
     if settings.asks or not denied:
         return False
@@ -245,7 +245,8 @@ def _report_refusals(journal: RunJournal, settings: SessionSettings) -> bool:
 
 
 def _run_task(session: RunSession, screen: RunScreen | JsonNotes, task: str | None) -> Json:
-    """Run a task to its end and show it. The first Ctrl-C stops the task, the second one quits."""
+    """Run a task, or continue one for None, show it and return its last note. Ctrl-C stops the task, a second one
+    quits."""
     session.begin(task)
     stopping = False
     while True:
@@ -265,12 +266,12 @@ def _run_task(session: RunSession, screen: RunScreen | JsonNotes, task: str | No
 
 
 def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
-    """Show one item of the session: ask a question, print a note, or pass on an event."""
+    """Show one item of the session: ask a question, show a note, or pass on an event."""
     if isinstance(item, Question):
         screen.pause()
         name = item.invocation.tool.name
         answer = ask_permission(f"allow {name} {call_line(name, item.invocation.arguments)}", item.rule)
-        with suppress(Exception):  # the question was cancelled meanwhile
+        with suppress(Exception):  # the question may have been cancelled in the meantime
             item.answer.set_result(answer)
     elif isinstance(item, dict):
         screen.note(item)
@@ -279,7 +280,7 @@ def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
 
 
 def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
-    """Read tasks and slash commands until /exit, and run each task."""
+    """Read tasks and slash commands until /exit or the end of input, and run each."""
     print_message(f"type a task; {_HELP}")
     while True:
         try:
@@ -296,9 +297,9 @@ def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
 
 
 def _run_slash_command(session: RunSession, line: str) -> None:
-    """Run /plan or /undo; for any other command, print the help."""
+    """Run /plan (switch planning on or off) or /undo (undo the last file change). Print the help for any other."""
     if line == "/plan":
-        session.plan(not session.plans)
+        session.set_planning(not session.plans)
         print_message("planning: nothing is changed" if session.plans else "planning is off")
     elif line == "/undo":
         try:
@@ -313,14 +314,14 @@ def _run_slash_command(session: RunSession, line: str) -> None:
 
 
 def _replay(path: Path, screen: RunScreen | JsonNotes) -> None:
-    """Show a run again, from its file alone."""
+    """Show an earlier run from its journal alone, without a model or tools."""
     for note in read_notes(path):
         screen.note(note)
     screen.pause()
 
 
 def _undo_last_edit(space: Workspace, path: Path) -> None:
-    """Undo the last change in a journal. Exits with code 1 if it cannot be undone."""
+    """Undo the last file change that a journal records, and print what was done. Exits with code 1 if that fails."""
     with usage_errors():
         journal = RunJournal(path)
     try:
@@ -339,9 +340,9 @@ _LAST = "last"
 
 
 def runs_folder(workspace: str) -> Path:
-    """Return the folder of the runs in a workspace, below RIGHTCALL_RUNS or the platform's folder for program state.
+    """Return the folder of the runs of a workspace, below RIGHTCALL_RUNS or the platform's folder for program state.
 
-    It is not in the workspace, so that an agent neither reads nor commits earlier runs.
+    It is outside the workspace, so that an agent neither reads nor commits earlier runs. It need not exist.
     """
     real = os.path.realpath(workspace)
     name = re.sub(r"[^A-Za-z0-9_-]", "_", os.path.basename(real))[:40] or "root"
@@ -359,12 +360,12 @@ def _state_folder() -> Path:
 
 
 def new_run(workspace: str) -> Path:
-    """Return the path of a new run. Names sort in the order of creation."""
+    """Return the path for a new run, in the folder of runs. The names sort in the order of creation."""
     return runs_folder(workspace) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
 
 
 def last_run(workspace: str) -> Path:
-    """Return the newest run in this workspace. Exits with code 2 if there is none."""
+    """Return the path of the newest run in this workspace. Exits with a usage error if there is none."""
     found = sorted(runs_folder(workspace).glob("*.jsonl"))
     if not found:
         exit_with_usage_error(f"no earlier run in {workspace!r}: pass --journal FILE")
@@ -372,7 +373,7 @@ def last_run(workspace: str) -> Path:
 
 
 def find_run(name: str, workspace: str) -> Path:
-    """Return the run in this file, or the newest one for `last`."""
+    """Return the path of the run in the file `name`, of the newest one for `last`. Exits if the file does not exist."""
     if name == _LAST and not os.path.exists(name):
         return last_run(workspace)
     if not os.path.exists(name):
@@ -391,12 +392,13 @@ _WAITING = "waiting for the model"
 
 
 class JsonNotes:
-    """Write notes as lines of JSON."""
+    """Writes the notes of a run as lines of JSON, with the methods of `RunScreen`."""
 
     def event(self, event: Event) -> None:
-        """Ignore events: a note with the whole follows."""
+        """Ignore a partial event: a note with the complete record follows."""
 
     def note(self, note: Json) -> None:
+        """Write a note as one line of JSON to standard output."""
         typer.echo(json_line(note))
 
     def pause(self) -> None:
@@ -404,9 +406,9 @@ class JsonNotes:
 
 
 class RunScreen:
-    """Show a run: text, calls, changes as diffs, and results in brief.
+    """Shows a run: text, calls, changes as diffs, and results in brief.
 
-    `event` gets partial output, `note` finished records; a replayed run has notes alone. With `live`, events are shown
+    `event` gets partial output, `note` finished records; a replayed run has only notes. With `live`, events are shown
     as they arrive and their notes are not repeated; `typed` means that the user typed the task on this screen.
     """
 
@@ -418,7 +420,7 @@ class RunScreen:
         self._written = 0
 
     def event(self, event: Event) -> None:
-        """Show partial output; only the status changes while a call is written."""
+        """Print a piece of text; while a call is written, update only the status line."""
         if isinstance(event, Text | Reasoning):
             self._status.clear()
             self._write("reasoning" if isinstance(event, Reasoning) else "text", event.text)
@@ -434,7 +436,7 @@ class RunScreen:
             self._out.print(f"(the last {event.chars} characters were {event.kind})", style="dim")
 
     def note(self, note: Json) -> None:
-        """Show a finished record by the method for its event; text that was shown live is not repeated."""
+        """Print a finished record by the method for its event, if any. Text that was shown live is skipped."""
         kind = str(note.get("event"))
         if kind in ("text", "reasoning"):
             if not self._live:
@@ -446,42 +448,46 @@ class RunScreen:
             show(note)
 
     def pause(self) -> None:
-        """End the line and clear the status."""
+        """End the current line and clear the status line."""
         self._status.clear()
         self._flow.close()
 
     def _write(self, kind: str, text: str) -> None:
+        """Print streamed text in the style of its kind: text or reasoning."""
         self._flow.write(visible(text), STYLES["reasoning" if kind == "reasoning" else "text"])
 
     # -- notes, each by the name of its event --------------------------------------------------------------------------
 
     def _show_task(self, note: Json) -> None:
+        """Print the task, unless the user typed it here."""
         if not self._typed:
             paragraph(self._out, visible(str(note["text"])), "bold", label="> ")
         self._status.show(_WAITING)
 
     def _show_problem(self, note: Json) -> None:
+        """Print a problem or note: its code and message."""
         label, style = ("problem", "red") if note["blocking"] else ("note", "yellow")
         row(self._out, label, f"{note['code']}: {brief(str(note['message']), 500)}", style)
 
     def _show_call(self, note: Json) -> None:
-        """Show a rejected call. A runnable call is shown when it starts."""
+        """Keep a call for later notes, and print it if it is rejected. A runnable call is printed when it starts."""
         self._calls[str(note["id"])] = note
         call = _read_call(note)
         if not call.ok:
             row(self._out, "call", call_status(call))
 
     def _show_start(self, note: Json) -> None:
+        """Print a call that is starting. Of a read-only one, only the result is printed."""
         if not note["read_only"]:
-            self._head(str(note["id"]), str(note["name"]))
+            self._print_call(str(note["id"]), str(note["name"]))
         self._status.show(f"running {brief(str(note['name']), 40)}")
 
-    def _head(self, id: str, name: str, more: str = "", style: str = "bold") -> None:
-        """Print a call in one line, with its repairs."""
+    def _print_call(self, id: str, name: str, more: str = "", style: str = "bold") -> None:
+        """Print a call in one line, followed by `more`, and its repairs below."""
         call = self._calls.get(id, {})
         row(self._out, brief(name, 40), Styled(call_line(name, call.get("arguments") or {}), style).append(more, "dim"))
         for repair in msgspec.convert(call.get("repairs", []), list[Repair]):
-            row(self._out, "repair", receipt(repair), "yellow")
+            row(self._out, "repair", format_repair(repair), "yellow")
 
     def _show_diff(self, note: Json) -> None:
         """Print a diff in colours, up to `MOST_DIFF` lines."""
@@ -492,35 +498,38 @@ class RunScreen:
             paragraph(self._out, f"({len(lines) - MOST_DIFF} more lines)", "dim", label=" " * LABEL)
 
     def _show_asked(self, note: Json) -> None:
-        """Print the answer of the user to a question."""
+        """Print how the user answered the question about a call."""
         answer = visible(str(note["answer"]), one_line=True)
         text = {"yes": "allowed", "no": "not allowed"}.get(answer, f"always allowed: {answer}")
         reason = f": {brief(str(note['words']), 300)}" if note.get("words") else ""
         row(self._out, "", text + reason, "dim")
 
     def _show_result(self, note: Json) -> None:
-        """Print a result in brief; of a file or a folder that was read, only its size."""
+        """Print a result, shortened; of a file or folder that was read, only its size. Skip one of a rejected call."""
         id, name, text = str(note["id"]), str(note["name"]), str(note["text"])
         if note["kind"] == "refused" and id in self._calls and not _read_call(self._calls[id]).ok:
             return  # the call was already shown with its problems
         is_bad = bool(note["error"]) or text.startswith("ERROR")
         if name in (READ_FILE, LIST_DIR) and not is_bad:
-            self._head(id, name, f"  {_count_entries(name, text)}", "default")
+            self._print_call(id, name, f"  {_count_entries(name, text)}", "default")
         else:
             if note["kind"] == "refused" or (name in (READ_FILE, LIST_DIR)):
-                self._head(id, name)
-            row(self._out, "", _shortened(visible(text)), "red" if is_bad else "dim")
+                self._print_call(id, name)
+            row(self._out, "", _shorten_output(visible(text)), "red" if is_bad else "dim")
         self._status.show(_WAITING)
 
     def _show_guard(self, note: Json) -> None:
+        """Print what a policy of the guard did, unless the rejected call already shows it."""
         if note["action"] == "refuse" and note["policy"] in _SHOWN_WITH_CALL:
             return
         row(self._out, "guard", f"{note['policy']}: {note['action']}: {brief(str(note['reason']), 300)}", "yellow")
 
     def _show_undone(self, note: Json) -> None:
+        """Print the path of the file whose change was undone."""
         row(self._out, "undone", brief(str(note["path"]), 300), "yellow")
 
     def _show_over(self, note: Json) -> None:
+        """Print how the task ended and what it cost."""
         reason = f"{brief(str(note['reason']), 500)}; " if note.get("reason") else ""
         row(self._out, str(note["status"]), reason + _format_cost(note), "dim" if note["status"] == "done" else "red")
 
@@ -543,6 +552,7 @@ class WaitStatus:
             self._status.update(text)
 
     def clear(self) -> None:
+        """Stop the spinner, if it is shown."""
         if self._status is not None:
             self._status.stop()
             self._status = None
@@ -553,7 +563,7 @@ def _read_call(note: Json) -> Call:
 
 
 def call_line(name: str, arguments: Mapping[str, Any]) -> str:
-    """Format a call in one line: its command, its file, or its arguments."""
+    """Return a call in one line: its command, its path, or its arguments as JSON."""
     if name == BASH:
         folder = f"   (in {brief(str(arguments['cwd']))})" if arguments.get("cwd") else ""
         return f"$ {visible(str(arguments.get('command', '')))}{folder}"
@@ -564,13 +574,14 @@ def call_line(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _count_entries(name: str, text: str) -> str:
+    """Return the number of lines of a result, as `3 lines`, or as `3 entries` of a folder."""
     count = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
     one, many = ("entry", "entries") if name == LIST_DIR else ("line", "lines")
     return f"{count:,} {one if count == 1 else many}"
 
 
-def _shortened(text: str) -> str:
-    """Return the first and last lines of a long output."""
+def _shorten_output(text: str) -> str:
+    """Return a long output without its middle lines, whose number replaces them."""
     lines = text.split("\n")
     if len(lines) <= MOST_OUTPUT:
         return _cut_long_lines(lines)
@@ -583,6 +594,7 @@ def _cut_long_lines(lines: Sequence[str]) -> str:
 
 
 def _format_cost(note: Json) -> str:
+    """Return turns, calls, tokens if known, and seconds of a task as text."""
     tokens = f", {note['prompt']:,} tokens in, {note['completion']:,} out" if note["prompt"] else ""
     return f"{_count(note['turns'], 'turn')}, {_count(note['calls'], 'call')}{tokens}, {note['seconds']:.1f} s"
 

@@ -1,6 +1,6 @@
-"""Run an agent on a thread of its own.
+"""Run an agent on a separate thread.
 
-Events, notes and questions are handed to the terminal's thread in order, so that only one thread writes and asks.
+Events, notes and questions are passed to the terminal's thread in order, so that only one thread prints and asks.
 
     with RunSession(...) as session:
         session.begin("Rename the function.")
@@ -87,8 +87,10 @@ class RunSession:
         self._thread.__enter__()
         try:
             ready: Future[list[Toolset]] = Future()
-            self._holding = self._thread.start(self._hold(ready))  # an unreferenced task would be garbage collected
-            self._make(Toolset(self._space.tools, *ready.result()))
+            self._holding = self._thread.start(
+                self._hold_connections(ready)
+            )  # an unreferenced task would be garbage collected
+            self._make_runner(Toolset(self._space.tools, *ready.result()))
         except BaseException:
             self.close()
             raise
@@ -98,12 +100,16 @@ class RunSession:
         self.close()
 
     def close(self) -> None:
-        """Close servers, connections and the journal."""
+        """Close servers, connections, the journal and the thread."""
         self._thread.__exit__()
         self._journal.close()
 
-    async def _hold(self, ready: Future[list[Toolset]]) -> None:
-        """Hold servers and connections open: they must be closed by the task that opened them."""
+    async def _hold_connections(self, ready: Future[list[Toolset]]) -> None:
+        """Open the backend and the MCP servers, set their tools as the result of `ready`, and keep them open until
+        cancelled.
+
+                The task that opened them must also close them. An error while opening is set on `ready`.
+        """
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._backend)
@@ -114,14 +120,14 @@ class RunSession:
                 raise
             ready.set_exception(error)
 
-    def _make(self, tools: Toolset) -> None:
-        """Make the runner, with notes, approval and edits as its hooks."""
+    def _make_runner(self, tools: Toolset) -> None:
+        """Make the runner for these tools, with notes, approval and the log of edits as its hooks."""
         settings, root = self._settings, self._space.root
         conversation = self._journal.conversation or Conversation(system=settings.system)
         self._edits = EditLog(root, lambda invocation, edit: self._notes.edited(invocation, edit))
         self._tools = tools
         self._notes = RunNotes(self._journal, conversation, self._edits, self._queue.put)
-        self._approval = Approval(root, self._ask if settings.asks else None, rules=settings.rules)
+        self._approval = Approval(root, self._ask_user if settings.asks else None, rules=settings.rules)
         self.runner = Runner(
             self._backend,
             tools,
@@ -134,19 +140,19 @@ class RunSession:
             journal=self._journal,
             fields={**settings.fields, "live": True},
         )
-        self.plan(settings.plans)
+        self.set_planning(settings.plans)
 
     # -- a task --------------------------------------------------------------------------------------------------------
 
-    def plan(self, on: bool) -> None:
-        """Turn planning on or off. While planning, only read-only tools are offered and allowed."""
+    def set_planning(self, on: bool) -> None:
+        """Turn planning on or off. While it is on, only read-only tools are offered and allowed."""
         self.plans = on
         self._approval.mode = "plan" if on else "bypass" if self._settings.yes else "default"
         reading = [tool.name for tool in self._tools if tool.read_only]
         self.runner.tools = self._tools.scoped(reading) if on else self._tools
 
     def begin(self, task: str | None) -> None:
-        """Start a task. None continues the interrupted one."""
+        """Start a task on the thread. None continues an interrupted one, or the conversation if there is none."""
         undone = [f"(The user took back your last change of {path}.)" for path in undone_paths(self._journal.notes)]
         if task is None and (undone or self.runner.conversation.status != "open"):
             task = GO_ON
@@ -156,7 +162,8 @@ class RunSession:
         self._running.add_done_callback(lambda _: self._queue.put(None))
 
     async def _run_task(self, task: str | None) -> None:
-        """Run a task, and pass its events to the screen and the journal. Failures are noted."""
+        """Run a task, put its events into the queue and the journal. Cancellation and a failing server end it with a
+        note."""
         loop, own = asyncio.get_running_loop(), asyncio.current_task()
         assert own is not None
         self._cancel = lambda: loop.call_soon_threadsafe(own.cancel)
@@ -172,24 +179,24 @@ class RunSession:
             self._notes.over("failed", str(error))
 
     def items(self) -> Iterator[Item]:
-        """Iterate over what happens until the task is over. After an interruption by Ctrl-C, iterate again."""
+        """Yield events, notes and questions until the task is over. If Ctrl-C interrupts the loop, call it again."""
         while self._running is not None and not (self._running.done() and self._queue.empty()):
             item = self._queue.get()
             if item is not None:
                 yield item
 
     def stop(self) -> None:
-        """Cancel the task as soon as possible. Its changes are kept."""
+        """Cancel the task as soon as possible. Its changes to files are kept."""
         self._cancel()
 
     def finish(self) -> Json:
-        """Return the last note, which has the outcome. Raises the error that ended the task."""
+        """Return the last note, which has the outcome. Raises the error that ended the task, if there is one."""
         assert self._running is not None
         self._running.result()
         return self._journal.notes[-1]
 
-    async def _ask(self, invocation: Invocation) -> Permission:
-        """Ask the user about a call and return the answer. A change that will fail anyway is not asked about."""
+    async def _ask_user(self, invocation: Invocation) -> Permission:
+        """Put a question about a call into the queue and return the answer; "yes" for a change that will fail."""
         if self._edits.fails(invocation):
             return "yes"
         rule = AllowRule.offered(invocation.tool.name, invocation.arguments, self._space.root)
@@ -200,7 +207,7 @@ class RunSession:
         return answer
 
     def undo(self) -> str:
-        """Undo the last change of a file, between two tasks. Raises as `undo_last_edit`."""
+        """Undo the last file change of this run, between two tasks. Returns and raises as `undo_last_edit`."""
         return undo_last_edit(self._journal, self._space)
 
 

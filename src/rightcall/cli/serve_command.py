@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from rightcall.cli.inputs import AsJson, own_formats, print_message, usage_errors
+from rightcall.cli.inputs import AsJson, print_message, register_own_formats, usage_errors
 from rightcall.cli.layout import console, format_json, json_line, row
 from rightcall.errors import CallerError, RightcallError
 from rightcall.request_gate import is_loopback
@@ -24,7 +24,9 @@ from rightcall.serve.settings_source import CONFIG_VARIABLE, SettingsSource, cha
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Add an option for each setting to a command. Its first parameter gets the settings by name, None if not given.
+    """Return the command with an option for each setting. Its first parameter gets a dict of all settings by name.
+
+    A setting that is not given is None there, a flag False.
 
     @with_settings
     def serve(flags: dict[str, Any], *, config: Annotated[str, typer.Option(...)] = "") -> None: ...
@@ -37,17 +39,17 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         flags = {name: options.pop(name) for name in SETTINGS}
         command(flags, **options)
 
-    parameters = [_parameter(each) for each in SETTINGS.values()]
+    parameters = [_make_option(each) for each in SETTINGS.values()]
     parameters += [each.replace(annotation=hints[each.name], kind=Parameter.KEYWORD_ONLY) for each in own]
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {each.name: each.annotation for each in parameters}
     return flat
 
 
-def _parameter(setting: Setting) -> Parameter:
-    """Make an option without a default: a variable or the file may set it. Values are text, validated later."""
+def _make_option(setting: Setting) -> Parameter:
+    """Return the parameter of a setting's option. It has no default, since a variable or the file may set it."""
     option: Any = typer.Option(
-        setting.flag, metavar=setting.metavar or None, help=_help(setting), rich_help_panel=setting.group
+        setting.flag, metavar=setting.metavar or None, help=_help_text(setting), rich_help_panel=setting.group
     )
     kind: Any = str | None
     if isinstance(setting.default, tuple):
@@ -59,7 +61,7 @@ def _parameter(setting: Setting) -> Parameter:
     return Parameter(setting.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def _help(setting: Setting) -> str:
+def _help_text(setting: Setting) -> str:
     """Return the help text of a setting with its default."""
     default = setting.default
     if isinstance(default, bool | tuple) or default == "":
@@ -91,26 +93,26 @@ def serve_command(
     that a server cannot be reached.
     """
     with usage_errors():
-        own_formats()
+        register_own_formats()
         source = source_of(flags, config)
         settings = source.read()
         if check:
-            _check(settings, json)
+            _check_upstreams(settings, json)
             return
-        _run(_serve(source, settings, json))
+        _run_event_loop(_serve(source, settings, json))
 
 
-def _run(serving: Coroutine[Any, Any, None]) -> None:
-    """Run on the fastest event loop that is installed."""
-    with asyncio.Runner(loop_factory=_fast_loop()) as runner, suppress(asyncio.CancelledError):
+def _run_event_loop(serving: Coroutine[Any, Any, None]) -> None:
+    """Run the proxy to its end on the fastest event loop that is installed."""
+    with asyncio.Runner(loop_factory=_find_fast_loop()) as runner, suppress(asyncio.CancelledError):
         runner.run(serving)
 
 
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return the factory of uvloop's event loop; None where it is not installed."""
+def _find_fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return the factory of uvloop's event loop; None if it is not installed."""
     try:
         from uvloop import new_event_loop
-    except ImportError:  # there is none for this system, and all works without it
+    except ImportError:  # not available on every system, and not required
         return None
     return new_event_loop
 
@@ -118,7 +120,8 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def _tune_garbage_collection() -> None:
     """Exempt all objects made so far from garbage collection, and collect less often.
 
-    This saves a fifth of the time of a request with tools."""
+    This saves a fifth of the time of a request with tools.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -128,11 +131,11 @@ def _tune_garbage_collection() -> None:
 
 
 async def _serve(source: SettingsSource, settings: ProxySettings, as_json: bool) -> None:
-    """Run the proxy until a signal stops it; SIGHUP reads the settings again."""
+    """Run the proxy until a signal stops it. SIGHUP reloads the settings."""
     from rightcall.serve.proxy import Proxy
 
     stop, again = asyncio.Event(), asyncio.Event()
-    _on_signals(stop, again)
+    _handle_signals(stop, again)
     async with Proxy(settings) as proxy:
         _tune_garbage_collection()
         _print_address(settings, proxy.address, as_json)
@@ -145,8 +148,8 @@ async def _serve(source: SettingsSource, settings: ProxySettings, as_json: bool)
     print_message("stopped")
 
 
-def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
-    """Set `stop` at the first Ctrl-C; the second one ends the process at once."""
+def _handle_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
+    """Set `stop` at the first Ctrl-C and cancel this task at the second; set `again` at each SIGHUP."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 
@@ -159,12 +162,15 @@ def _on_signals(stop: asyncio.Event, again: asyncio.Event) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, end)
         loop.add_signal_handler(signal.SIGHUP, again.set)
-    except (NotImplementedError, AttributeError):  # Windows: Ctrl-C ends at once, and nothing is read again
+    except (
+        NotImplementedError,
+        AttributeError,
+    ):  # Windows: Ctrl-C ends the process at once, and settings are not reloaded
         return
 
 
 async def _wait_for_any(*events: asyncio.Event) -> None:
-    """Wait for the first of these events."""
+    """Wait until one of these events is set."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -174,19 +180,19 @@ async def _wait_for_any(*events: asyncio.Event) -> None:
 
 
 async def _reload(proxy: Any, source: SettingsSource, before: ProxySettings) -> ProxySettings:
-    """Read the settings again and apply them. Invalid settings change nothing."""
+    """Read the settings again, apply them and return them. Invalid ones are reported, and `before` is returned."""
     try:
         settings = source.read()
         await proxy.reload(settings)
     except (CallerError, OSError) as error:
-        print_message(f"the settings are as they were: {error}")
+        print_message(f"the settings were not changed: {error}")
         return before
     fixed = changed_at_start_only(before, settings)
-    print_message("the settings were read again" + (f"; at the next start: {', '.join(fixed)}" if fixed else ""))
+    print_message("the settings were reloaded" + (f"; at the next start: {', '.join(fixed)}" if fixed else ""))
     return settings
 
 
-# -- what is shown -----------------------------------------------------------------------------------------------------
+# -- display -----------------------------------------------------------------------------------------------------------
 
 
 def _print_address(settings: ProxySettings, address: str, as_json: bool) -> None:
@@ -197,10 +203,10 @@ def _print_address(settings: ProxySettings, address: str, as_json: bool) -> None
     out = console(stderr=True)
     row(out, "listening", f"{address}  (Ctrl-C stops it)", "bold")
     for each in settings.upstream:
-        row(out, "before", brief(f"{each.url}  as {each.api}{_models(each.models)}", 200))
+        row(out, "upstream", brief(f"{each.url}  as {each.api}{_models(each.models)}", 200))
     row(out, "tools", f"mode {settings.mode}, repair {settings.repair}, guard {settings.guard}, "
         f"{settings.max_retries} retries")  # fmt: skip
-    row(out, "key", _key(settings))
+    row(out, "key", _describe_key(settings))
     for client, line in client_lines(client_address(address)).items():
         row(out, client, line, "cyan")
 
@@ -213,22 +219,22 @@ def _upstream(each: Any) -> dict[str, Any]:
     return {"name": each.name, "url": each.url, "api": each.api, "models": list(each.models)}
 
 
-def _key(settings: ProxySettings) -> str:
-    """Describe who may use the proxy."""
+def _describe_key(settings: ProxySettings) -> str:
+    """Return a sentence about the key: who may use the proxy."""
     if settings.key is not None:
         return f"the value of {settings.key_env}; clients send it as their API key"
     if is_loopback(settings.host):
-        return "none is asked for: every program on this machine may use it (--key-env asks for one)"
-    return "none is asked for: WHOEVER REACHES THIS MACHINE may use it (--no-key)"
+        return "not required: every program on this machine may connect (--key-env requires one)"
+    return "not required: EVERYONE WHO CAN REACH THIS MACHINE may connect (--no-key)"
 
 
 def client_address(address: str) -> str:
-    """Return the address for clients on this machine, where the server listens on all interfaces."""
+    """Return the address with loopback in place of all interfaces, for clients on this machine."""
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
 def client_lines(address: str) -> dict[str, str]:
-    """Return the lines that configure clients to use the proxy."""
+    """Return, for each client library, the environment variable that points it to the proxy."""
     return {
         "OpenAI": f"OPENAI_BASE_URL={address}/v1",
         "Anthropic": f"ANTHROPIC_BASE_URL={address}",
@@ -240,8 +246,8 @@ def client_lines(address: str) -> dict[str, str]:
 # -- checking ----------------------------------------------------------------------------------------------------------
 
 
-def _check(settings: ProxySettings, as_json: bool) -> None:
-    """Check the settings and the upstreams, and print what was found. Exits with code 1 for a fault."""
+def _check_upstreams(settings: ProxySettings, as_json: bool) -> None:
+    """Check each upstream and print the results. Exits with code 1 if one has a fault."""
     from rightcall.serve.upstream_check import check_upstreams
 
     try:
@@ -253,13 +259,13 @@ def _check(settings: ProxySettings, as_json: bool) -> None:
         fields = [{name: getattr(each, name) for name in each.__struct_fields__} for each in found]
         typer.echo(format_json({"settings": "ok", "upstreams": fields}))
     else:
-        _show(found)
+        _print_upstreams(found)
     if any(each.fault for each in found):
         raise typer.Exit(1)
 
 
-def _show(found: list[Any]) -> None:
-    """Print each upstream: its address, its type, its models and the mode."""
+def _print_upstreams(found: list[Any]) -> None:
+    """Print each upstream: its address, its type, its models and the mode, or its fault."""
     out = console()
     for each in found:
         row(out, "upstream", brief(f"{each.name}  {each.url}  as {each.api}", 200), "bold")

@@ -45,7 +45,8 @@ AllowHost = Annotated[
 
 
 def choose_key(key_env: str, no_key: bool, host: str = "127.0.0.1") -> Key | None:
-    """Return the key that clients must send. Wrong options exit with code 2."""
+    """Return the key that clients must send: generated, or from the environment; None with --no-key. May exit with code
+    2."""
     if no_key and key_env:
         exit_with_usage_error("--no-key and --api-key-env exclude each other; give one of them")
     if no_key and not is_loopback(host):
@@ -61,7 +62,7 @@ def choose_key(key_env: str, no_key: bool, host: str = "127.0.0.1") -> Key | Non
 
 
 def report_key(key: Key | None, key_env: str) -> None:
-    """Report the key once, on standard error, where it is not in a pipe."""
+    """Print the key, or where it comes from, on standard error, so that it does not go into a pipe."""
     if key is None:
         print_message("no key is required: every program on this machine may connect (--no-key)")
     elif key_env:

@@ -57,25 +57,26 @@ def show_call(out: Console, number: int, call: Call) -> None:
     """Print a call: name and verdict on one line, then arguments and repairs."""
     row(out, f"call {number}", call_status(call))
     if call.complete:
-        row(out, "", visible(_pretty(call)), STYLES["call"] if call.ok else "red")
+        row(out, "", visible(_format_arguments(call)), STYLES["call"] if call.ok else "red")
     else:
         row(out, "", visible(call.raw), "red")
     for repair in call.repairs:
-        row(out, "repair", receipt(repair), "yellow")
+        row(out, "repair", format_repair(repair), "yellow")
 
 
 def call_status(call: Call) -> Styled:
-    """Format the name of a call and whether it may run, with the reason if not. Adds an id that the model wrote."""
+    """Return the name of a call and its verdict: runnable, or rejected with the reason. Adds an id that the model
+    wrote."""
     style = "green" if call.ok else "red"
     text = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")
     reason = blocking_problem(call)
     if call.ok:
-        text.append("may run", style)
+        text.append("runnable", style)
     elif reason is None:
-        text.append("must not run: it never became complete", style)
+        text.append("rejected: the call is incomplete", style)
     else:
         path = f" at {brief(reason.path)}" if reason.path else ""
-        text.append(f"must not run: {brief(reason.message, 500)} ({reason.code}{path})", style)
+        text.append(f"rejected: {brief(reason.message, 500)} ({reason.code}{path})", style)
     return text.append(f"  id {brief(call.id)}", "dim") if call.id and call.id in call.raw else text
 
 
@@ -86,19 +87,20 @@ def other_problems(problems: Iterable[Problem], calls: Iterable[Call]) -> list[P
 
 
 def blocking_problem(call: Call) -> Problem | None:
-    """Return the first problem of a call that blocks it, if any. A call that never became complete may have none."""
+    """Return the first problem that blocks a call; None if there is none. An incomplete call may be blocked without
+    one."""
     return None if call.ok else next((problem for problem in call.problems if problem.blocking), None)
 
 
-def receipt(repair: Repair) -> str:
-    """Format a repair on one line: the rule, its kind, the path, and the values before and after."""
+def format_repair(repair: Repair) -> str:
+    """Return a repair in one line: the rule, its kind, the path, and the values before and after."""
     where = f" at {brief(repair.path)}" if repair.path else ""
     before, after = brief(repair.before) or "(nothing)", brief(repair.after) or "(nothing)"
     return f"{repair.rule} ({repair.kind}){where}: {before} -> {after}"
 
 
-def _pretty(call: Call) -> str:
-    """Return the arguments of a call as indented JSON, or their exact text."""
+def _format_arguments(call: Call) -> str:
+    """Return the arguments of a call as indented JSON, or their exact text if a number is too large for JSON."""
     try:
         return json.dumps(call.arguments, indent=2, ensure_ascii=False, allow_nan=False)
     except ValueError:  # a number too large for a float: show the exact text
@@ -136,13 +138,13 @@ def show_spans(out: Console, text: str, spans: Sequence[Span]) -> None:
 
 
 def show_events(out: Console, events: Iterable[tuple[int, Event]]) -> None:
-    """Print one line per event, with the number of characters that had been fed when it was emitted."""
+    """Print one line for each event, after the number of characters that were fed before it was emitted."""
     for fed, event in events:
-        paragraph(out, _event(event), label=f"{fed:>7}  {type(event).__name__.ljust(LABEL)}")
+        paragraph(out, _format_event(event), label=f"{fed:>7}  {type(event).__name__.ljust(LABEL)}")
 
 
-def _event(event: Event) -> str:
-    """Return an event in one line."""
+def _format_event(event: Event) -> str:
+    """Return an event in one line, calls numbered from 1."""
     if isinstance(event, Text | Reasoning | Done):
         return brief(event.text)
     if isinstance(event, CallStart):

@@ -26,7 +26,7 @@ _MOST = 20
 
 
 def stats_page(stats: RowStats, title: str) -> WebPage:
-    """Make the page of row statistics. A property with one value is a line of a table, not a chart of one bar."""
+    """Return the page of row statistics. A property with one value is a line of a table, not a chart of one bar."""
     named = {name: counts for name, counts in stats.counts.items() if counts}
     several = [_count_chart(stats, name, counts) for name, counts in named.items() if len(counts) > 1]
     single = [(name, *_single_value(stats, name, counts)) for name, counts in named.items() if len(counts) == 1]
@@ -62,7 +62,7 @@ def _headline(stats: RowStats) -> Headline:
 
 
 def _figure_tiles(stats: RowStats) -> FigureTiles:
-    """Return the number of rows, and of the different tools, domains, models and formats."""
+    """Return the number of rows, and the numbers of different tools, domains, models and formats."""
     tiles = [FigureTile("rows", f"{stats.rows:,}", f"{stats.bad:,} bad" if stats.bad else "all sound")]
     for name in ("tool", "domain", "model", "format"):
         if counts := stats.counts[name]:
@@ -73,12 +73,13 @@ def _figure_tiles(stats: RowStats) -> FigureTiles:
 
 
 def _share(number: int, whole: int) -> PageRate:
+    """Return the share of `number` in `whole` with its 95 % interval; 0 if `whole` is 0."""
     number = min(number, whole)
     return PageRate(number / whole if whole else 0.0, *interval(number, whole), whole)
 
 
 def _count_chart(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
-    """Return a chart of the most common values."""
+    """Return a chart with the `_MOST` most common values of one property."""
     sound = _sound(stats)
     rows = [BarRow(value, _share(number, sound), f"{number:,}") for value, number in counts.most_common(_MOST)]
     more = f"and {len(counts) - _MOST:,} more" if len(counts) > _MOST else ""
@@ -86,13 +87,14 @@ def _count_chart(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
 
 
 def _single_value(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
+    """Return the only value of a property, its share of the valid rows, and its count."""
     ((value, number),) = counts.items()
     rate = _share(number, _sound(stats)).rate
     return value, ToneCell(percent(rate), "plain", rate), number
 
 
 def _length_chart(name: str, histogram: Histogram) -> BarChart:
-    """Return a histogram of lengths."""
+    """Return a histogram of lengths, in characters or messages."""
     unit = "Messages of a conversation" if name == "messages" else f"Characters of the {name}"
     note = f"mean {histogram.mean:,.0f}, median up to {histogram.median:,}, largest {histogram.largest:,}"
     rows = []

@@ -67,13 +67,14 @@ def tools(
     if json:
         typer.echo(format_json(_tools_json(toolset, to, converted, renamed)))
     else:
-        _report_notes(toolset, renamed)
+        _print_notes(toolset, renamed)
         _print_tools(toolset, converted if to else None)
     if toolset.refused:
         raise typer.Exit(1)
 
 
 def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
+    """Return the definitions as a provider's JSON data, or as the text of TypeScript declarations."""
     if to == _TYPESCRIPT:
         return declarations(toolset)
     return to_provider(toolset, cast(Provider, to), extensions=extensions)
@@ -82,7 +83,7 @@ def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
 def _tools_json(
     toolset: Toolset, to: str | None, converted: list[Any] | str, renamed: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the tools and all notes about them, as JSON data."""
+    """Return the tools, converted if `to` is given, and all notes about them as JSON data."""
     listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
     return {
         "tools": converted if to else listed,
@@ -94,14 +95,14 @@ def _tools_json(
     }
 
 
-def _report_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
-    """Report refused, repaired, conflicting, unchecked and renamed parts on standard error."""
+def _print_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
+    """Print refused, repaired, conflicting, unchecked and renamed parts on standard error."""
     for refusal in toolset.refused:
         print_message(f"refused: {refusal.message}")
     for note in toolset.mended:
-        print_message(f"mended: {note.tool!r} {note.path}: {note.before} was taken for {note.after}")
+        print_message(f"repaired: {note.tool!r} {note.path}: {note.before} was replaced by {note.after}")
     for clash in toolset.clashes:
-        twice = "says the same twice" if clash.same else "is declared twice, differently"
+        twice = "is declared twice, identically" if clash.same else "is declared twice, differently"
         print_message(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")
     for relaxation in toolset.relaxed:
         print_message(f"not checked: {relaxation.tool!r} {relaxation.path} ({relaxation.keyword}): {relaxation.reason}")
@@ -110,7 +111,7 @@ def _report_notes(toolset: Toolset, renamed: dict[str, str]) -> None:
 
 
 def _print_tools(toolset: Toolset, converted: list[Any] | str | None) -> None:
-    """Print converted definitions as text or JSON; a table of the tools if they were not converted."""
+    """Print converted definitions as text or JSON; a table of the tools if `converted` is None."""
     if isinstance(converted, str):
         write_text(converted)
         return

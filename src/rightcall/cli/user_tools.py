@@ -1,4 +1,4 @@
-"""Tools of a user in commands: load them from a module or an MCP server, and ask before a call runs."""
+"""The user's tools: load them from a module or an MCP server, and ask before a call runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _YES, _NO, _ALWAYS = ("y", "yes"), ("", "n", "no"), ("a", "always")
 
 
 def load_tools(source: str) -> Toolset:
-    """Import MODULE[:NAME] and return its tools. Importing runs the module's code, as the user asked."""
+    """Import MODULE[:NAME], which runs its code, and return its tools. Exits with a usage error if there are none."""
     where, _, name = source.partition(":")
     module = _import_module(where)
     if name and not hasattr(module, name):
@@ -38,7 +38,11 @@ def load_tools(source: str) -> Toolset:
 
 
 def _import_module(where: str) -> ModuleType:
-    """Import a module. A file is imported by name from its folder, so that a child process can import it too."""
+    """Import and return a module. A file is imported by name from its folder, so that a child process can import it
+    too.
+
+        Exits with a usage error if the import fails, or if another module has the same name as the file.
+    """
     is_file = where.endswith(".py") or os.sep in where
     folder, name = os.path.split(os.path.abspath(where)) if is_file else (os.getcwd(), where)
     if is_file and not os.path.isfile(where):
@@ -61,13 +65,14 @@ def _defined_tools(module: ModuleType) -> list[Any]:
 
 
 def _is_defined_in(value: Any, module: ModuleType) -> bool:
+    """Return whether this is a function, or a class that is a tool, which the module defines and did not import."""
     if getattr(value, "__module__", None) != module.__name__ or not callable(value):
         return False
     return is_class_tool(value) if isinstance(value, type) else hasattr(value, "__name__")
 
 
 async def connect_mcp_tools(stack: AsyncExitStack, servers: Iterable[str]) -> list[Toolset]:
-    """Connect to MCP servers, given as URLs or commands, and return their tools. The stack closes the connections."""
+    """Connect to MCP servers, given as URLs or commands, and return their tools. `stack` closes the connections."""
     toolsets: list[Toolset] = []
     for server in servers:
         from rightcall.mcp.client import connect
@@ -96,7 +101,8 @@ def ask_permission(call: str, rule: AllowRule | None) -> Permission:
 
 
 def _parse_answer(answer: str, rule: AllowRule | None) -> Permission:
-    """Parse the user's answer. Any other text than yes, no or always denies the call and goes to the model."""
+    """Return the permission that the user's answer gives. Text other than yes, no or always is a denial with that
+    reason."""
     word = answer.strip().lower()
     if word in _YES:
         return "yes"
@@ -106,7 +112,7 @@ def _parse_answer(answer: str, rule: AllowRule | None) -> Permission:
 
 
 def read_line(prompt: str, *, at_end: str = "") -> str:
-    """Read a line from the terminal; return `at_end` at the end of the input. The prompt never goes into a pipe."""
+    """Return a line from the terminal, or `at_end` at the end of the input. The prompt is never written into a pipe."""
     if sys.stdout.isatty():
         with suppress(ImportError):
             import readline  # noqa: F401 - gives `input` its line editing

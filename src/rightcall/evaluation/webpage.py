@@ -77,10 +77,10 @@ class FigureTiles(msgspec.Struct, frozen=True):
 
 
 class NamedCell(msgspec.Struct, frozen=True):
-    """A name, with a second line in small type."""
+    """A name, with a `description` in small type."""
 
     name: str
-    below: str = ""
+    description: str = ""
 
 
 class ToneCell(msgspec.Struct, frozen=True):
@@ -332,8 +332,8 @@ def _column(column: PageColumn, number: bool) -> str:
 def _cell(cell: Cell, column: PageColumn) -> str:
     label = f' data-label="{safe(column.title)}"'
     if isinstance(cell, NamedCell):
-        below = f"<span>{safe(cell.below, 160)}</span>" if cell.below else ""
-        return f'<td class="named"{label}><b>{safe(cell.name, 120)}</b>{below}</td>'
+        description = f"<span>{safe(cell.description, 160)}</span>" if cell.description else ""
+        return f'<td class="named"{label}><b>{safe(cell.name, 120)}</b>{description}</td>'
     if isinstance(cell, PageRate):
         return _rate_cell(cell, label)
     if isinstance(cell, IntervalCell):
