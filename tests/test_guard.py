@@ -33,6 +33,7 @@ from rightcall.guard import (
     turn_budget,
     unknown_tool,
 )
+from rightcall.guard.turn import is_from_user
 from rightcall.messages import history_faults
 
 
@@ -167,6 +168,7 @@ TABLE: dict[str, Case] = {
         [("refuse", 0)],
     ),
     "terminal: called": (terminal_tools("finish"), past(), now(END), [("end", 0)]),
+    "terminal: a rejected call ends nothing": (terminal_tools("finish"), past(), now(("finish", {})), []),
     "terminal: words instead": (terminal_tools("finish"), past(), now("42"), [("nudge", None)]),
     "terminal: words may do": (terminal_tools("finish", required=False), past(), now("42"), []),
     "respond: alone": (Respond("finish"), past(), now(END), [("end", None), ("answer", 0)]),
@@ -469,6 +471,24 @@ def test_a_call_that_is_not_right_never_runs_without_any_policy() -> None:
     judged = Guard.of("none").judge(Turn.of([ASKED], TOOLS, reply=now(("search", {}))))
     assert (judged.decision, judged.calls) == ("again", ())
     assert judged.messages()[-1]["content"].startswith("ERROR: the call was not run: ")
+
+
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        ("Go on.", True),
+        ("[guard: silence] Answer, please.", False),
+        ("<system-reminder>a</system-reminder>", False),
+        ("<system-reminder>a</system-reminder>\n<system-reminder>b</system-reminder>\n", False),
+        ("<system-reminder>a</system-reminder>\nGo on.", True),
+        ("Go on.\n<system-reminder>a</system-reminder>", True),
+        ("<system-reminder>a</system-reminder>Go on.<system-reminder>b</system-reminder>", True),
+        ([{"type": "text", "text": "<system-reminder>a</system-reminder>"}, {"type": "text", "text": "Go on."}], True),
+    ],
+)
+def test_a_message_is_from_the_user_unless_it_is_all_reminders_or_a_nudge(content: object, expected: bool) -> None:
+    assert is_from_user({"role": "user", "content": content}) is expected
+    assert not is_from_user({"role": "assistant", "content": content})
 
 
 def test_the_names_of_guards_are_three() -> None:

@@ -22,7 +22,9 @@ _TOLD = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
 _EACH_TOLD = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
 _NO_POLICIES: frozenset[str] = frozenset()
-_REMINDER = ("<system-reminder>", "</system-reminder>")  # of Claude Code, beside results
+_REMINDERS = re.compile(  # of Claude Code, beside results
+    r"(?:\s*+<system-reminder>[^<]*+(?:<(?!/system-reminder>)[^<]*+)*+</system-reminder>)++"
+).fullmatch
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
 
@@ -173,12 +175,12 @@ def _streak(holds: Iterable[bool]) -> int:
 
 
 def is_from_user(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is from the user: neither a nudge in the user's role nor a reminder that a client
+    """Return whether a message is from the user: neither a nudge in the user's role nor only reminders that a client
     adds."""
     if message.get("role") != "user":
         return False
     said = content_text(message.get("content")).strip()
-    return not _TOLD.match(said) and not (said.startswith(_REMINDER[0]) and said.endswith(_REMINDER[1]))
+    return not _TOLD.match(said) and not _REMINDERS(said)
 
 
 def content_text(content: Any) -> str:
