@@ -433,6 +433,22 @@ def test_a_backend_without_a_wire_is_recorded_as_a_server_would_answer(stream: b
     ]
 
 
+class _UnfinishedParrot(_Parrot):
+    """Gives the same answer without a finish reason."""
+
+    async def _say(self) -> AsyncGenerator[Event | Answer]:
+        async for each in super()._say():
+            yield Answer(parts=each.parts, model=each.model) if isinstance(each, Answer) else each
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_calls_without_a_finish_reason_are_recorded_with_that_of_calls(stream: bool, tmp_path: Path) -> None:
+    """A client of the replay that reads "stop" would not run the calls."""
+    asyncio.run(outcome(Recorder(_UnfinishedParrot(), tmp_path / "c.jsonl"), ask(), stream=stream))
+    (again,) = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
+    assert isinstance(again, Answer) and again.attempts and again.finish == "tool_calls"
+
+
 # -- the server --------------------------------------------------------------------------------------------------------
 
 

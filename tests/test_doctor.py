@@ -13,8 +13,9 @@ from aiohttp.test_utils import TestServer
 
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
-from rightcall.doctor.questions import BOTH
-from rightcall.doctor.server_answers import RawAnswer, ServerConnection
+from rightcall.doctor.judges import ProbedCase, judge_first_byte
+from rightcall.doctor.questions import BOTH, QUESTIONS
+from rightcall.doctor.server_answers import RawAnswer, ServerConnection, StrictClientAnswer, parse_answer
 from rightcall.testing import diagnose
 from support.loopback import Answering, answer, drop, json_answer, serving
 from support.scripted_server import Json, scripted
@@ -344,3 +345,19 @@ def test_a_first_byte_that_comes_late_is_a_fault() -> None:
     assert {(each.verdict, each.slug) for each in found.results if each.probe == "first_byte"} == {
         ("fault", "idle_stream")
     }
+
+
+@pytest.mark.parametrize("seconds, verdict", [(0.9, "ok"), (1.1, "fault")])
+def test_a_stream_in_one_piece_is_a_fault_only_if_it_took_long(seconds: float, verdict: str) -> None:
+    answer = StrictClientAnswer()
+    answer.said = ["word "] * 200
+    raw = RawAnswer(status=200, pieces=1, first_byte=seconds, seconds=seconds)
+    case = ProbedCase(api="chat", way="streamed", question=QUESTIONS["plain"], body={}, raw=raw, answer=answer)
+    assert judge_first_byte(case).verdict == verdict
+
+
+def test_the_thinking_of_a_whole_messages_answer_is_read() -> None:
+    blocks = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Hello."}]
+    body = {"type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn"}
+    found = parse_answer(RawAnswer(status=200, body=json.dumps(body).encode()), "messages", stream=False)
+    assert (found.reasoning, found.text) == ("Hm.", "Hello.")

@@ -23,8 +23,10 @@ from rightcall.errors import BackendError, CallerError
 pytest.importorskip("mcp")
 
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.types import CallToolResult, TextContent
 
 from rightcall.mcp import connect, server_of
+from rightcall.mcp.client import output
 from rightcall.mcp.server import http_app
 from support import mcp_server
 
@@ -121,6 +123,13 @@ def test_a_fault_of_a_server_is_reported_in_the_result() -> None:
     assert [result.kind for result in results] == ["completed", "failed", "failed", "completed", "failed", "failed"]
     for at, word in ((1, "answer cannot be used"), (2, "timed out"), (4, "closed"), (5, "closed")):
         assert word in results[at].text
+
+
+@pytest.mark.parametrize("structured", [{"found": 0}, {}])
+def test_structured_content_is_the_output_of_a_tool_even_if_it_is_empty(structured: dict[str, object]) -> None:
+    text: list[Any] = [TextContent(type="text", text="nothing found")]
+    assert output(CallToolResult(content=text, structured_content=structured, is_error=False)) == structured
+    assert output(CallToolResult(content=text, is_error=False)) == "nothing found"
 
 
 def test_what_is_raised_while_connected_comes_out_as_it_is() -> None:

@@ -226,6 +226,12 @@ def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
         find_model_file("a\0b.gguf")
 
 
+def test_a_path_to_a_model_does_not_need_the_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    path.write_bytes(GGUF)
+    assert find_model_file(str(path)) == path
+
+
 def test_an_unknown_model_names_the_nearest() -> None:
     with pytest.raises(UnknownModel, match=r"no model 'smolm2'; did you mean 'smollm2'\?"):
         find_model_file("smolm2")

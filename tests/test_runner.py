@@ -263,6 +263,21 @@ def test_a_task_ends_when_its_time_is_over() -> None:
     assert (over.status, over.reason) == ("stopped", "the task took longer than 0 seconds")
 
 
+def test_a_new_question_opens_a_conversation_without_the_outcome_of_the_last_one() -> None:
+    conversation = Conversation()
+    conversation.end("stopped", "the guard stopped it", "Nothing.")
+    conversation.ask("And now?")
+    assert (conversation.status, conversation.reason, conversation.answer) == ("open", "", "")
+
+
+def test_the_cost_of_a_conversation_is_the_sum_of_its_turns() -> None:
+    conversation = Conversation()
+    conversation.add(parse("One."), calls=2, seconds=1.5)
+    conversation.add(parse("Two."), calls=1, seconds=2.5)
+    spent = conversation.spent
+    assert (spent.turns, spent.calls, spent.seconds) == (2, 3, 4.0)
+
+
 def test_a_conversation_goes_to_json_and_on_from_it() -> None:
     runner = Runner(Scripted(call("look", place="a"), call("lok", place="b"), "Empty."), TOOLS)
     runner.run_sync("go")
