@@ -281,6 +281,12 @@ KEYWORDS: list[tuple[str, Any, list[Any], list[Any]]] = [
         [3, 5],
         [2, 6, 3.5],
     ),
+    (
+        "allOf of a bound and the same bound exclusive",
+        {"allOf": [{"type": "number", "minimum": 3}, {"type": "number", "exclusiveMinimum": 3}]},
+        [3.5, 4],
+        [3, 3.0, 2.5],
+    ),
     ("true", True, [1, "a", {"b": [None]}], []),
     ("nothing said", {}, [1, "a", {"b": [None]}], []),
     ("not a type", {"not": {"type": "string"}}, [1, None], ["a"]),
@@ -421,6 +427,18 @@ def test_strings_arrays_and_digits_are_bounded_when_asked_for() -> None:
         assert (
             accepts(raw, render(Call("f", {"x": "a" * size}, ""), format="qwen3_coder", tools=[tool(x=STRING)])) is fits
         )
+
+
+def test_a_bound_of_digits_holds_for_integers_with_a_minimum() -> None:
+    made = one({"type": "integer", "minimum": 5}, bounds=GrammarBounds(digits=3))
+    assert takes(made, 5) and takes(made, 999)
+    assert not takes(made, 4) and not takes(made, 1000)
+
+
+def test_a_bound_of_items_gives_way_to_the_items_that_a_schema_requires() -> None:
+    made = one({"type": "array", "items": {"type": "integer"}, "minItems": 3}, bounds=GrammarBounds(array=2))
+    assert takes(made, [1, 2, 3])
+    assert not takes(made, [1, 2]) and not takes(made, [1, 2, 3, 4])
 
 
 def test_members_come_in_any_order_and_never_twice() -> None:

@@ -119,7 +119,7 @@ def test_the_ledger_does_not_grow_without_end() -> None:
         ledger.add("one more")
     for at in range(MAX_OBSERVATIONS + 10):
         ledger.note(f"seen {at}")
-    assert len(ledger.state.observations) == MAX_OBSERVATIONS
+    assert ledger.state.observations == tuple([f"seen {at}" for at in range(10, MAX_OBSERVATIONS + 10)])
 
 
 # -- done --------------------------------------------------------------------------------------------------------------

@@ -131,6 +131,12 @@ def test_gpt_oss_reads_typescript_with_comments_above_the_fields() -> None:
     assert 'days?: number, // default: 3\nunit?: "c" | "f",\nat?: Point,\n}) => any;' in text
 
 
+def test_gemma_reads_the_schema_of_the_items_like_every_other_schema() -> None:
+    parameters = {"type": "object", "properties": {"at": {"type": "array", "items": {"type": "string"}}}}
+    text = list_tools([Tool(name="look", parameters=parameters)], FORMATS["gemma4"])
+    assert 'at:{items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>}' in text
+
+
 def test_a_list_in_python_is_python() -> None:
     text = list_tools(list(TOOLS), FORMATS["seed_oss"]).removeprefix("```python\n").removesuffix("\n```")
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]

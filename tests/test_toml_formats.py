@@ -124,6 +124,7 @@ def test_newlines_and_escapes_in_toml_strings_are_what_they_say() -> None:
         (ENVELOPE + "reasoning = ['<t>', ' ']", ["reasoning[1]", "only white space"]),
         (ENVELOPE + "reasoning = [[], 'x']", ["reasoning[0]", "no alternatives"]),
         (ENVELOPE.replace('"<c>"', '"<{key}>"'), ["call[0]", "{key} has no meaning here", "only name"]),
+        (ENVELOPE.replace('"</c>"', '"</{name}>"'), ["call[1]", "{name} has no meaning here"]),
         (params(open="<f>"), ["body.open", "lacks the hole {name}"]),
         (params(open="<{nam}>"), ["no hole {nam}", "did you mean 'name'?"]),
         (params(open="<{name}{id}>"), ["nothing tells {name} from {id}"]),

@@ -16,3 +16,13 @@ def test_a_format_reads_back_as_it_was_written(name: str) -> None:
     back = Format.from_toml(format_to_toml(own))
     assert back == own
     assert set(special_tokens(back)) == set(special_tokens(own))
+
+
+def test_the_name_of_a_channel_may_be_any_text() -> None:
+    channels = FORMATS["harmony"].channels
+    assert channels is not None
+    kinds = {**channels.kinds, "my notes.v2": "content", 'a "quoted" one': "reasoning"}
+    own = msgspec.structs.replace(
+        FORMATS["harmony"], name="my_own", aliases=(), channels=msgspec.structs.replace(channels, kinds=kinds)
+    )
+    assert Format.from_toml(format_to_toml(own)) == own
