@@ -178,6 +178,7 @@ OLLAMA = {
         {"response": json.dumps(CHAT)},
         {"message": MESSAGE},
         {"messages": [{"role": "user", "content": "Look!"}, MESSAGE]},
+        {"messages": [{"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Look!"}, MESSAGE]},
         {"type": "message", "role": "assistant", "content": [BLOCK], "stop_reason": "tool_use"},
         {"candidates": [{"content": {"parts": [PART]}}]},
         {"object": "response", "output": [ITEM]},

@@ -147,6 +147,11 @@ def test_alike_requests_with_another_call_stay() -> None:
     assert dropped([_asked(two, quantity=2), _asked(two + "!", quantity=2)], 0.6) == [1]
 
 
+def test_the_highest_threshold_drops_texts_that_only_differ_in_case_and_blanks() -> None:
+    text = made_text(random.Random(7))
+    assert dropped([{"text": text}, {"text": text.upper().replace(" ", "  ")}, {"text": text + " x"}], 1.0) == [1]
+
+
 def test_prose_in_arguments_may_differ_a_little() -> None:
     said = "Dear Ann, the docks that you ordered on Monday will be with you by the end of this week."
     pair = [_asked("Write to Ann.", text=said), _asked("Write to Ann.", text=said + " Yours")]

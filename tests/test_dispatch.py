@@ -100,6 +100,17 @@ def test_a_rejected_call_does_not_run_and_the_reason_is_reported_to_the_model(co
     assert after.output == 6 and log == [(5, 1)]
 
 
+@pytest.mark.parametrize("text", ["{}", " { }\n", ""])
+def test_a_rejection_repeats_no_arguments_where_none_were_sent(text: str) -> None:
+    (result,) = dispatch_sync([Call("add", {}, text)], TOOLS)
+    assert result.kind == "refused" and "arguments you sent" not in result.text
+
+
+def test_a_rejection_repeats_arguments_that_are_no_object() -> None:
+    (result,) = dispatch_sync([Call("add", {}, "[1]")], TOOLS)
+    assert result.text.endswith("; the arguments you sent: [1]")
+
+
 WRITTEN = {
     "good": ('{"name": "add", "arguments": {"a": 1}}', "completed"),
     "repaired": ('{"name": "add", "arguments": {"a": "2"}}', "completed"),

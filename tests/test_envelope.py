@@ -356,6 +356,15 @@ def test_without_bounds_the_output_is_whole_and_only_its_text_is_bounded() -> No
     assert len(result.output) == 50_000 and len(result.text) < 5_000 and "Ask for less" in result.text
 
 
+def test_an_output_that_a_tool_bounded_itself_is_unwrapped_without_bounds_too() -> None:
+    def dump() -> BoundedOutput:
+        return bound("x" * 50_000, Bounds())
+
+    (result,) = dispatch_sync(Call("dump", {}, "{}"), [dump])
+    assert result.envelope is not None and result.envelope.truncated
+    assert isinstance(result.output, str) and result.output == result.envelope.payload
+
+
 def test_a_model_can_read_on_with_the_tool_for_it() -> None:
     pages = Pages()
 

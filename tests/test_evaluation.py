@@ -18,7 +18,7 @@ import pytest
 from rightcall.errors import CallerError
 from rightcall.evaluation.case_run import CONFIGURATIONS
 from rightcall.evaluation.eval_rows import RecordedRun, read_evaluation
-from rightcall.evaluation.eval_tally import EvalTally
+from rightcall.evaluation.eval_tally import EvalTally, tally_json
 from rightcall.evaluation.suites import find_cases, question_cases
 from support.command import failed, run
 from support.format_sample import selected
@@ -377,6 +377,14 @@ def test_the_figures_are_the_same_in_every_form(measured: Measured, server: tupl
     assert "100 % right arguments, full, of 60 cases" in shown and "100 % (94-100)" in shown
     assert "+grammar" in measured.page and "What each part adds" in measured.page
     assert "<script src" not in measured.page
+
+
+def test_a_rate_of_nothing_is_a_figure_and_not_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "rows.jsonl"
+    with scripted(lambda path, body: said("I cannot."), LLAMA) as (url, _):
+        evaluated(url, out, "-c", "bare", "--limit", "2")
+    rates = tally_json(EvalTally(past(out).rows))["configurations"]["bare"]
+    assert (rates["right_arguments"]["part"], rates["right_arguments"]["whole"]) == (0, 2)
 
 
 def test_two_evaluations_are_compared_case_by_case(server: tuple[str, list[Json]], tmp_path: Path) -> None:

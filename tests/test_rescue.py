@@ -209,6 +209,8 @@ NOT_TRUSTED = {
     "a good call and an undeclared tool": f'{OSLO}\n{{"name": "nope", "arguments": {{}}}}',
     "markers of an undeclared tool": hermes('{"name": "nope", "arguments": {}}'),
     "markers with arguments that do not fit": hermes('{"name": "get_weather", "arguments": {"days": "many"}}'),
+    "markers of a good call and of an undeclared tool": f"{hermes(OSLO)}\n"
+    + hermes('{"name": "nope", "arguments": {}}'),
     "a call of an undeclared function": "print('hello')",
     "an object that is cut off": OSLO[:-1],
     "a list that is cut off": f"[{OSLO}",

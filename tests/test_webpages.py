@@ -139,6 +139,14 @@ def test_a_page_fits_every_terminal(width: int, colour: Any, tmp_path: Path, mon
         assert lines[0].startswith(page.headline.figure)
 
 
+def test_a_rate_that_is_too_small_for_its_bar_has_the_thinnest_bar() -> None:
+    rows = [BarRow(name, PageRate(rate, rate, rate, 1_000), "1") for name, rate in (("most", 1.0), ("few", 0.0001))]
+    out = Screenful(80)
+    show_page(out, WebPage("report", "x", Headline("1 %", "of it"), (BarCharts((BarChart("Chart", tuple(rows)),)),)))
+    (few,) = [line for line in out.text.splitlines() if "few" in line]
+    assert few.split()[:2] == ["few", "▏"]
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_words_are_not_broken_on_a_terminal(width: int, tmp_path: Path) -> None:
     """Of plain text: names that are wider than the terminal have to be."""
