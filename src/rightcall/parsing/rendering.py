@@ -65,26 +65,20 @@ class _Writer:
         if outer := self.kind.outer(self.body):
             return self._outer(outer[0])
         out: list[str] = []
-        i = 0
-        while i < len(self.parts):
-            part = self.parts[i]
+        calls: list[Call] = []  # consecutive ones
+        for i, part in enumerate((*self.parts, None)):
             if isinstance(part, Call):
-                run = 1
-                while i + run < len(self.parts) and isinstance(self.parts[i + run], Call):
-                    run += 1
-                out.append(self._calls([c for c in self.parts[i : i + run] if isinstance(c, Call)], i))
-                i += run
-            else:
+                calls.append(part)
+                continue
+            if calls:
+                out.append(self._calls(calls, i - len(calls)))
+                calls = []
+            if part is not None:
                 out.append(self._prose(part, i))
-                i += 1
-        return self._join(out)
-
-    def _join(self, out: list[str]) -> str:
-        """Join rendered parts. Blocks on lines of their own stay on them."""
-        opener = _first(self.format.section[0]) if self.format.section else _first(self.format.call[0])
-        if not opener.endswith("\n"):
-            return "".join(out)
-        return "\n".join([text.removesuffix("\n") for text in out[:-1]] + out[-1:])
+        if _first((self.format.section or self.format.call)[0]).endswith("\n"):
+            # Blocks on lines of their own stay on them.
+            out[:-1] = [text.removesuffix("\n") + "\n" for text in out[:-1]]
+        return "".join(out)
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
         """Render text or reasoning."""
@@ -108,7 +102,7 @@ class _Writer:
         if wrap is not None:
             bodies = [wrap[0] + wrap[1].join(bodies) + wrap[2]]
         text = self.format.between.join(
-            [self._fill(opens, call) + body + closes for call, body in zip(calls, bodies, strict=False)]
+            [opens.replace("{name}", call.name) + body + closes for call, body in zip(calls, bodies, strict=False)]
         )
         if self.format.section is None:
             return text
@@ -121,9 +115,6 @@ class _Writer:
         text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
         self.index += 1
         return text
-
-    def _fill(self, marker: str, call: Call) -> str:
-        return marker.replace("{name}", call.name)
 
     def _message(self, i: int, part: Part) -> str:
         """Render a part as a message with a header."""
@@ -140,7 +131,7 @@ class _Writer:
             inside = _arguments(part, self.format, i) if part.complete else self._call(part, i)
         else:
             inside = self._calls([part], i)
-        return start + self._fill(opens, part) + inside + closes
+        return start + opens.replace("{name}", part.name) + inside + closes
 
     def _outer(self, key: str) -> str:
         """Render all parts as one JSON object, with the calls under this key."""
@@ -181,9 +172,8 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
         elif type(sent) is not type(got) or _bare(sent) != _bare(got):
             raise CannotCarry(format.name, f"/parts/{i}", "it would read back as something else")
     if len(parts) != len(reply.parts):
-        raise CannotCarry(
-            format.name, f"/parts/{min(len(parts), len(reply.parts))}", "it would read back in other parts"
-        )
+        first = min(len(parts), len(reply.parts))
+        raise CannotCarry(format.name, f"/parts/{first}", "it would read back in other parts")
 
 
 def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
@@ -194,13 +184,8 @@ def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | 
     if unsure is not None:
         return f"/arguments{unsure.path}", unsure.message
     path = same(sent.arguments, got.arguments)
-    return None if path is None else (f"/arguments{path}", _cause(tools))
-
-
-def _cause(tools: Toolset | None) -> str:
-    """Return why a value would read back as another; without tools, types may be ambiguous."""
     hint = "" if tools is not None else " (pass the tools: this wire may need the schema to tell types apart)"
-    return "it would read back as another value" + hint
+    return None if path is None else (f"/arguments{path}", f"it would read back as another value{hint}")
 
 
 def _bare(part: Any) -> str:
@@ -209,20 +194,15 @@ def _bare(part: Any) -> str:
 
 
 def same(a: Any, b: Any, path: str = "") -> str | None:
-    """None if two JSON values are the same, types included; else a JSON Pointer to the first difference."""
+    """Return None if two JSON values are the same, types included; else a JSON Pointer to the first difference."""
     if type(a) is not type(b) or isinstance(b, Undecodable):
         return path
-    if isinstance(a, dict):
-        if a.keys() != b.keys():
-            odd = next(iter(a.keys() ^ b.keys()))
-            return f"{path}/{escape_step(odd)}"
-        return _first_difference((a[key], b[key], f"{path}/{escape_step(key)}") for key in a)
-    if isinstance(a, list):
-        if len(a) != len(b):
-            return path
-        return _first_difference((a[i], b[i], f"{path}/{i}") for i in range(len(a)))
-    return None if a == b else path
-
-
-def _first_difference(pairs: Iterable[tuple[Any, Any, str]]) -> str | None:
-    return next((found for a, b, path in pairs if (found := same(a, b, path)) is not None), None)
+    if isinstance(a, dict) and a.keys() != b.keys():
+        return f"{path}/{escape_step(next(iter(a.keys() ^ b.keys())))}"
+    if not isinstance(a, (dict, list)) or len(a) != len(b):
+        return None if a == b else path
+    for key in a if isinstance(a, dict) else range(len(a)):
+        found = same(a[key], b[key], f"{path}/{escape_step(str(key))}")
+        if found is not None:
+            return found
+    return None
