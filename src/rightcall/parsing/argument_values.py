@@ -123,7 +123,7 @@ def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[
     def record(consumed: str) -> None:
         pieces.extend(decoded)
         if give:
-            builder.record_given(quoted("".join(decoded))[1:-1])
+            builder.give(quoted("".join(decoded))[1:-1], is_emitted=True)
         decoded.clear()
 
     while True:

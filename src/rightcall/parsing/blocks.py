@@ -103,7 +103,7 @@ class Block:
         opening = builder.capture()
         builder.advance(size)
         self._content = builder.at
-        builder.use_block(self)
+        builder.block = self
         try:
             try:
                 yield from self._read_calls()
@@ -130,7 +130,7 @@ class Block:
             builder.output.end_calls(builder.at)
             return (yield from self.read_end())
         finally:
-            builder.use_block(None)
+            builder.block = None
 
     # -- the calls -----------------------------------------------------------------------------------------------------
 
@@ -518,7 +518,7 @@ class Block:
         self.holds = True
         self._reader = builder.compiled.bodies.readers[0]
         builder.begin_text()
-        builder.use_block(self)
+        builder.block = self
         try:
             yield from self._read_message_body(name)
         except NotACall:
@@ -532,7 +532,7 @@ class Block:
             if not self.reparse(closed=found):
                 builder.fail(broken.code, broken.message, broken.path)
         finally:
-            builder.use_block(None)
+            builder.block = None
 
     def _read_message_body(self, name: str) -> Steps[None]:
         builder, channels = self._builder, self._builder.compiled.channels
@@ -552,7 +552,7 @@ class Block:
 
     def _reject_code(self, builder: CallBuilder) -> Steps[None]:
         """Reject a message that is not JSON, such as code for an interpreter, and keep its text."""
-        builder.begin_arguments()
+        builder.text.arguments = builder.at
         found = yield from self._skip_to_end(headed=True)
         if self.reparse(closed=found):
             return

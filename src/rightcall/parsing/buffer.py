@@ -12,12 +12,15 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Generator
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import Limits
 from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.types import Arguments, Event
+
+if TYPE_CHECKING:
+    from rightcall.parsing.call_builder import ArgumentPreview
 
 
 class NotACall(Exception):
@@ -74,18 +77,6 @@ _STARTS = "|".join(sorted({word[:size] for word in _WORDS for size in range(1, l
 _MAY_GO_ON = re.compile(rf"[+-]?(?:[0-9.]|(?:{_STARTS})?\Z)", re.I).match
 _CLOSERS = {"{": "}", "[": "]"}
 _MAX_KEY = 1024
-
-
-class Preview(Protocol):
-    """Emits a string of JSON while it arrives, as arguments of the call `index`."""
-
-    index: int
-
-    def emit(self) -> None:
-        """Emit what was taken since the last time."""
-
-    def record(self, text: str) -> None:
-        """Account for text that a sink has emitted."""
 
 
 class Buffer:
@@ -195,13 +186,9 @@ class Buffer:
 
     def peek(self) -> Steps[str]:
         """Wait for the next character that is not blank and take the blanks before it; "" at the end of the text."""
-        while True:
-            self.pos = pos = _BLANKS(self.buf, self.pos).end()  # type: ignore[union-attr]
-            if pos < len(self.buf):
-                return self.buf[pos]
-            if self.ended:
-                return ""
+        while not (char := self.char()) and not self.ended:
             yield
+        return char
 
     def test(self, probe: Probe, ahead: int = 0) -> Steps[re.Match[str] | None]:
         """Match a probe `ahead` characters behind `pos`, waiting for text until it is decided. Take nothing."""
@@ -387,9 +374,25 @@ class Buffer:
                 raise Cut
             yield
 
-    def skip_json_string(self, preview: Preview | None = None) -> Steps[None]:
+    def skip_json_string(self, preview: ArgumentPreview | None = None) -> Steps[None]:
         """Take the string that begins here. With `preview` it is emitted while it arrives."""
-        sink: Sink | None = None
+        index, record = (None, None) if preview is None else (preview.index, preview.record)
+        consumed = self.consumed
+
+        def sink(piece: str) -> list[Event] | None:
+            """Consume a piece of the string, unless a quote or a broken escape is in it."""
+            if len(consumed) >= MAX_PIECES:
+                return None
+            if not self.buf and _PLAIN(piece):
+                consumed.append(piece)
+                return [Arguments(index, piece)] if index is not None else []
+            text = self.buf + piece
+            end = _STRING_RUN(text).end()  # type: ignore[union-attr]
+            if len(piece) > MAX_PIECE or (end < len(text) and not _ESCAPE_START(text, end)):
+                return None
+            self.consume(text, end)
+            return [Arguments(index, text[:end])] if end and index is not None else []
+
         self.pos += 1
         while True:
             self.pos = _STRING_RUN(self.buf, self.pos).end()  # type: ignore[union-attr]
@@ -403,32 +406,8 @@ class Buffer:
                     raise LostJsonEnd
             if self.ended:
                 raise Cut
-            sink = sink or self._string_sink(None if preview is None else preview.index)
-            self.listen(sink, None if preview is None else preview.record)
+            self.listen(sink, record)
             yield
-
-    def _string_sink(self, index: int | None) -> Sink:
-        """Return a sink that consumes the pieces of a string until a quote or a broken escape arrives. `index`: the
-        call whose arguments they are emitted as."""
-        consumed = self.consumed
-
-        def sink(piece: str) -> list[Event] | None:
-            if len(consumed) >= MAX_PIECES:
-                return None
-            if not self.buf and _PLAIN(piece):
-                consumed.append(piece)
-                return [Arguments(index, piece)] if index is not None else []
-            text = self.buf + piece
-            end = _STRING_RUN(text).end()  # type: ignore[union-attr]
-            if len(piece) > MAX_PIECE or (end < len(text) and not _ESCAPE_START(text, end)):
-                return None
-            self.buf = text[end:]
-            if not end:
-                return []
-            consumed.append(text[:end])
-            return [Arguments(index, text[:end])] if index is not None else []
-
-        return sink
 
     # -- special tokens ------------------------------------------------------------------------------------------------
 

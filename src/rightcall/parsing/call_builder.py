@@ -59,7 +59,7 @@ _FORBIDDEN = "not_authorised", "no tool may be called in this turn; answer in te
 MINTED = "\0"  # the first character of an id that was not in the text
 
 
-class OpenCall:
+class OpenCall(msgspec.Struct):
     """The call that is being parsed.
 
     - `kinds`: the declared type of each argument.
@@ -70,42 +70,27 @@ class OpenCall:
     - `beside`: members of its envelope beside name and arguments.
     """
 
-    __slots__ = (
-        *("beside", "checked", "given", "id", "index", "inline", "kinds", "name", "parts", "problems", "repairs"),
-        "source",
-    )
-
-    def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind], repairs: tuple[Repair, ...]) -> None:
-        self.index, self.id, self.name, self.kinds, self.repairs = index, id, name, kinds, repairs
-        self.parts: list[str] = []
-        self.given = 0
-        self.source: str | None = None
-        self.checked = False
-        self.inline = False
-        self.problems: list[Problem] = []
-        self.beside: tuple[ExtraMember, ...] = ()
+    index: int
+    id: str
+    name: str
+    kinds: dict[str, Kind]
+    repairs: tuple[Repair, ...]
+    parts: list[str] = []
+    given: int = 0
+    source: str | None = None
+    checked: bool = False
+    inline: bool = False
+    problems: list[Problem] = []
+    beside: tuple[ExtraMember, ...] = ()
 
     def add_repairs(self, *repairs: Repair) -> None:
         self.repairs += repairs
 
     def add_beside(self, *members: ExtraMember) -> None:
-        """Add members of the call's envelope beside its name and arguments."""
         self.beside += members
 
-    def add_json(self, json: str, *, is_emitted: bool) -> None:
-        """Add a piece of argument JSON."""
-        self.parts.append(json)
-        self.given += len(json) if is_emitted else 0
 
-    def replace_arguments(self, loose_call: LooseCall, source: str | None) -> None:
-        """Take the arguments that the tolerant reader found; `source` is the text from which they were read."""
-        self.repairs += receipts(loose_call.deviations)
-        self.beside = loose_call.beside
-        self.parts = [dumps(loose_call.arguments)]
-        self.source = source
-
-
-class CallText(msgspec.Struct, frozen=True):
+class CallText(msgspec.Struct):
     """The input text of the current or the last call.
 
     - `start`, `arguments`: the positions of the call and of its arguments.
@@ -125,7 +110,7 @@ class CallBuilder(Buffer):
     - `index`: the index of the next call.
     - `call`: the current call.
     - `pending`: a call that has ended, unless what follows shows otherwise, with its index.
-    - `block`: the current block of calls.
+    - `block`: the current block of calls; None outside of all blocks.
     - `text`: the input text of the current call.
     - `header_names`: the names, separated by commas, in the header of a call that says its name again.
     - `is_end_uncertain`: the end of a broken call is unknown: what follows may be part of it.
@@ -186,18 +171,6 @@ class CallBuilder(Buffer):
             "too_large", f"the reply has {much or f'more than {self.limits.calls} calls'}; the rest was not read"
         )
 
-    def set_format(self, compiled: CompiledFormat) -> None:
-        """Parse calls of this format from here on."""
-        self.compiled = compiled
-
-    def continue_calls(self, other: CallBuilder) -> None:
-        """Continue the calls and the output of another builder."""
-        self.index, self.output = other.index, other.output
-
-    def use_block(self, block: Block | None) -> None:
-        """Parse the calls that follow for this block; None: they are outside of all blocks."""
-        self.block = block
-
     # -- the input text of a call --------------------------------------------------------------------------------------
 
     def begin_text(self) -> None:
@@ -212,15 +185,9 @@ class CallBuilder(Buffer):
             self.capture()
         self.text = CallText(start, True, arguments=self.text.arguments)
 
-    def begin_arguments(self) -> None:
-        """Note that the arguments of the call begin here."""
-        text = self.text
-        self.text = CallText(text.start, text.is_open, text.whole, self.base + self.pos)
-
     def end_text(self) -> None:
         """End the text of the call here: what is read from now until `finish` is no part of it."""
-        text = self.text
-        self.text = CallText(text.start, True, self.captured(text.start), text.arguments)
+        self.text.whole = self.captured(self.text.start)
 
     def drop_text(self) -> None:
         """Forget the text of a call."""
@@ -264,20 +231,19 @@ class CallBuilder(Buffer):
         if self.pending is not None:
             self.finalize_pending()
         self.output.call(self.text.start)
-        tools = self.tools
-        is_known = self.is_declared(name)
-        if tools is not None and not is_known:
-            name, found = resolve_tool_name(name, tools, self.policy(name))
-            repairs += found
-            is_known = name in tools
-        kinds = _NO_KINDS if tools is None else tools.kinds(name)
+        tools, kinds = self.tools, _NO_KINDS
+        if tools is not None:
+            if name not in tools:
+                name, found = resolve_tool_name(name, tools, self.policy(name))
+                repairs += found
+            kinds = tools.kinds(name)
         repairs = (*self.block.fenced, *repairs) if self.block is not None else repairs
         call = self.call = OpenCall(self.index, self.ids.take(id), name, kinds, repairs)
         self.index += 1
         self.output.events.append(CallStart(call.index, call.id, name))
         if self.options.forbidden:
             self.problem(*_FORBIDDEN, call=call.index)
-        elif not is_known and not unread and (wrong := name_problem(name, tools)):
+        elif not unread and (tools is None or name not in tools) and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
         said = self.header_names or (name_in_id(id, tools) if id else "")
         if said not in ("", name) and not unread and (two := two_names(said, name, tools, self.policy(name))):
@@ -304,27 +270,25 @@ class CallBuilder(Buffer):
         folded = fold(key)
         return next((kind for name, kind in call.kinds.items() if fold(name) == folded), None)
 
-    def give(self, json: str) -> None:
-        """Add a piece of argument JSON as it was sent. It is emitted at once when live."""
+    def give(self, json: str, *, is_emitted: bool = False) -> None:
+        """Add a piece of argument JSON as it was sent. When live it is emitted at once, unless a sink did that."""
+        call = self.call
+        assert call is not None
+        call.parts.append(json)
         if self.options.live:
-            assert self.call is not None
-            self.output.events.append(Arguments(self.call.index, json))
-        self.record_given(json)
-
-    def record_given(self, json: str) -> None:
-        """Add argument JSON to the call; when live, a sink has emitted its events."""
-        assert self.call is not None
-        self.call.add_json(json, is_emitted=self.options.live)
+            call.given += len(json)
+            if not is_emitted:
+                self.output.events.append(Arguments(call.index, json))
 
     def read_arguments(self) -> Steps[Any]:
         """Take the JSON arguments of the current call. Return their content, or the class `Undecodable` if the text
         must still be decoded or repaired."""
-        self.begin_arguments()
+        self.text.arguments = self.base + self.pos
         call = self.call
         assert call is not None
         found = self.take_whole_json()
         if found is not None:
-            # A value that is no object may still be decoded or rejected: it is not final.
+            # A value that is no object is not final: a string may hold the object (vllm#54964).
             self.give(found[0]) if type(found[1]) is dict else call.parts.append(found[0])
             return found[1]
         is_object = self.buf[self.pos] == "{"
@@ -352,21 +316,24 @@ class CallBuilder(Buffer):
         return value if type(value) is dict and not repeated else Undecodable
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
-        """Take one to three surplus brackets before the closing marker (or what `probe` finds), with a receipt."""
+        """Take one to three surplus brackets before the closing marker, or what `probe` finds, with a receipt
+        (yigit353/langchain-qwq#30)."""
         probe = probe or self.compiled.call_ends.extra_brackets
-        if probe is None or self.policy("") == "off" or _NO_CLOSER(self.buf, self.pos):
+        if probe is None or _NO_CLOSER(self.buf, self.pos):
             return
-        self.end_text()
         found = yield from self.test(probe)
-        if found:
+        if found and self.policy("") != "off":
             self.add_repair("extra_closer", found.group().strip(), "")
             self.advance(len(found.group().rstrip()))
             self.end_text()
 
-    def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
-        """Finish the call: its body has ended. `value`: its arguments, if the reader knows them."""
+    def finish(self, value: Any = Undecodable, *, empty: bool = False, unexpected: str = "") -> None:
+        """Finish the call: its body has ended. `value`: its arguments, if the reader knows them; `empty`: it has none;
+        `unexpected`: a character behind it that cannot be there."""
         call = self.call
         assert call is not None
+        if unexpected:
+            self.problem("trailing_content", f"unexpected {unexpected!r} after the call", call=call.index)
         text = self.text_so_far() if self.text.whole is None else self.text.whole
         self.drop_text()
         json = "" if empty else "".join(call.parts)
@@ -473,7 +440,8 @@ class CallBuilder(Buffer):
             if self.pending is not None:
                 self.finalize_pending()
             output, index, base = self.output, self.index, self.base
-            output.whole_call(base + start, base + end)
+            output.call(base + start)
+            output.spans.mark("call", base + end)
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
@@ -508,7 +476,9 @@ class CallBuilder(Buffer):
         assert call is not None
         # What was emitted was a preview of what is now parsed in another way: the remainder of the source follows it.
         is_inside = has_begun and start <= arguments < start + loose_call.end
-        call.replace_arguments(loose_call, text[arguments - start : loose_call.end] if is_inside else None)
+        call.add_repairs(*receipts(loose_call.deviations))
+        call.beside, call.parts = loose_call.beside, [dumps(loose_call.arguments)]
+        call.source = text[arguments - start : loose_call.end] if is_inside else None
         self.text = CallText(self.text.start, True, text[loose_call.start : loose_call.end], arguments)
         self.finish(loose_call.arguments, empty=loose_call.arguments is None)
 
@@ -571,7 +541,7 @@ class ArgumentPreview:
 
     def record(self, text: str) -> None:
         """Account for text that a sink has emitted."""
-        self._builder.record_given(text)
+        self._builder.give(text, is_emitted=True)
         self.start += len(text)
 
     def read_object(self) -> Steps[None]:

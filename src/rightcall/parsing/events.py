@@ -51,18 +51,6 @@ class SpanTiling:
                 self._kind = kind
             self.end = end
 
-    def mark_call(self, start: int, end: int) -> None:
-        """Cover a whole call, and the text before it as a marker."""
-        if start > self.end:
-            if self._kind != "marker":
-                self._tiles.append((self.end, self._kind))
-                self._kind = "marker"
-            self.end = start
-        if self._kind != "call":
-            self._tiles.append((self.end, self._kind))
-            self._kind = "call"
-        self.end = end
-
     def mark_inside_text(self, end: int) -> None:
         """Cover a mark inside a text that continues behind it."""
         self.mark("marker", end)
@@ -103,19 +91,18 @@ class SpanTiling:
         del self._tiles[count:]
 
 
+# The state of an output that `Output.restore` brings back, beside its events and spans.
+_RESTORED = (
+    *("_blanks", "_last", "after_marker", "in_reasoning", "is_placed", "is_silent", "shown"),
+    *("text_chars", "text_start"),
+)
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """The state of an output, to which `Output.restore` returns."""
 
     spans: tuple[list[Tile], int, SpanKind, int]
-    blanks: list[str]
-    after_marker: bool
-    is_silent: bool
-    last: tuple[type[Text | Reasoning], str] | None
-    text_chars: int
-    text_start: int | None
-    is_placed: bool
-    in_reasoning: bool
-    shown: Shown
+    values: list[Any]
 
 
 class Output:
@@ -180,7 +167,11 @@ class Output:
             trimmed = text.lstrip(BLANKS)
             self.spans.mark("marker", end - len(trimmed))
             if self._is_behind_call:
-                self._continue_line(text[: len(text) - len(trimmed)], bool(trimmed))
+                # Text behind a call begins a line only if a line break separates them.
+                continues = "\n" not in text[: len(text) - len(trimmed)]
+                if continues and trimmed:
+                    self.shown.continue_line()
+                self._is_behind_call = continues and not trimmed
             if not trimmed:
                 return
             text, self.after_marker, self.gap = trimmed, False, 0
@@ -199,12 +190,8 @@ class Output:
 
     def emit_after_call(self, text: str, end: int) -> None:
         """Emit text behind a call that was taken before the end of the call was certain."""
-        trimmed = text.lstrip(BLANKS)
-        self.spans.mark("marker", end - len(trimmed))
-        if self._is_behind_call:
-            self._continue_line(text[: len(text) - len(trimmed)], bool(trimmed))
-        self.after_marker, self.gap = False, 0
-        self._emit_text(trimmed, end)
+        self.after_marker = True
+        self.emit(text, end)
 
     def emit_json_text(self, text: str, start: int, end: int) -> None:
         """Emit text that the format carries as a JSON value, which is between these positions."""
@@ -246,12 +233,6 @@ class Output:
         self.text_chars += len(text)
         self.events.append(Text(text, self.tag))
         self.spans.mark("text", end)
-
-    def _continue_line(self, blanks: str, is_text: bool) -> None:
-        """Note whether the text behind a call begins a line: only if a line break is between them."""
-        if is_text and "\n" not in blanks:
-            self.shown.continue_line()
-        self._is_behind_call = not is_text and "\n" not in blanks
 
     def begin_text(self, end: int) -> None:
         """Note that the text of the reply begins behind reasoning that ends at `end`, if no text was before it."""
@@ -305,16 +286,13 @@ class Output:
 
         `begins_line`: a body without opener may follow. `continues_line`: what follows is on the line of the marker.
         """
-        if self._blanks:
-            self.drop_blanks()
-        self.after_marker = True
-        if not self.shown.is_new:
+        if self._blanks or not self.shown.is_new:
+            self._blanks.clear()
             self.shown = Shown()
+        self.after_marker = True
         self.spans.mark("marker", end)
-        if begins_line:
-            self.at_start = True
-        if continues_line:
-            self._is_behind_call = True
+        self.at_start = self.at_start or begins_line
+        self._is_behind_call = self._is_behind_call or continues_line
 
     def drop_inline_mark(self, end: int) -> None:
         """Drop a mark inside text that ends at `end`. The text around it stays one piece."""
@@ -348,25 +326,13 @@ class Output:
 
     def call(self, start: int) -> None:
         """Begin a call at this position."""
-        if self._blanks:
-            self.drop_blanks()
+        if self._blanks or not self.shown.is_new:
+            self._blanks.clear()
+            self.shown = Shown()
         self.is_silent = False
         self._is_behind_call = True
         self._last = None
-        if not self.shown.is_new:
-            self.shown = Shown()
         self.spans.mark("marker", start)
-
-    def whole_call(self, start: int, end: int) -> None:
-        """Cover a whole call. The same as `call` and `SpanTiling.mark`, in fewer steps."""
-        if self._blanks:
-            self.drop_blanks()
-        self.is_silent = False
-        self._is_behind_call = True
-        self._last = None
-        if not self.shown.is_new:
-            self.shown = Shown()
-        self.spans.mark_call(start, end)
 
     def end_calls(self, end: int | None = None) -> None:
         """End a block of calls. None: the text ended inside it."""
@@ -387,29 +353,16 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         """Return the current state. What follows is shown only by text of its own."""
-        taken = Snapshot(
-            self.spans.snapshot(),
-            self._blanks[:],
-            self.after_marker,
-            self.is_silent,
-            self._last,
-            self.text_chars,
-            self.text_start,
-            self.is_placed,
-            self.in_reasoning,
-            self.shown,
-        )
-        self.shown = Shown()
+        taken = Snapshot(self.spans.snapshot(), [getattr(self, name) for name in _RESTORED])
+        self.shown, self._blanks = Shown(), self._blanks[:]
         return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Return to an earlier state. `events` are the events that were not yet taken then."""
         self.events = events
         self.spans.restore(before.spans)
-        self._blanks = before.blanks
-        self.after_marker, self.is_silent, self._last = before.after_marker, before.is_silent, before.last
-        self.text_chars, self.text_start, self.is_placed = before.text_chars, before.text_start, before.is_placed
-        self.in_reasoning, self.shown = before.in_reasoning, before.shown
+        for name, value in zip(_RESTORED, before.values, strict=True):
+            setattr(self, name, value)
         self._is_behind_call = False
 
 

@@ -206,8 +206,8 @@ class Machine:
         before._steps.close()
         builder, state = self.builder, before.state
         rest = builder.start_behind(before.builder)
-        builder.continue_calls(before.builder)
-        self.output = before.output
+        builder.index = before.builder.index
+        builder.output = self.output = before.output
         self.last_reasoning = LastReasoning(before.last_reasoning.start)
         if isinstance(before.state, InReasoning):
             # If nothing was parsed yet, the first header of the reply may still say what it begins with.
@@ -218,7 +218,7 @@ class Machine:
 
     def enter_tagged_reasoning(self) -> None:
         self.compiled = self.compiled.with_think_tags
-        self.builder.set_format(self.compiled)
+        self.builder.compiled = self.compiled
         self.enter_reasoning()
 
     def take(self) -> list[Event]:

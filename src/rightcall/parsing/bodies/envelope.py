@@ -1,9 +1,9 @@
-"""JSON envelopes:  {"name": "f", "arguments": {"x": 1}}  alone, in a list, or several in a row.
+"""Read JSON envelopes:  {"name": "f", "arguments": {"x": 1}}  alone, in a list, or several in a row.
 
-Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. What stands beside name
-and arguments goes with the call (`OpenCall.beside`), and so does what stands behind it: a call is settled when both are
-known. Behind an opener every object is a call, however odd. Where no marker stood before the envelope, one key that
-belongs to no call decides that it is the model's own JSON.
+Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. Members beside name and
+arguments belong to the call (`OpenCall.beside`), and what follows it may reject it: a call is finished when both are
+known. Behind an opener every object is a call, however odd. Where no marker precedes the envelope, one key that belongs
+to no call decides that it is JSON of the model's own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from rightcall.formats.spec import Envelope, Format
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
-from rightcall.parsing.bodies.trailing_text import goes_on, is_member_lost, what_stands_behind
+from rightcall.parsing.bodies.trailing_text import LOST_MEMBER, find_unexpected
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
-from rightcall.parsing.call_builder import CallBuilder, Whole
-from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq, templates
-from rightcall.repairs.envelope_repair import ExtraMember, Keys, LooseCall, Role, read_loose_envelopes, role_of
+from rightcall.parsing.call_builder import CallBuilder, OpenCall, Whole
+from rightcall.parsing.markers import FINAL, Pat, Probe, alt, blanks, literal, lookahead, seq, templates
+from rightcall.repairs.envelope_repair import ExtraMember, Keys, LooseCall, read_loose_envelopes, role_of
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
 from rightcall.strict_json import Undecodable, is_deep, is_same_json, scan_unique
@@ -32,53 +34,63 @@ Match = Callable[[str, int], "re.Match[str] | None"]
 
 
 class EnvelopePatterns:
-    """The patterns of envelopes that have arrived completely and are written as usual, and of their ends."""
+    """The patterns of envelopes that are written as usual, and of their ends."""
 
     def __init__(self, body: Envelope, closes: list[Pat]) -> None:
         usual = _usual(body)
-        self.usual: Match = re.compile(usual).match
+        self.usual = Probe(usual)
         outer = _any_of(body.outer)
         opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
-        self.first: Match = re.compile(_B + opens + usual).match
-        # What may close the list, and the object around it, behind a call that was read loosely.
+        self.first: Match = re.compile(_B + opens + usual.whole).match
+        # What may close the list, and the object around it, after a call that the tolerant reader parsed.
         self.tail: Match = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if outer else "")).match
-        # Blanks behind the marker are its own; a bracket behind them is one too many.
+        # Blanks after the marker belong to it; a bracket after them is surplus.
         close = "(?:" + "|".join(pat.whole for pat in closes) + rf"){_B}(?![}}\])])" if closes else ""
-        # The end of an object; a second group where another follows.
-        end = rf"{_B}{_id_behind(body)}(\}}){_B}"
+        # The end of an object, behind an id where the format has one; a second group where another object follows.
+        ids = _any_of(body.ids) if body.names else ""
+        end = (rf'{_B}(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids else _B) + rf"(\}}){_B}"
         self.ends_item: Match = re.compile(rf"{end}(?:(,)|\]){_B}").match
         self.ends_alone: Match = re.compile(end).match
         self.ends_block: Match = re.compile(rf"{end}(?:(?=(\{{))|{close})").match if closes else self.ends_alone
-        # What another call of the block begins with, behind a comma that does not belong there.
-        self.another = _another(body)
-        behind_list = rf"{_B}\}}{_B}" if outer else _B
-        self.list_ends: tuple[Match, Match] = re.compile(behind_list).match, re.compile(behind_list + close).match
+        after_list = rf"{_B}\}}{_B}" if outer else _B
+        self.list_ends: tuple[Match, Match] = re.compile(after_list).match, re.compile(after_list + close).match
+        # Another call behind a comma or a semicolon (ai-dynamo/dynamo#9536), which do not belong there: an object that
+        # begins with a name or an id, or, where the key is the name, one that holds an object.
+        key = [alt(*_quoted(body.names + body.ids))] if body.names else [_KEY, blanks(), _OBJECT]
+        self.another = Probe(seq(Pat("[,;]", ""), blanks(), lookahead(seq(literal("{"), blanks(), *key))))
 
 
-def _another(body: Envelope) -> Probe:
-    """A comma or a semicolon, and then an object that begins with a name or an id; where the key is the name, with one
-    that holds an object."""
-    key = [alt(*[literal(f'"{key}"') for key in (*body.names, *body.ids)])] if body.names else [_KEY, blanks(), _OBJECT]
-    return Probe(seq(Pat("[,;]", ""), blanks(), lookahead(seq(literal("{"), blanks(), *key))))
-
-
-def _usual(body: Envelope) -> str:
-    """From the bracket to the arguments."""
-    text = r'"(?P<{}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"'.format
-    if not body.names:
+def _usual(body: Envelope) -> Pat:
+    """Return the pattern of an envelope from its bracket to its arguments."""
+    opens, colon, comma = Pat(r"(?P<object>\{)", ""), _spaced(":"), _spaced(",")
+    if body.names:
+        members = [_key("name_key", body.names), *colon, _string("name"), *comma, _key("args_key", body.args), *colon]
+        before = Pat("(?P<id_key>)(?P<id>)", "")
+        if body.ids:
+            id = seq(_key("id_key", body.ids), *colon, _string("id"), *comma)
+            before = Pat(f"(?:{id.whole})?", id.part.replace("?P<id_key>", "?:").replace("?P<id>", "?:"))
+        pat = seq(opens, blanks(), before, *members, lookahead(Pat(r"[^ \t\r\n]", "")))
+    else:
         # Where the key is the name, an id or a type is none: its value is no object.
-        keys = rf"(?P<id_key>)(?P<id>)(?P<name_key>){text('name')}(?P<args_key>)"
-        return rf"(?P<object>\{{){_B}{keys}{_B}:{_B}(?=\{{)"
-    ids = _any_of(body.ids)
-    before = rf'(?:"(?P<id_key>{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids else "(?P<id_key>)(?P<id>)"
-    first = rf'"(?P<name_key>{_any_of(body.names)})"{_B}:{_B}{text("name")}'
-    then = rf'{_B},{_B}"(?P<args_key>{_any_of(body.args)})"'
-    return rf"(?P<object>\{{){_B}{before}{first}{then}{_B}:{_B}(?=[^ \t\r\n])"
+        others = Pat("(?P<id_key>)(?P<id>)(?P<name_key>)(?P<args_key>)", "")
+        pat = seq(opens, others, blanks(), _string("name"), *colon, lookahead(literal("{")))
+    return pat._replace(sure=FINAL)
 
 
-def _id_behind(body: Envelope) -> str:
-    ids = _any_of(body.ids) if body.names else ""
-    return rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids else ""
+def _string(group: str) -> Pat:
+    return Pat(rf'"(?P<{group}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"', r'(?:"[^"\\\x00-\x1f]{0,256}+)?+')
+
+
+def _key(group: str, keys: tuple[str, ...]) -> Pat:
+    return Pat(f'"(?P<{group}>{_any_of(keys)})"', alt(*_quoted(keys)).part)
+
+
+def _quoted(keys: tuple[str, ...]) -> list[Pat]:
+    return [literal(f'"{key}"') for key in keys]
+
+
+def _spaced(sign: str) -> list[Pat]:
+    return [blanks(), literal(sign), blanks()]
 
 
 def _any_of(keys: tuple[str, ...]) -> str:
@@ -86,221 +98,45 @@ def _any_of(keys: tuple[str, ...]) -> str:
 
 
 class OddMember(LostJsonEnd):
-    """Something odd stands between the members of an envelope, and no bracket but its own is open."""
+    """Something unexpected is between the members of an envelope, and no bracket but its own is open."""
 
 
-ARGUMENTS: Any = object()  # stands for a value that is not known before the call is settled
+ARGUMENTS: Any = object()  # represents a value that is not known before the end of the call
 
 
-class Parts:
-    """What of an envelope has been read."""
+class Parts(msgspec.Struct):
+    """What was read of an envelope.
 
-    __slots__ = ("again", "doubtful", "has_args", "id", "inner", "json", "members", "name", "seen", "value")
+    - `inner`: how many `"function": {` are open.
+    - `seen`: the value of each key; `ARGUMENTS` for the arguments.
+    - `members`: those beside name and arguments. The first `before_args` of them precede the arguments.
+    - `again`: the members whose key was there before.
+    """
 
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.id = ""
-        self.inner = 0  # how many `"function": {` are open
-        self.has_args = False
-        self.doubtful = False  # it has a key that no call has
-        self.json = ""
-        self.value: Any = Undecodable
-        self.seen: dict[str, Any] = {}
-        self.members: list[tuple[str, Any]] = []  # beside name and arguments
-        self.again: list[ExtraMember] = []  # those whose key was there before
+    name: str | None = None
+    id: str = ""
+    has_args: bool = False
+    inner: int = 0
+    json: str = ""
+    value: Any = Undecodable
+    seen: dict[str, Any] = {}
+    members: list[tuple[str, Any]] = []
+    before_args: int = 0
+    again: list[ExtraMember] = []
 
-    def take_usual(self, usual: re.Match[str]) -> None:
-        """The usual beginning: an id, the name, the arguments' key."""
-        self.name, self.id, self.has_args = usual["name"], usual["id"] or "", True
-        self.seen = {usual["name_key"] or usual["name"]: usual["name"], usual["args_key"] or usual["name"]: ARGUMENTS}
-        if usual["id_key"]:
-            self.seen[usual["id_key"]] = self.id
-
-    def ids_behind(self, ids: frozenset[str]) -> tuple[ExtraMember, ...]:
-        """Ids that stand behind the arguments."""
-        seen = list(self.seen)
-        args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
-        return tuple(
-            [ExtraMember(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]]
-        )
-
-    def note_again(self, key: str, value: Any) -> None:
-        same = is_same_json(self.seen[key], value)
-        self.again.append(ExtraMember(key, value, "again" if same else "clash"))
-
-
-def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
-    """Null, a number or a word where the name should be: neither a name nor an argument."""
-    return key in names and not isinstance(value, (str, dict, list))
-
-
-def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
-    """The name of a call that has none of its own: it stands under another key, among the arguments, or only one tool
-    fits."""
-    members = {key: value for key, value in parts.members if not is_no_name(key, value, names)}
-    hoisted = hoist_name(members, tools)
-    if hoisted is not None:
-        name, rest = hoisted
-        parts.members = [member for member in parts.members if member[0] in rest or member[0] not in members]
-        return name, (Repair("hoisted_name", "schema", "", "", name),)
-    if not parts.has_args:
-        name, _, repairs = find_name(members, "", tools)
-        return name, repairs
-    name, parts.json, repairs = find_name(parts.value, parts.json, tools)
-    return name, repairs
-
-
-def refuse_item(p: CallBuilder) -> Steps[None]:
-    """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
-    p.begin_text()
-    try:
-        yield from p.take_json()
-    except LostJsonEnd:
-        raise Broken("invalid_json", "the list of calls is not valid JSON; send it again as valid JSON") from None
-    p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
-
-
-def take_comma(p: CallBuilder) -> Steps[None]:
-    """What must stand behind a member."""
-    char = yield from p.peek()
-    if char == ",":
-        p.advance()
-    elif not char:
-        raise Cut
-    elif char != "}":
-        raise OddMember
-
-
-def take_colon(p: CallBuilder) -> Steps[None]:
-    char = yield from p.peek()
-    if not char:
-        raise Cut
-    if char != ":":
-        raise OddMember
-    p.advance()
-
-
-class EnvelopeMembers:
-    """Reads members into `Parts`. A call begins as soon as its name and the key of its arguments are known."""
-
-    def __init__(self, body: Envelope) -> None:
-        self.names, self.args, self.ids = frozenset(body.names), frozenset(body.args), frozenset(body.ids)
-
-    def read(self, p: CallBuilder, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
-        """All up to the bracket that ends the envelope; `begun`: some were read before."""
-        if begun:
-            yield from take_comma(p)
-        while True:
-            char = yield from p.peek()
-            if char == "}":
-                p.advance()
-                if not parts.inner:
-                    return
-                parts.inner -= 1
-            elif char == '"':
-                if (yield from self._member(p, parts, bare)):
-                    parts.inner += 1
-                    continue
-            elif not char:
-                raise Cut
-            else:
-                raise OddMember
-            yield from take_comma(p)
-
-    def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
-        """A key and its value; True if the value is an object that is read as part of the envelope."""
-        key = yield from p.take_json_string()
-        if key is None:
-            raise OddMember
-        yield from take_colon(p)
-        char = yield from p.peek()
-        if not char:
-            parts.name = parts.name if self.names or parts.name else key
-            raise Cut
-        if key == "function" and char == "{" and (self.names or parts.name is not None):
-            p.advance()
-            return True
-        if parts.name is None and self._is_named_by(key, char):
-            yield from (self._name(p, parts, key) if self.names else self._named_arguments(p, parts, key))
-        elif key in self.args and not parts.has_args:
-            yield from self._arguments(p, parts, key)
-        else:
-            yield from self._other(p, parts, key, bare)
-        return False
-
-    def _is_named_by(self, key: str, char: str) -> bool:
-        """Does this member say the name? `char` is what its value begins with."""
-        if self.names:
-            return char == '"' and (key in self.names or key == "function")
-        return char != '"' or not self._is_of_call(key)
-
-    def _is_of_call(self, key: str) -> bool:
-        """Does a call have such a key beside its name and its arguments?"""
-        return key in self.ids or key == "type"
-
-    def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        name = yield from p.take_json_string()
-        if name is None:
-            raise OddMember
-        if key in parts.seen:
-            parts.note_again(key, name)
-        parts.seen[key] = name
-        parts.name = name if name.strip() else None  # a blank name is none
-        if parts.has_args and parts.name is not None and not parts.doubtful:
-            p.begin(parts.name, parts.id).parts.append(parts.json)
-            parts.value = Undecodable
-
-    def _named_arguments(self, p: CallBuilder, parts: Parts, name: str) -> Steps[None]:
-        """The key is the name."""
-        parts.name = name
-        return self._arguments(p, parts, name)
-
-    def _arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        parts.has_args = True
-        parts.seen[key] = ARGUMENTS
-        if parts.name is None or parts.doubtful:
-            parts.json, parts.value = yield from p.take_json()
-        else:
-            p.begin(parts.name, parts.id)
-            parts.value = yield from p.read_arguments()
-
-    def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """A member that is neither the name nor the arguments."""
-        may_doubt = bare and p.call is None and not self._is_of_call(key)
-        if may_doubt and key not in self.names:
-            self._doubt(p, parts, key)
-        if isinstance(value := (yield from p.take_json())[1], Undecodable):
-            raise OddMember
-        if may_doubt and key in self.names and not is_no_name(key, value, self.names):
-            self._doubt(p, parts, key)
-        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
-            parts.id = value
-        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
-            parts.note_again(key, value)
-            return
-        parts.seen.setdefault(key, value)
-        parts.members.append((key, value))
-
-    def _doubt(self, p: CallBuilder, parts: Parts, key: str) -> None:
-        """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
-        it holds can only be a call of a declared tool."""
-        tools = p.tools
-        if tools is None or (parts.name is not None and parts.name not in tools):
-            raise NotACall
-        if parts.name is None:
-            if not any(key in tools.kinds(tool.name) for tool in tools):
-                raise NotACall
-        elif key not in tools.kinds(parts.name):
-            parts.doubtful = True
+    def add_again(self, key: str, value: Any) -> None:
+        """Add a member whose key was there before."""
+        is_same = is_same_json(self.seen[key], value)
+        self.again.append(ExtraMember(key, value, "again" if is_same else "clash"))
 
 
 _CLOSER = re.compile(rf"{_B}[}}\])]").match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _WORDS = seq(alt(literal("null"), literal("true"), literal("false")), lookahead(Pat(r"[,\] \t\r\n]", "")))
-_ITEM = alt(Pat(r"[{\]\[\"0-9\ufeff-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
-_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
-_MEMBERS = ',"'  # what a member of an object begins with, behind its end
-_VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
+_ENTRY = alt(Pat(r"[{\]\[\"0-9\ufeff-]", ""), _WORDS)  # the beginning of an entry of a list of calls, a wrong one too
+_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ENTRY)))
+_MEMBERS = ',"'  # the first characters of a member that follows the end of its object
+_VALUES = '"[-0123456789tfn'  # the first characters of a JSON value that is no object
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), lookahead(Pat(r"[,\]]", ""))))
 
 
@@ -308,18 +144,12 @@ class EnvelopeReader(BodyReader):
     begins = _BEGINS
 
     def __init__(self, body: Envelope, format: Format, around: Around) -> None:
-        closes = templates(format.call[1])
-        self.body = body
-        self.names = frozenset(body.names)
-        self.ids = frozenset(body.ids)
-        self.outer = frozenset(body.outer)
+        self.names, self.args, self.ids = frozenset(body.names), frozenset(body.args), frozenset(body.ids)
+        self.outer, self.content = frozenset(body.outer), body.content
         self.keys = Keys(body.names, body.args, body.ids)
-        self._closes = bool(closes)
-        self._patterns = EnvelopePatterns(body, closes)
-        self._members = EnvelopeMembers(body)
+        self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """The calls of a block and its end, if all of it is there and as usual."""
         buf, patterns = p.buf, self._patterns
         usual = patterns.first(buf, start)
         if usual is None:
@@ -344,27 +174,25 @@ class EnvelopeReader(BodyReader):
             found.append((usual.start("object"), over + 1, name, buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
-            usual = patterns.usual(buf, close.end())
+            usual = patterns.usual.whole(buf, close.end())
         else:
             return None
         last = patterns.list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
-        if not bare and self._closes:
+        if not bare and p.compiled.call_ends.close is not None:
             return found, last.end(), True
         if p.compiled.call_ends.extra_brackets is not None and _CLOSER(buf, last.end()):
-            return None  # a bracket too many
-        is_more = goes_on(buf, last.end(), p.ended)
-        return None if is_more else (found, last.end(), is_more is not None)
+            return None  # a surplus bracket
+        is_more = LOST_MEMBER.at(buf, last.end(), p.ended)
+        return None if is_more else (found, last.end(), is_more is False)
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
-        return goes_on(p.buf, end, p.ended) is False
+        return LOST_MEMBER.at(p.buf, end, p.ended) is False
 
     def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """The calls of a block that is not valid JSON, read loosely."""
         found = read_loose_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
-        begun = p.call
-        return [] if begun is not None and found and found[0].name != begun.name else found
+        return [] if p.call is not None and found and found[0].name != p.call.name else found
 
     def tail(self, text: str, end: int) -> int:
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
@@ -375,160 +203,226 @@ class EnvelopeReader(BodyReader):
             if not (yield from p.test(_BEGINS)) and not (p.ended and _BEGINS.is_begun(p.buf, p.pos)):
                 raise NotACall
             p.advance()
-            yield from self._list(p, bare)
+            yield from self._read_list(p, bare)
         elif char != "{":
             raise NotACall
         elif self.outer:
             try:
-                yield from self._outer(p)
+                yield from self._read_outer(p)
             except LostJsonEnd:
                 raise NotACall from None
         else:
-            yield from self._run(p, bare)
-
-    def _run(self, p: CallBuilder, bare: bool) -> Steps[None]:
-        """One envelope, or several with only white space between them where a marker will close them."""
-        closed = p.compiled.call_ends.close is not None and not bare
-        while True:
-            if (parts := (yield from self._envelope(p, bare))) is not None:
-                yield from self._settle(p, parts, bare)
-            if not closed or (p.char() or (yield from p.peek())) != "{":
-                return
-
-    def _list(self, p: CallBuilder, bare: bool) -> Steps[None]:
-        """Calls in a list. The last is settled when it is known what stands behind the list."""
-        first = p.index
-        parts: Parts | None = None  # of a call that is not settled
-        while True:
-            char = p.char() or (yield from p.peek())
-            if char == "]" and (p.index > first or not bare):
-                p.output.drop_blanks()
-                p.advance()
+            # Where a marker will close them, several envelopes may follow one another.
+            closed = p.compiled.call_ends.close is not None and not bare
+            while char == "{":
+                parts = yield from self._read_call(p, bare)
                 if parts is not None:
-                    yield from self._settle(p, parts, bare, listed=True)
-                return
-            if parts is not None:
-                lost = char in _MEMBERS and (yield from is_member_lost(p))
-                self._finish(p, parts, "," if lost else "")
-                parts = None
-                if lost:
-                    return
-            if char == "," and p.index > first:
-                p.advance()
-            elif char == "{":
-                parts = yield from self._envelope(p, bare and p.index == first, listed=True)
-            elif self._is_list_over(char, bare, p.index == first):
-                return
-            else:
-                yield from refuse_item(p)
+                    odd = yield from find_unexpected(p, closed=closed, another=self._patterns.another)
+                    p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
+                char = (p.char() or (yield from p.peek())) if closed else ""
 
-    def _is_list_over(self, char: str, bare: bool, is_first: bool) -> bool:
-        """What stands here is no call: is the list over, though nothing closes it?"""
-        if not char:
-            raise Cut
-        if bare and is_first:
-            raise NotACall
-        return not is_first and char not in _VALUES
-
-    def _settle(self, p: CallBuilder, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
-        """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
-        odd = ""
-        if not self.outer:
-            another = None if listed else self._patterns.another
-            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another=another)
-        self._finish(p, parts, odd)
-
-    def _finish(self, p: CallBuilder, parts: Parts, odd: str = "") -> None:
-        if odd:
-            assert p.call is not None
-            p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
-        p.finish(parts.value, empty=not parts.has_args)
-
-    def _outer(self, p: CallBuilder) -> Steps[None]:
-        """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
-        p.advance()
-        seen = False
-        while (yield from p.peek()) == '"' and (yield from self._outer_member(p, seen)):
-            seen = True
-            if (yield from p.peek()) == ",":
-                p.advance()
-        if not seen:
-            raise NotACall
-        if (yield from p.peek()) == "}":
-            p.advance()
-
-    def _outer_member(self, p: CallBuilder, seen: bool) -> Steps[bool]:
-        key = yield from p.take_json_string()
-        if (yield from p.peek()) != ":":
-            return False
-        p.advance()
-        char = yield from p.peek()
-        if key in self.outer and char == "[":
-            p.advance()
-            yield from self._list(p, False)
-        elif key in self.outer and char == "{":
-            if (parts := (yield from self._envelope(p, False))) is not None:
-                self._finish(p, parts)
-        elif key == self.body.content and char == '"':
-            text, value = yield from p.take_json()
-            if isinstance(value, str):
-                p.output.emit_json_text(value, p.at - len(text), p.at)
-        elif seen and char:
-            yield from p.take_json()
-            p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
-        else:
-            return False
-        return True
-
-    def _envelope(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
-        """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
+    def _read_call(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
+        """Parse one call from its `{` to its `}`. What follows may still reject it, so that the caller finishes it.
+        None if it was repaired or rejected."""
         p.begin_text()
-        parts = Parts()
-        usual = self._patterns.usual(p.buf, p.pos)
-        p.advance(usual.end() - p.pos if usual else 1)
+        while (usual := self._patterns.usual.at(p.buf, p.pos, p.ended)) is None:
+            yield
+        parts = Parts(usual["name"], usual["id"] or "", True) if usual else Parts()
         try:
             if usual:
-                parts.take_usual(usual)
+                p.take_match(usual)
                 p.begin(usual["name"], parts.id)
                 parts.value = yield from p.read_arguments()
-            if usual and p.char() == "}":
+            if usual and (p.char() or (yield from p.peek())) == "}":
                 p.advance()
             else:
-                yield from self._members.read(p, parts, bare, usual is not None)
+                yield from self._read_members(p, parts, bare, usual or None)
         except LostJsonEnd as lost:
             if bare and p.call is None:
                 raise NotACall from None
-            yield from self._malformed(p, parts, lost)
+            yield from self._reject_malformed(p, parts, lost)
             return None
         except Cut:
-            self._begin_cut(p, parts, bare)
+            if p.call is None and parts.name is not None and (not bare or p.is_declared(parts.name)):
+                p.text.arguments = p.at
+                p.begin(parts.name, parts.id)
             raise
-        if p.call is None:
-            self._begin_late(p, parts, bare, listed)
-        yield from self._end(p, parts, listed)
+        call = p.call or self._begin_late(p, parts, bare, listed)
+        if parts.members or parts.again:
+            self._add_members(p, call, parts)
+        p.end_text()
+        repairs = call.repairs
+        yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
+        if call.repairs is not repairs:
+            # The surplus bracket may be the one that ended the arguments too early, so that an id may be one of them.
+            ids = [member for member in parts.members[parts.before_args :] if member[0] in self.ids]
+            call.add_beside(*[ExtraMember(key, value, "id") for key, value in ids])
         return parts
 
-    def _end(self, p: CallBuilder, parts: Parts, listed: bool) -> Steps[None]:
-        """What stands in the envelope beside the call, and brackets too many behind it."""
-        assert p.call is not None
-        p.call.add_beside(*self._beside(p, parts))
-        self._compare_ids(p, parts)
-        p.end_text()
-        receipts = len(p.call.repairs)
-        yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
-        if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
-            p.call.add_beside(*parts.ids_behind(self.ids))
+    def _read_members(self, p: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
+        """Parse the members of an envelope up to its bracket, or those behind the arguments of one that is `usual` up
+        to there. The call begins when its name and the key of its arguments are known."""
+        is_comma_due = usual is not None
+        if usual is None:
+            p.advance()
+        else:
+            name = usual["name"]
+            parts.seen = {usual["name_key"] or name: name, usual["args_key"] or name: ARGUMENTS}
+            if usual["id_key"]:
+                parts.seen[usual["id_key"]] = parts.id
+        while True:
+            char = p.char() or (yield from p.peek())
+            if not char:
+                raise Cut
+            if char == "}":
+                p.advance()
+                if not parts.inner:
+                    return
+                parts.inner -= 1
+                is_comma_due = True
+            elif not is_comma_due:
+                is_comma_due = yield from self._read_member(p, parts, bare)
+            elif char == ",":
+                p.advance()
+                is_comma_due = False
+            else:
+                raise OddMember
 
-    def _compare_ids(self, p: CallBuilder, parts: Parts) -> None:
-        """An id behind the arguments may name another tool, as one before them may."""
-        call = p.call
-        ids = [value for key, value in parts.members if key in self.ids and isinstance(value, str)]
-        for said in [each for id in ids if id != parts.id and (each := name_in_id(id, p.tools))]:
-            if call is not None and (two := two_names(said, call.name, p.tools, p.policy(call.name))):
-                p.problem(*two, call=call.index)
+    def _read_member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
+        """Parse a key and its value. Return False if the value is an object that is parsed as part of the envelope."""
+        key = yield from p.take_json_string()
+        if key is None:
+            raise OddMember
+        if (colon := (yield from p.peek())) != ":":
+            raise OddMember if colon else Cut
+        p.advance()
+        char = yield from p.peek()
+        is_named = parts.name is not None
+        if not char:
+            parts.name = parts.name if self.names or is_named else key
+            raise Cut
+        # Models imitate OpenAI's API: {"type": "function", "function": {"name": ...}} (agentscope-ai/QwenPaw#1961).
+        if key == "function" and char == "{" and (self.names or is_named):
+            p.advance()
+            parts.inner += 1
+            return False
+        if not is_named and self.names and char == '"' and (key in self.names or key == "function"):
+            yield from self._read_name(p, parts, key)
+        elif not is_named and not self.names and (char != '"' or not self._is_of_call(key)):
+            parts.name = key
+            yield from self._read_arguments(p, parts, key)
+        elif key in self.args and not parts.has_args:
+            yield from self._read_arguments(p, parts, key)
+        else:
+            yield from self._read_other(p, parts, key, bare)
+        return True
 
-    def _malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
-        """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
+    def _is_of_call(self, key: str) -> bool:
+        """Return whether a call has such a key beside its name and its arguments."""
+        return key in self.ids or key == "type"
+
+    def _read_name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        name = yield from p.take_json_string()
+        if name is None:
+            raise OddMember
+        if key in parts.seen:
+            parts.add_again(key, name)
+        parts.seen[key] = name
+        parts.name = name if name.strip() else None  # a blank name is none
+        if parts.has_args and parts.name is not None:
+            p.begin(parts.name, parts.id).parts.append(parts.json)
+            parts.value = Undecodable
+
+    def _read_arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        parts.has_args, parts.before_args = True, len(parts.members)
+        parts.seen[key] = ARGUMENTS
+        if parts.name is None:
+            parts.json, parts.value = yield from p.take_json()
+        else:
+            p.begin(parts.name, parts.id)
+            parts.value = yield from p.read_arguments()
+
+    def _read_other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
+        """Parse a member that is neither the name nor the arguments."""
+        # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
+        is_foreign = bare and p.call is None and not self._is_of_call(key) and not self._is_argument(p, parts, key)
+        if is_foreign and key not in self.names:
+            raise NotACall
+        if isinstance(value := (yield from p.take_json())[1], Undecodable):
+            raise OddMember
+        if is_foreign and not self._is_no_name(key, value):
+            raise NotACall
+        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
+            parts.id = value
+        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
+            parts.add_again(key, value)
+            return
+        parts.seen.setdefault(key, value)
+        parts.members.append((key, value))
+
+    def _is_no_name(self, key: str, value: Any) -> bool:
+        """Return whether null, a number or a word is where the name should be: neither a name nor an argument."""
+        return key in self.names and not isinstance(value, (str, dict, list))
+
+    def _is_argument(self, p: CallBuilder, parts: Parts, key: str) -> bool:
+        """Return whether the tool, or any tool if the name is not known yet, declares an argument of this name."""
+        tools = p.tools
+        if tools is None:
+            return False
+        names = [parts.name] if parts.name is not None else [tool.name for tool in tools]
+        return any(key in tools.kinds(name) for name in names)
+
+    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
+        """Begin a call whose envelope ended before both name and arguments were known. Behind an opener it is a call;
+        so it is in a list if only the name is missing, so that its siblings are still parsed."""
+        name, repairs = parts.name or "", tuple[Repair, ...]()
+        has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
+        lacks_name = has_args and any(key in self.names for key in parts.seen)
+        if not name and p.policy("") != "off" and (not bare or lacks_name):
+            name, repairs = self._find_name(parts, p.tools)
+        is_whole = parts.has_args and (bool(name) or (listed and lacks_name))
+        if bare and not (is_whole or p.is_declared(parts.name or "")):
+            raise NotACall
+        call = p.begin(name, parts.id, repairs)
+        parts.value = Undecodable
+        if parts.has_args:
+            call.parts.append(parts.json)
+        return call
+
+    def _find_name(self, parts: Parts, tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
+        """Find the name of a call that has none: under another key or among the arguments (vllm#32146), or as the only
+        tool that accepts the arguments (NousResearch/hermes-agent#103752)."""
+        members = {key: value for key, value in parts.members if not self._is_no_name(key, value)}
+        hoisted = hoist_name(members, tools)
+        if hoisted is not None:
+            name, rest = hoisted
+            parts.members = [member for member in parts.members if member[0] in rest or member[0] not in members]
+            return name, (Repair("hoisted_name", "schema", "", "", name),)
+        if not parts.has_args:
+            name, _, repairs = find_name(members, "", tools)
+            return name, repairs
+        name, parts.json, repairs = find_name(parts.value, parts.json, tools)
+        return name, repairs
+
+    def _add_members(self, p: CallBuilder, call: OpenCall, parts: Parts) -> None:
+        """Add the members beside name and arguments to the call. An id among them may name another tool."""
+        call.add_beside(*parts.again)
+        for key, value in parts.members:
+            if value == call.name and fold(key) in self.names:
+                continue  # the name, under another spelling of its key
+            role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
+            if role == "stranger" and parts.name is None and self._is_no_name(key, value):
+                role = "known"
+            if role is not None:
+                call.add_beside(ExtraMember(key, value, role))
+            if key in self.ids and isinstance(value, str) and value != parts.id:
+                said = name_in_id(value, p.tools)
+                if said and (two := two_names(said, call.name, p.tools, p.policy(call.name))):
+                    p.problem(*two, call=call.index)
+
+    def _reject_malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
+        """Repair or reject a call that is not valid JSON. Where the brackets of its envelope can still be matched, its
+        siblings are parsed."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
@@ -539,54 +433,83 @@ class EnvelopeReader(BodyReader):
         if p.reparse(closed=False):
             return
         if p.text.is_open and _COMMENTED(p.text_so_far()):
-            raise broken  # a bracket in a comment is none
+            raise broken  # a bracket in a comment closes nothing
         p.fail(broken.code, broken.message)
 
-    def _begin_cut(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
-        """What is known of a call that was cut off stays known."""
-        if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
-            p.begin_arguments()
-            p.begin(parts.name, parts.id)
+    def _read_list(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """Parse the calls of a list. Each is finished when what follows it is known, the last one behind the list."""
+        first = p.index
+        parts: Parts | None = None  # of a call that is not finished
+        while True:
+            char = p.char() or (yield from p.peek())
+            if char == "]" and (p.index > first or not bare):
+                p.output.drop_blanks()
+                p.advance()
+                if parts is not None:
+                    closed = p.compiled.call_ends.close is not None and not bare
+                    odd = "" if self.outer else (yield from find_unexpected(p, closed=closed))
+                    p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
+                return
+            if parts is not None:
+                is_lost = char in _MEMBERS and bool((yield from p.test(LOST_MEMBER)))
+                p.finish(parts.value, empty=not parts.has_args, unexpected="," if is_lost else "")
+                parts = None
+                if is_lost:
+                    return
+            if char == "," and p.index > first:
+                p.advance()
+            elif char == "{":
+                parts = yield from self._read_call(p, bare and p.index == first, listed=True)
+            elif not char:
+                raise Cut
+            elif bare and p.index == first:
+                raise NotACall
+            elif p.index > first and char not in _VALUES:
+                return  # nothing closes the list
+            else:
+                yield from self._reject_entry(p)
 
-    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> None:
-        """The envelope ended before name and arguments had both been seen: behind an opener still a call, and in a list
-        if nothing but the name is missing, so that its siblings live."""
-        name, repairs = parts.name or "", tuple[Repair, ...]()
-        lacks_name = self._lacks_name(parts)
-        if not name and p.policy("") != "off" and (not bare or lacks_name):
-            name, repairs = find_name_of(parts, self.names, p.tools)
-        is_whole = parts.has_args and (bool(name) or (listed and lacks_name)) and not parts.doubtful
-        if bare and not (is_whole or self._is_declared(p, parts)):
+    def _reject_entry(self, p: CallBuilder) -> Steps[None]:
+        """Reject an entry of a list of calls that is no object. Its siblings are parsed."""
+        p.begin_text()
+        try:
+            yield from p.take_json()
+        except LostJsonEnd:
+            message = "the list of calls is not valid JSON; send it again as valid JSON"
+            raise Broken("invalid_json", message) from None
+        p.fail(
+            "call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments"
+        )
+
+    def _read_outer(self, p: CallBuilder) -> Steps[None]:
+        """Parse `{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
+        p.advance()
+        has_any = False
+        while (yield from p.peek()) == '"':
+            key = yield from p.take_json_string()
+            if (yield from p.peek()) != ":":
+                break
+            p.advance()
+            char = yield from p.peek()
+            if key in self.outer and char == "[":
+                p.advance()
+                yield from self._read_list(p, False)
+            elif key in self.outer and char == "{":
+                if (parts := (yield from self._read_call(p, False))) is not None:
+                    p.finish(parts.value, empty=not parts.has_args)
+            elif key == self.content and char == '"':
+                text, value = yield from p.take_json()
+                if isinstance(value, str):
+                    p.output.emit_json_text(value, p.at - len(text), p.at)
+            elif has_any and char:
+                yield from p.take_json()
+                p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
+            else:
+                break
+            has_any = True
+            if (yield from p.peek()) == ",":
+                p.advance()
+        if not has_any:
             raise NotACall
-        call = p.begin(name, parts.id, repairs)
-        parts.value = Undecodable
-        if parts.has_args:
-            call.parts.append(parts.json)
-
-    def _lacks_name(self, parts: Parts) -> bool:
-        """Is all of an envelope there but what the name's key should hold?"""
-        is_blank = any(key in self.names for key in parts.seen)
-        return is_blank and parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
-
-    def _is_declared(self, p: CallBuilder, parts: Parts) -> bool:
-        """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""
-        if p.tools is None or parts.name is None or parts.name not in p.tools:
-            return False
-        if not parts.doubtful:
-            return True
-        declared = p.tools.kinds(parts.name).keys()
-        return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
-
-    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[ExtraMember, ...]:
-        """What stands beside name and arguments, and what each of it is."""
-        if not parts.members and not parts.again:
-            return ()
-        roles = [(key, value, self._role(p, parts, key, value)) for key, value in parts.members]
-        return (*parts.again, *[ExtraMember(key, value, role) for key, value, role in roles if role is not None])
-
-    def _role(self, p: CallBuilder, parts: Parts, key: str, value: Any) -> Role | None:
-        if p.call is not None and value == p.call.name and fold(key) in self.names:
-            return None  # the name, under a key that is not quite its own
-        role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
-        is_no_tool = role == "stranger" and parts.name is None and is_no_name(key, value, self.names)
-        return "known" if is_no_tool else role
+        if (yield from p.peek()) == "}":
+            p.advance()

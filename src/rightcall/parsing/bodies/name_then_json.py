@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 from rightcall.formats.spec import Format, NameThenJson, marker_alternatives
 from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
-from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, what_stands_behind
-from rightcall.parsing.buffer import Broken, Capture, Cut, LostJsonEnd, NotACall, Steps
+from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, find_unexpected
+from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import (
     NAME,
@@ -31,7 +31,6 @@ from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
-_OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENT_SIGNS = frozenset("/#")
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
@@ -59,10 +58,9 @@ class NameThenJsonReader(BodyReader):
         # What stands before a name says nothing by itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in marker_alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
-        # An id as clients give it back, `functions_f_0`, which the model then imitates (exo#2281).
         imitated = re.sub(r"[^\w{}\-]", "_", body.id).replace("{name}", "(.+)").replace("{index}", "([0-9]{1,9})")
         self._imitated_id = re.compile(imitated or "(?!)").fullmatch
-        self._said = self._groups(body)
+        self._holes = self._groups(body)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -72,7 +70,7 @@ class NameThenJsonReader(BodyReader):
         opener = self._opens(buf, pos)
         if opener is None or opener.lastindex is None:
             return None
-        named, id, groups = self._said[opener.lastindex]
+        named, id, groups = self._holes[opener.lastindex]
         name = opener[named]
         if name in self._labels or name.isdigit() or (self.body.id and not id and not p.is_declared(name)):
             return None
@@ -111,41 +109,50 @@ class NameThenJsonReader(BodyReader):
         found = yield from p.test(self.open.probe)
         cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
         if found is None:
-            yield from self._odd(p, bare, cut)
+            yield from self._read_without_opener(p, bare, cut)
             return
-        named, id, groups = self._said[found.lastindex or 0]
+        named, id, groups = self._holes[found.lastindex or 0]
         name = found[named]
+        id = id and id % found.group(*groups)
         if name in self._labels and not p.is_declared(name):
             raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
-        if found.group().endswith(name):  # nothing stands between the name and the arguments
-            size = found.end() - found.start()
-            yield from self._name_alone(p, name, size, cut)
+        if found.group().endswith(name):  # nothing separates the name from the arguments
+            yield from self._take_name(p, name, found.end() - found.start(), cut)
         else:
             p.take_match(found)
-        id = id and id % found.group(*groups)
-        is_counter = self._is_counter(p, name)
-        is_foreign_id = self.body.id and not id and p.tools is not None and _FOREIGN_ID(name) and not _declared(p, name)
-        if is_counter or is_foreign_id:
-            char = yield from p.peek()
-            if is_counter and not char:
-                raise Cut
-            if is_counter or char == "{":
-                yield from _nameless(p, self.close, "" if is_counter else name)
-                return
         repairs: tuple[Repair, ...] = ()
-        imitated = self._imitated_id(name) if not id and p.tools is not None and not p.is_declared(name) else None
-        if imitated is not None and p.policy(name) != "off" and (tool := tool_in_id(imitated[1], imitated[2], p.tools)):
-            repairs = (Repair("namespace", "schema", "", name, tool),)
-            name, id = tool, self.body.id.replace("{name}", tool).replace("{index}", imitated[2])
+        if self.body.id and not p.is_declared(name):
+            if (yield from self._is_no_name(p, name, id)):
+                yield from _read_nameless(p, self.close, "" if name.isdigit() else name)
+                return
+            if not id:
+                name, id, repairs = self._resolve_imitated_id(p, name)
         p.begin(name, id, repairs)
         yield from read_arguments_of(p, self.close)
 
-    def _is_counter(self, p: CallBuilder, name: str) -> bool:
-        """Is this the number of the call, and its name was left out? Where numbers stand behind names it can be."""
-        return "index" in self._id_holes and name.isdigit() and not p.is_declared(name)
+    def _is_no_name(self, p: CallBuilder, name: str, id: str) -> Steps[bool]:
+        """Return whether arguments follow something in place of the name: the number of the call
+        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146)."""
+        is_counter = "index" in self._id_holes and name.isdigit()
+        if not is_counter and (id or p.tools is None or not _FOREIGN_ID(name) or _declared(p, name)):
+            return False
+        char = yield from p.peek()
+        if is_counter and not char:
+            raise Cut
+        return is_counter or char == "{"
 
-    def _name_alone(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
-        """A name with nothing but the arguments behind it, or what else begins with a word."""
+    def _resolve_imitated_id(self, p: CallBuilder, name: str) -> tuple[str, str, tuple[Repair, ...]]:
+        """Return the tool and the id that are meant by an id in the spelling in which clients give it back,
+        `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned as it is."""
+        imitated = self._imitated_id(name)
+        tool = tool_in_id(imitated[1], imitated[2], p.tools) if imitated and p.policy(name) != "off" else ""
+        if imitated is None or not tool:
+            return name, "", ()
+        id = self.body.id.replace("{name}", tool).replace("{index}", imitated[2])
+        return tool, id, (Repair("namespace", "schema", "", name, tool),)
+
+    def _take_name(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
+        """Take a name that no marker separates from its arguments (ollama#16932). Without them it may be a word."""
         rest = p.buf[p.pos :] if cut else ""
         p.advance(size)
         char = yield from p.peek()
@@ -159,13 +166,14 @@ class NameThenJsonReader(BodyReader):
         p.begin(known)
         raise Broken("invalid_json", _NO_ARGUMENTS)
 
-    def _odd(self, p: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
-        """What stands behind the call's marker does not begin as it must."""
+    def _read_without_opener(self, p: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
+        """Parse what follows the call's marker and does not begin as it must: arguments alone, or a name and arguments
+        with something else between them."""
         if cut:
             self._cut(p, p.buf[p.pos :])
         char = yield from p.peek()
         if char == "{" and not bare:
-            yield from _nameless(p, self.close)
+            yield from _read_nameless(p, self.close)
             return
         found = yield from p.test(_NAME_THEN_OBJECT)
         if found is None or bare:
@@ -175,27 +183,26 @@ class NameThenJsonReader(BodyReader):
         raise Broken("invalid_json", _NO_MARKER)
 
     def _cut(self, p: CallBuilder, text: str) -> NoReturn:
-        """The text ended before the arguments: what is known of the call's name stays known."""
+        """Begin the call that the text ends in before its arguments, if its name is known."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(p, each))]
         first = (
             names[:1] if p.tools is None and str(marker_alternatives(self.body.open)[0]).startswith("{name}") else []
         )
         p.take_all()
-        p.begin_arguments()
+        p.text.arguments = p.at
         if known or first:
             p.begin((known or first)[-1])
         raise Cut
 
     def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
-        """The request named the tool: all the model had to write are its arguments."""
         p.begin_text()
         p.begin(name)
         yield from read_arguments_of(p, None)
 
     def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
-        """Of each opener, by its last group: the group of the name, the id as a text to be filled, and the groups that
-        fill it."""
+        """Return for each opener, by its last group: the group of the name, the id with `%s` for its holes, and the
+        groups that fill them."""
         found = {}
         for last, holes in (self.open.groups if self.open else {}).items():
             group = dict(holes)
@@ -211,14 +218,14 @@ def _any_of(pats: list[Pat]) -> str:
 
 
 def _declared(p: CallBuilder, name: str) -> str:
-    """The declared tool that a name stands for, or ""."""
-    settled, _ = resolve_tool_name(name, p.tools, p.policy(name))
-    return settled if p.is_declared(settled) else ""
+    """Return the declared tool that a name means, or ""."""
+    tool, _ = resolve_tool_name(name, p.tools, p.policy(name))
+    return tool if p.is_declared(tool) else ""
 
 
-def _nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
-    """Parse arguments with no name before them, or with an id that names no tool (vllm#32146)."""
-    p.begin_arguments()
+def _read_nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
+    """Parse arguments with no name before them, or with an id that names no tool. Their own keys may tell the tool."""
+    p.text.arguments = p.at
     try:
         text, value = yield from p.take_json()
     except Cut:
@@ -240,108 +247,62 @@ def _nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
 
 
 def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
-    """The JSON arguments of a call that has begun, and what closes them."""
+    """Parse the JSON arguments of a call that has begun, and take what closes them."""
     if not (yield from p.peek()):
         raise Cut
-    # Not the close, where that is a fence too.
-    fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
+    # A labelled fence is not the closing marker where that is a fence too.
+    is_fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
     for end in (close, p.compiled.call_ends.close):
-        if end is not None and not fenced and (yield from p.test(end)):
+        if end is not None and not is_fenced and (yield from p.test(end)):
             p.end_text()
-            yield from _settle(p, close, Undecodable, empty=True)
+            yield from _finish(p, close, Undecodable, empty=True)
             return
     try:
-        value = yield from (p.read_arguments() if p.char() != '"' else _string_arguments(p))
+        value = yield from p.read_arguments()
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
-    if value is Undecodable:
-        _refuse_comments(p)
+    if value is Undecodable and p.call is not None and _COMMENTED(json := "".join(p.call.parts)):
+        # The bracket that seems to end the arguments may be a part of the comment.
+        broken = decode(json, p.limits.depth)
+        if isinstance(broken, Undecodable):
+            raise Broken(broken.code, broken.message)
     yield from _end_arguments(p, close, value)
 
 
-def _refuse_comments(p: CallBuilder) -> None:
-    """A bracket in a comment is none."""
-    assert p.call is not None
-    sent = "".join(p.call.parts)
-    if _COMMENTED(sent) and isinstance(broken := decode(sent, p.limits.depth), Undecodable):
-        raise Broken(broken.code, broken.message)
-
-
-def _string_arguments(p: CallBuilder) -> Steps[Any]:
-    """Arguments that are a string: an object written twice, or what a quotation mark too many has taken in. Where the
-    call's close stands in it, and no object, the call is over at that close."""
-    taken = p.capture()
-    try:
-        value = yield from p.read_arguments()
-    except (LostJsonEnd, Cut):
-        _give_back_close(p, taken)
-        raise
-    _give_back_close(p, taken)
-    return value
-
-
-def _give_back_close(p: CallBuilder, taken: Capture) -> None:
-    """What was taken is the call's own, unless it holds the call's close."""
-    text, scan = p.captured(taken), p.compiled.recovery.scan
-    if _OBJECT_IN_STRING(text) or not any(
-        scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text)
-    ):
-        p.drop(taken)
-        return
-    assert p.call is not None
-    p.call.parts.clear()
-    p.give_back(taken)
-    raise Broken("arguments_not_object", "the arguments are a string; send a JSON object") from None
-
-
 def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
-    """The arguments are over: what stands behind them, and their close."""
-    closed = close is not None or p.compiled.call_ends.close is not None
+    """Finish the call whose arguments end here, unless more of them follows."""
+    ends = p.compiled.call_ends
     p.end_text()
-    yield from p.take_extra_closers(p.compiled.call_ends.brackets_after_arguments)
-    p.end_text()
+    yield from p.take_extra_closers(ends.brackets_after_arguments)
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
-    if char == "{" or (closed and char in _COMMENT_SIGNS):
+    if char == "{" or (char in _COMMENT_SIGNS and (close or ends.close) is not None):
         raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
-    if char and close is not None and p.compiled.call_ends.close is None and not (yield from _may_end(p, close)):
-        raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")
-    yield from _settle(p, close, value)
+    if char and close is not None and ends.close is None:
+        for end in (close, p.compiled.openers.begin, ends.turn):
+            if end is not None and (yield from p.test(end)):
+                break
+        else:
+            if not (p.ended and close.is_begun(p.buf, p.pos)):
+                raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")
+    yield from _finish(p, close, value)
 
 
-def _goes_on(p: CallBuilder) -> Steps[bool]:
-    """Do more arguments stand behind these?"""
-    return bool((yield from p.test(ANOTHER_OBJECT if p.char() == "," else HALF_A_KEY)))
-
-
-def _may_end(p: CallBuilder, close: Probe) -> Steps[bool]:
-    """Does what closes a call stand here, or what can only stand behind one?"""
-    for end in (close, p.compiled.openers.begin, p.compiled.call_ends.turn):
-        if end is not None and (yield from p.test(end)):
-            return True
-    return p.ended and close.is_begun(p.buf, p.pos)
-
-
-def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
-    """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
+def _finish(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
+    """Take what closes the arguments, and finish the call. What cannot follow it is reported as a problem of it."""
     yield from p.peek()
     found = (yield from p.test(close)) if close is not None else None
     closed = p.compiled.call_ends.close is not None
-    is_whole = found and p.compiled.call_ends.any.at(p.buf, p.pos, p.ended)
     if found:
         p.take_match(found)
-    if close is not None and not is_whole and not closed and p.call is not None:
-        if found:
-            p.end_text()  # a tag that was cut short is the call's
+    elif close is not None and not closed and p.call is not None:
         p.problem("unclosed", "the marker that closes the call is missing", blocking=False, call=p.call.index)
     odd = ""
     if closed or not found:
-        odd = yield from what_stands_behind(p, closed=closed or close is not None)
-    if not (odd or found or closed) and (yield from _goes_on(p)):
-        odd = p.char()
-    if not odd and empty and found and (yield from p.test(ARGUMENTS)):
+        odd = yield from find_unexpected(p, closed=closed or close is not None)
+    if not (odd or found or closed):
+        char = p.char()
+        odd = char if (yield from p.test(ANOTHER_OBJECT if char == "," else HALF_A_KEY)) else ""
+    elif not odd and empty and found and (yield from p.test(ARGUMENTS)):
         odd = "{"  # the call ends before its arguments
-    if odd:
-        assert p.call is not None
-        p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
-    p.finish(value, empty=empty)
+    p.finish(value, empty=empty, unexpected=odd)

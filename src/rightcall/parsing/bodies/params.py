@@ -206,7 +206,7 @@ class ParamsReader(BodyReader):
             name = self.tags.plain(found["name"]) if found else ""
             if found and (found.end() > found.end("name") or p.is_declared(name)):
                 p.take_all()
-                p.begin_arguments()
+                p.text.arguments = p.at
                 p.begin(name)
                 raise Cut
 

@@ -368,7 +368,7 @@ class ValueEnd:
         def record(text: str) -> None:
             value.pieces.append(text)
             if value.give:
-                p.record_given(quoted(text)[1:-1])
+                p.give(quoted(text)[1:-1], is_emitted=True)
 
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)

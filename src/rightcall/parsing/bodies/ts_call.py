@@ -295,7 +295,7 @@ class TsCallReader(BodyReader):
         label, name = call_parts(p.buf, p.pos)
         p.take_match(found)
         p.begin(name)
-        p.begin_arguments()
+        p.text.arguments = p.at
         if label and label not in self.labels:
             raise Broken(*labelled(label, name))
         return _ends(found)
