@@ -180,7 +180,8 @@ def test_a_quoted_call_is_reported_under_each_key_of_its_name(format: str) -> No
     for key in body(format).names:
         call = instead(format, f'{{"{key}": "ping", "arguments": {{}}}}')
         reply = read(f"The manual says:\n\n```\n{call}\n```\n\nI have not run it.", format)
-        assert (ran(reply), notes(reply)) == ([], ["looks_like_a_call"]), key
+        # An opener with a name of its own is reported next to the object behind it.
+        assert (ran(reply), set(notes(reply))) == ([], {"looks_like_a_call"}), key
 
 
 @every_json

@@ -112,8 +112,12 @@ def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: 
     text = one + opens + render([made("f", s="2"), made("f", s="3")], format=name, tools=TOOLS)
     whole = read(text, name)
     reply = read(text, name, limits=Limits(calls=calls))
-    assert len(reply.attempts) == min(calls, len(whole.attempts))
-    assert ("too_large" in codes(reply)) is (len(whole.attempts) > calls)
+    is_beyond = len(whole.attempts) > calls
+    if is_beyond and "rescued" in codes(whole):  # bare calls behind text are parsed all together or stay text
+        assert (reply.attempts, set(codes(reply))) == ((), {"looks_like_a_call"})
+    else:
+        assert len(reply.attempts) == min(calls, len(whole.attempts))
+        assert ("too_large" in codes(reply)) is is_beyond
 
 
 def nested(depth: int) -> Json:
