@@ -11,7 +11,7 @@ import msgspec
 
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.values.notation import PYTHON_LITERALS, Notation, StringText
+from rightcall.parsing.values.notation import PYTHON_LITERALS, Match, Notation, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import restore_spelling
 from rightcall.schema.places import Places, wants_text
@@ -96,6 +96,20 @@ def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
         builder.drop(taken)
         raise
     return builder.release(taken)
+
+
+def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
+    """Take all that the pattern matches here. The character behind it has arrived then."""
+    taken = builder.capture()
+    while True:
+        found = match(builder.buf, builder.pos)
+        builder.advance(0 if found is None else found.end() - builder.pos)
+        if builder.pos < len(builder.buf):
+            return builder.release(taken)
+        if builder.ended:
+            builder.drop(taken)
+            raise Cut
+        yield
 
 
 def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | None]:

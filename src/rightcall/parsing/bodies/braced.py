@@ -22,6 +22,7 @@ from rightcall.parsing.argument_values import (
     open_string,
     parse_by_kind,
     parse_value,
+    take_run,
     take_string,
     take_to_end,
     take_whole_value,
@@ -490,17 +491,8 @@ class ArgumentSyntax:
 
     def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
         """Take a number, a word, or text that should have been quoted."""
-        taken = builder.capture()
-        while True:
-            found = self.notation.bare_value(builder.buf, builder.pos)
-            builder.advance(0 if found is None else found.end() - builder.pos)
-            if builder.pos < len(builder.buf):
-                break
-            if builder.ended:
-                builder.drop(taken)
-                raise Cut
-            yield
-        text, char = builder.release(taken).strip(), builder.buf[builder.pos]
+        text = (yield from take_run(builder, self.notation.bare_value)).strip()
+        char = builder.buf[builder.pos]
         if not text or char in "<[{(" or char == self.body.quote[0]:
             raise Broken("invalid_value", f"no value can be read at {char!r}; strings need {self.body.quote}")
         words = self.notation.words

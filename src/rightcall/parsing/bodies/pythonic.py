@@ -27,7 +27,7 @@ from rightcall.parsing.bodies.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
-from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES
+from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Repair
@@ -52,7 +52,6 @@ MAY_CLOSE = re.compile(r"[<`]").search  # what a marker begins with
 COMMAS = re.compile(r"[ \t\r\n,]*+").match  # all at once: what is not the usual argument is never looked at again
 # The usual argument: a name that was not there before, an equals sign, and the first character of its value.
 ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
-STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
 # In a bare value: what only code has, and an argument that lost the comma before it.
 CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
 ANY_WORD = re.compile(r"\w").search
@@ -102,7 +101,7 @@ def read_inner_quotes(p: CallBuilder, quote: str, key: str, before: str) -> Step
     # The blanks after the quote were consumed: they are part of the string.
     taken = p.text_so_far()
     lead = taken[taken.rfind(quote) :]
-    end = yield from _held(p, broken)
+    end = yield from _find_block_end(p, broken)
     rest = p.buf[p.pos : end]
     ends = [after for found in _UP_TO_QUOTE[quote](rest) if (after := _AFTER_STRING(rest, found.end()))]
     if _CODE(rest) or len(ends) != 1 or (ends[0][1] and not _is_argument(p, ends[0][1])):
@@ -139,38 +138,20 @@ def _is_argument(p: CallBuilder, name: str) -> bool:
     return p.tools is None or p.kind(name) is not None
 
 
-def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
-    """Waits for the end of the block, of which nothing is taken; where it is."""
-    start = p.capture()
-    found = yield from _block_end(p, start)
-    end = p.at
-    if found is None:
-        p.drop(start)
-        p.take_all()
-        raise Cut
-    p.give_back(start)
-    if not found:
-        raise broken
-    return end - p.base
-
-
-def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
-    """Goes to the end of the block. False if that is too far away, None if the text ended first."""
-    close = p.compiled.call_ends.close
+def _find_block_end(p: CallBuilder, broken: Broken) -> Steps[int]:
+    """Wait for the end of the block, of which nothing is taken. Raise `broken` if it is too far away."""
+    close, size = p.compiled.call_ends.close, 0
     while True:
-        most = min(len(p.buf), p.pos + _MOST_HELD + 1)
-        sign: object = False
-        while close is not None and p.pos < most and not (sign := close.at(p.buf, p.pos, p.ended)):
-            if sign is None:
-                break
-            p.advance()
-        if sign:
-            return p.at - start <= _MOST_HELD
-        p.advance(0 if close is not None else len(p.buf) - p.pos)
-        if p.at - start > _MOST_HELD:
-            return False
+        most, found = min(len(p.buf) - p.pos, _MOST_HELD + 1), None
+        while size < most and (close is None or (found := close.at(p.buf, p.pos + size, p.ended)) is False):
+            size += 1
+        if size > _MOST_HELD:
+            raise broken
+        if found or (p.ended and (close is None or p.compiled.bare_calls.first_characters)):
+            return p.pos + size
         if p.ended:
-            return None if close is not None and not p.compiled.bare_calls.first_characters else True
+            p.take_all()
+            raise Cut
         yield
 
 
@@ -308,19 +289,17 @@ class PythonicReader(BodyReader):
             p.give(prefix + interpret_by_schema(p, key, ParsedValue('""', "", bare=(Odd((), ""),)))[0])
             return ""
         json = _json_there(p, key)
-        if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
-            return (yield from self._string(p, key, prefix))
+        if json is None and char in PYTHON.heads and (text := (yield from open_string(p, PYTHON))) is not None:
+            return (yield from self._string(p, text, key, prefix))
         if json is None:
-            read = (yield from self._nested(p, key)) if char in PYTHON.brackets else (yield from self._bare(p, key))
+            read = (yield from self._nested(p)) if char in PYTHON.brackets else (yield from self._bare(p, key))
             json = interpret_by_schema(p, key, read)
         p.give(prefix + json[0])
         return json[1]
 
-    def _string(self, p: CallBuilder, key: str, prefix: str) -> Steps[str]:
-        """A string; where it is declared as plain text, it goes out while it arrives."""
-        quote = p.buf[STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
-        text = yield from open_string(p, PYTHON)
-        assert text is not None
+    def _string(self, p: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
+        """Take a string behind its opening quote. A plain string is given while it arrives."""
+        quote = p.buf[p.pos - 1]
         give = p.kind(key) == "plain"
         if give:
             p.give(prefix + '"')
@@ -338,17 +317,16 @@ class PythonicReader(BodyReader):
         p.give('"' if give else prefix + quoted(value))
         return value
 
-    def _nested(self, p: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """A list, a tuple, an object or a set."""
-        ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
+    def _nested(self, p: CallBuilder) -> Steps[ParsedValue]:
+        """Take a list, a tuple or an object."""
         start, depth = p.pos, p.limits.depth
-        found = take_whole_value(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
+        found = take_whole_value(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
         if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
             return found
         p.advance(start - p.pos)
         text = (yield from take_to_end(p, _ends(p, until=",)"))).strip()
-        return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
+        return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth))
 
     def _bare(self, p: CallBuilder, key: str) -> Steps[ParsedValue]:
         """A number, a word, or a string without its quotes."""
@@ -392,13 +370,6 @@ def _is_code(text: str, kind: str | None) -> bool:
     return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
-def _takes_no_object(p: CallBuilder, key: str) -> bool:
-    tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
-    declared = tool.parameters.get("properties") if tool is not None else None
-    schema = declared.get(key) if isinstance(declared, dict) and p.kind(key) == "json" else None
-    return isinstance(schema, dict) and schema.get("type") != "object"
-
-
 def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
     """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
     it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
@@ -416,17 +387,6 @@ def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
 def _strict(text: str, depth: int) -> ParsedValue | None:
     value = decode_unique(text, depth)[0]
     return None if isinstance(value, Undecodable) else ParsedValue(text, value)
-
-
-def _at_string(p: CallBuilder) -> Steps[bool]:
-    """Does a string begin here, maybe behind letters as in r'...'?"""
-    while True:
-        found = STRING_START(p.buf, p.pos)
-        if found is None or found.end() < len(p.buf) or p.ended:
-            return found is not None and p.buf[found.end() - 1] in "'\""
-        if p.buf[found.end() - 1] in "'\"" and found.end() > p.pos:
-            return True
-        yield
 
 
 def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:

@@ -18,20 +18,18 @@ from rightcall.parsing.argument_values import (
     open_string,
     parse_value,
     skip_to_end,
+    take_run,
     take_string,
     take_to_end,
     take_whole_value,
-    to_json,
 )
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import END, Pat, Probe, alt, blanks, literal, seq
 from rightcall.parsing.values.notation import TYPESCRIPT
-from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of, same
+from rightcall.parsing.values.value_reader import Ends, ValueReader
 
-_WORD, _SCALAR = TYPESCRIPT.bare_key, TYPESCRIPT.bare_value
-_NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity", "+Infinity"))
 _STRINGS = "'\"`<"
 
 
@@ -106,10 +104,9 @@ def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
             raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
         p.advance()
         if key in values:
-            yield from _again(p, key, values[key])
-        else:
-            prefix = (", " if values else "{") + quoted(key) + ": "
-            values[key] = yield from _member(p, key, prefix)
+            raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice")
+        prefix = (", " if values else "{") + quoted(key) + ": "
+        values[key] = yield from _member(p, key, prefix)
         char = yield from _space(p)
         if char == ",":
             p.advance()
@@ -123,7 +120,7 @@ def _key(p: CallBuilder, char: str) -> Steps[str]:
     if char in "'\"`" and (text := (yield from open_string(p, TYPESCRIPT))) is not None:
         return (yield from take_string(p, text, give=False))
     while True:
-        found = _WORD(p.buf, p.pos)
+        found = TYPESCRIPT.bare_key(p.buf, p.pos)
         if found is None:
             raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
         if found.end() < len(p.buf):
@@ -144,14 +141,6 @@ def _member(p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
     json, value = yield from _value(p, key, char)
     p.give(prefix + json)
     return value
-
-
-def _again(p: CallBuilder, key: str, first: Any) -> Steps[None]:
-    """A key that was there before: the same value again says nothing new."""
-    char = yield from _space(p)
-    _, value = yield from _value(p, key, char)
-    if not same(first, value):
-        raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice, with different values")
 
 
 def _value(p: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
@@ -182,33 +171,11 @@ def _nested(p: CallBuilder, depth: int) -> Steps[ParsedValue]:
 
 
 def _scalar(p: CallBuilder, char: str) -> Steps[ParsedValue]:
-    """A number or a word."""
-    taken = p.capture()
-    while True:
-        found = _SCALAR(p.buf, p.pos)
-        p.advance(0 if found is None else found.end() - p.pos)
-        if p.pos < len(p.buf):
-            break
-        if p.ended:
-            p.drop(taken)
-            raise Cut
-        yield
-    text = p.release(taken)
+    """Take a number or a word."""
+    text = yield from take_run(p, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
-    if text in TYPESCRIPT.words:
-        value = TYPESCRIPT.words[text]
-        json = to_json(value)
-        return ParsedValue(json, value, (Odd((), text),) if json != text and value is not None else ())
-    try:
-        if text in _NOT_FINITE:
-            raise not_finite(text)
-        json, number = number_of(text, TYPESCRIPT)
-    except BadValue as bad:
-        raise Broken(bad.code, bad.message) from None
-    if number is not None:
-        return ParsedValue(json, number, (Odd((), text),) if json != text else ())
-    raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+    return parse_value(ValueReader(TYPESCRIPT, text))
 
 
 def _no_edge(p: CallBuilder) -> Steps[None]:

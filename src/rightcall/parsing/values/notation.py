@@ -327,7 +327,6 @@ class Notation(msgspec.Struct, frozen=True):
     open_comment: Match | None = None
     bare_strings: bool = False  # what is neither word nor number is a string
     gaps: bool = False  # empty items between commas are skipped, and an absent value is ""
-    sets: bool = False
     shy: str = ""  # quotes that begin a string only where a value begins
     typed_keys: bool = False  # keys are values, of which only strings will do
 
@@ -373,14 +372,13 @@ PYTHON = Notation(
     bare_key=re.compile(rf"{_KEY_CHAR}++(?:[ \t]++{_KEY_CHAR}++)*+").match,
     entries=_entries(_SIMPLE),
     usual_value=usual_values(_SIMPLE),
-    prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
+    prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"]|\Z)").match,
     bare_strings=True,
     gaps=True,
-    sets=True,
     typed_keys=True,
 )
 
-# The same, but a bare word is no string, and `{'a'}` an object without a colon.
+# The same, but a bare word is no string.
 PYTHON_LITERALS = msgspec.structs.replace(PYTHON, bare_strings=False, gaps=False)
 
 _TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
@@ -433,7 +431,6 @@ def braces(
         entries=_entries(rf"(?![{re.escape(quote[0] + shy)}])({BRACED_KEY})"),
         usual_value=usual_values(simple),
         bare_strings=True,
-        gaps=True,
     )
 
 

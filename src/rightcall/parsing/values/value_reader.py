@@ -84,24 +84,15 @@ class _Open(msgspec.Struct):
     items: list[Any] | None
     key: str = ""
     comma: bool = True  # nothing stands between here and the bracket or comma before it
-    mark: int = 0  # where the entry being read begins in the JSON
 
 
 class ValueReader:
     """Reads one value from `pos` on. `json` is its JSON: numbers that are JSON keep their spelling."""
 
     def __init__(
-        self,
-        notation: Notation,
-        text: str,
-        pos: int = 0,
-        *,
-        depth: int = MAX_DEPTH,
-        ended: bool = True,
-        one_sets: bool = True,
+        self, notation: Notation, text: str, pos: int = 0, *, depth: int = MAX_DEPTH, ended: bool = True
     ) -> None:
         self.notation, self.text, self.pos, self.depth, self.ended = notation, text, pos, depth, ended
-        self.one_sets = one_sets  # `{'a'}` is a set, and not an object without a colon
         self.out: list[str] = []
         self.odd: list[Odd] = []  # numbers
         self.bare: list[Odd] = []  # strings without quotes
@@ -174,12 +165,10 @@ class ValueReader:
         if top.members is None:
             assert top.items is not None
             top.items.append(value)
-        elif top.key not in top.members:
-            top.members[top.key] = value
-        elif same(top.members[top.key], value):
-            del self.out[top.mark :]
+        elif top.key in top.members:
+            raise BadValue("duplicate_key", f"the object key {top.key[:40]!r} is given twice")
         else:
-            raise BadValue("duplicate_key", f"the object key {top.key[:40]!r} is given twice, with different values")
+            top.members[top.key] = value
 
     def _go_on(self) -> bool:
         """To the next value of the innermost list or object; False at its end."""
@@ -215,17 +204,11 @@ class ValueReader:
         return True
 
     def _entry(self, top: _Open, char: str) -> bool:
-        """A key and what stands behind it. What has commas instead is a set."""
-        start, bare = self.pos, len(self.bare)
+        """Read a key and what stands behind it."""
         key, is_string = self._key(char)
         after = ":" if self.text.startswith(":", self.pos) else self.peek()
         sign = after if after == ":" else self._separator()
         if not sign:
-            if self.notation.sets and not top.members and self._is_set(after):
-                self.pos = start
-                del self.bare[bare:]
-                self._becomes_set(top)
-                return True
             raise BadValue("invalid_value", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
         if not is_string:
             raise BadValue("invalid_value", f"an object key must be a string, not {key[:40]}")
@@ -234,18 +217,11 @@ class ValueReader:
         return True
 
     def _begin_entry(self, top: _Open, key: str) -> None:
-        top.key, top.mark = key, len(self.out)
+        top.key = key
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
     def _separator(self) -> str:
         return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
-
-    def _is_set(self, after: str) -> bool:
-        return after == "," or (after == "}" and self.one_sets)
-
-    def _becomes_set(self, top: _Open) -> None:
-        top.members, top.items, top.comma = None, [], True
-        self.out[-1] = "["
 
     def _key(self, char: str) -> tuple[str, bool]:
         """A key, and whether it is a string."""
@@ -342,11 +318,6 @@ class ValueReader:
         return quoted(text), text
 
 
-def same(a: Any, b: Any) -> bool:
-    """Equal, and not only to Python, for which `1` is `True`."""
-    return bool(a == b) and type(a) is type(b)
-
-
 def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
     """A number of JSON's, or one as this notation writes it; as JSON and as a value. None where it is no number."""
     strict = STRICT_NUMBER(text)
@@ -391,6 +362,8 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Strin
         prefix, pos = lead.group().lower(), lead.end()
     char = text[pos : pos + 1]
     if not char:
+        if prefix and not ended:
+            raise Unfinished
         return None
     if notation.heredocs and char in "'\"<":
         found = _heredoc(text, pos, ended)
