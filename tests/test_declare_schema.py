@@ -64,7 +64,7 @@ FAULTS: list[tuple[Any, str, str]] = [
     ({"default": float("nan")}, "/default", "nan is not JSON"),
     ({"default": {1, 2}}, "/default", "set is not JSON"),
     ({"default": {1: 2}}, "/default", "key 1 is no string"),
-    ({"$schema": "http://example.org/my-schema"}, "/$schema", "no published draft"),
+    ({"$schema": "http://example.org/my-schema"}, "/$schema", "none of the drafts 4 to 2020-12"),
 ]
 
 
@@ -496,6 +496,8 @@ def test_what_is_beside_a_reference_counts_from_draft_2019_on(beside: Json) -> N
         ({"properties": {"x": {"const": 7}}}, "draft-06"),
         ({"dependentRequired": {"x": ["y"]}}, "draft/2019-09"),
         ({"dependentSchemas": {"x": {"required": ["y"]}}}, "draft/2019-09"),
+        ({"properties": {"x": {"$dynamicRef": "#/$defs/a"}}, "$defs": {"a": {"minimum": 9}}}, "draft/2020-12"),
+        ({"$dynamicRef": "#/$defs/a", "$defs": {"a": {"required": ["y"]}}}, "draft/2020-12"),
     ],
 )
 def test_a_keyword_counts_from_its_draft_on(keywords: Json, known_from: str) -> None:
@@ -534,6 +536,35 @@ def test_an_id_that_is_a_fragment_is_an_anchor(draft: str, word: str) -> None:
 def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
     with pytest.raises(BadTools, match=r"an inner \$id changes what the references inside it mean"):
         declared({**with_property({"properties": {"a": {"$id": "x.json", **inner}}}), "$defs": {"z": {}}})
+
+
+def test_the_first_items_of_a_list_have_two_keywords() -> None:
+    for draft, word in (("draft-07", "items"), ("draft/2019-09", "items"), ("draft/2020-12", "prefixItems")):
+        for keyword in ("items", "prefixItems"):
+            if (draft, keyword) != ("draft/2020-12", "items"):
+                schema = _in_draft(draft, with_property({"type": "array", keyword: [{"type": "integer"}]}))
+                assert _fits(schema, {"x": ["a"]}) is (keyword != word), (draft, keyword)
+
+
+@pytest.mark.parametrize(
+    "draft, inner",
+    [
+        ("draft-07", {"$id": "x.json", "$ref": "#/definitions/z"}),
+        ("draft-06", {"$id": "http://example.org/x", "$ref": "#/definitions/z"}),
+        ("draft-04", {"$id": "x.json", "allOf": [{"$ref": "#/definitions/z"}]}),
+    ],
+)
+def test_an_inner_id_that_its_draft_ignores_changes_no_reference(draft: str, inner: Json) -> None:
+    schema = _in_draft(draft, {**with_property(inner), "definitions": {"z": {"type": "integer"}}})
+    assert _fits(schema, {"x": 5}) and not _fits(schema, {"x": "a"})
+
+
+def test_an_anchor_of_the_document_comes_before_one_inside_an_inner_id() -> None:
+    inner: Json = {"$id": "x.json", "$anchor": "n", "type": "integer"}
+    own: Json = {"$anchor": "n", "type": "string"}
+    for definitions in ({"a": inner, "b": own}, {"a": own, "b": inner}, {"a": {"items": inner}, "b": own}):
+        schema = {**with_property({"$ref": "#n"}), "$defs": definitions}
+        assert _fits(schema, {"x": "a"}) and not _fits(schema, {"x": 5})
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rightcall.schema.limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE, Refused
+from rightcall.schema.relax import draft_of, ref_stands_alone
 from rightcall.schema.walk import (
     LISTS,
     MAPS,
@@ -29,6 +30,7 @@ from rightcall.schema.walk import (
     REFS,
     Refs,
     fragment_of,
+    is_other_document,
     references,
     schemas_and_targets,
     schemas_in_place,
@@ -437,11 +439,15 @@ class _Checker:
 
 
 def _check_inner_ids(root: Json) -> None:
-    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Any other is an annotation."""
+    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Any other is an annotation, as
+    is an `$id` in draft 4, and up to draft 7 one beside a `$ref`."""
+    if draft_of(root) == "draft-04":
+        return
+    ignores_siblings = ref_stands_alone(root)
     waiting = [("", "", root)]
     while waiting:
         path, id_path, schema = waiting.pop()
-        if path and isinstance(schema.get("$id"), str) and not schema["$id"].startswith("#"):
+        if path and is_other_document(schema) and not (ignores_siblings and "$ref" in schema):
             id_path = f"{path}/$id"
         if id_path and references(schema):
             raise Refused(id_path, "an inner $id changes what the references inside it mean", "remove it")
@@ -500,7 +506,7 @@ def _check_metaschema(value: Any) -> Fault | None:
     """Return cause and cure of the fault of a `$schema`, or None. Fragments are ignored."""
     if isinstance(value, str) and value.rstrip("#") in _METASCHEMAS:
         return None
-    return f"{_shorten(value)} is no published draft, and nothing is ever fetched", "remove it"
+    return f"{_shorten(value)} is none of the drafts 4 to 2020-12, and nothing is ever fetched", "remove it"
 
 
 def _is_string_list(value: Any) -> bool:

@@ -63,17 +63,30 @@ _AFTER_7 = frozenset(
 )
 _AFTER_6 = _AFTER_7 | {"if", "then", "else"}
 _AFTER_4 = _AFTER_6 | {"const", "contains", "propertyNames"}
-_UNKNOWN_BEFORE = {"draft-04": _AFTER_4, "draft-06": _AFTER_6, "draft-07": _AFTER_7}
+_AFTER_2019 = frozenset(("prefixItems", "$dynamicRef", "$dynamicAnchor"))
+_UNKNOWN_BEFORE = {
+    "draft-04": _AFTER_4,
+    "draft-06": _AFTER_6,
+    "draft-07": _AFTER_7,
+    "draft/2019-09": _AFTER_2019,
+}
 
 
-def _draft_of(root: Any) -> str:
-    """Return the draft in `$schema`, such as "draft-07", if it is draft 4, 6 or 7, else ""."""
+def draft_of(root: Any) -> str:
+    """Return the draft in `$schema`, such as "draft-07", if it is one before 2020-12, else ""."""
     said = root.get("$schema") if isinstance(root, dict) else None
     found = _DRAFT.search(said) if isinstance(said, str) else None
     return found[1] if found is not None else ""
 
 
-_DRAFT = re.compile(r"json-schema\.org/(draft-0[467])/")
+_DRAFT = re.compile(r"json-schema\.org/(draft-0[467]|draft/2019-09)/")
+
+
+def ref_stands_alone(root: Any) -> bool:
+    """Return whether the draft of a document ignores the keywords beside a `$ref`, as drafts up to 7 do."""
+    return draft_of(root).startswith("draft-0")
+
+
 _LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
 
 
@@ -136,9 +149,8 @@ class _Relaxer:
                 if isinstance(target, dict) and id(target) not in self.names:
                     self.names[id(target)] = f"#/$defs/{_unused_name(ref, taken)}"
         self.refused = _unsupported_patterns(patterns | named)
-        draft = _draft_of(refs.root)
-        self.unknown = _UNKNOWN_BEFORE.get(draft, frozenset())
-        self.ref_stands_alone = draft in _UNKNOWN_BEFORE
+        self.unknown = _UNKNOWN_BEFORE.get(draft_of(refs.root), frozenset())
+        self.ref_stands_alone = ref_stands_alone(refs.root)
         self.names_lost = not named.isdisjoint(self.refused)
 
     def copy_document(self, root: Json) -> Json:
@@ -184,7 +196,7 @@ class _Relaxer:
     def add_references(self, copy: Json, schema: Json) -> None:
         """Add the references of `schema` to its copy as plain `$ref`, or in `allOf`. In one document without inner ids
         all kinds of references mean the same."""
-        for ref in references(schema):
+        for ref in references({word: value for word, value in schema.items() if word not in self.unknown}):
             target = self.refs.get(ref)
             if target is True:
                 continue

@@ -132,13 +132,28 @@ def refs_of(root: Any) -> Refs:
 
 
 def _collect_anchors(root: Any) -> dict[str, Json]:
-    """Return the schemas of a document by their anchors. Drafts 4 to 7 write `"$id": "#city"`, or `id`."""
+    """Return the schemas of a document by their anchors. Drafts 4 to 7 write `"$id": "#city"`, or `id`. An anchor of
+    the document comes before the same one inside an inner `$id`, which belongs to another document."""
     found: dict[str, Json] = {}
-    for schema in all_schemas(root):
-        names = [schema[word] for word in ANCHORS if isinstance(schema.get(word), str)]
-        ids = [schema[word] for word in ("$id", "id") if isinstance(schema.get(word), str)]
-        found.update(dict.fromkeys(names + [name[1:] for name in ids if name.startswith("#")], schema))
+    documents: list[Any] = [root]
+    for document in documents:
+        waiting: list[Any] = [document]
+        while waiting:
+            here = waiting.pop()
+            if isinstance(here, dict):
+                names = [here[word] for word in ANCHORS if isinstance(here.get(word), str)]
+                ids = [here[word] for word in ("$id", "id") if isinstance(here.get(word), str)]
+                for name in names + [name[1:] for name in ids if name.startswith("#")]:
+                    found.setdefault(name, here)
+                for inner in direct_subschemas(here):
+                    (documents if is_other_document(inner) else waiting).append(inner)
     return found
+
+
+def is_other_document(schema: Any) -> bool:
+    """Return whether an inner schema has an `$id` that is no anchor, which makes it a document of its own."""
+    said = schema.get("$id") if isinstance(schema, dict) else None
+    return isinstance(said, str) and not said.startswith("#")
 
 
 def all_schemas(root: Any) -> Iterator[Json]:
