@@ -126,6 +126,7 @@ def test_a_whole_number_constant_has_both_spellings() -> None:
         assert accepts(schema, 2.0) and accepts(schema, 2) and not accepts(schema, 3)
     assert accepts({"const": [2.0, {"a": 4.0}]}, [2, {"a": 4}])
     assert accepts({"enum": [1e22]}, 10**22)
+    assert accepts({"enum": [-0.0]}, 0) and accepts({"const": -0.0}, 0.0) and accepts({"const": -0.0}, -0.0)
 
 
 def _many(count: int, required: list[str]) -> Json:

@@ -292,6 +292,8 @@ def _spellings(text: str, points: bool) -> list[str]:
     """Return the spellings of a constant. JSON Schema treats 3 and 3.0 as equal, so a number without a fraction has
     two; an integer without a point is written with one only if the grammar allows `points`."""
     if text[0] in "-0123456789":
+        if text == "-0.0":
+            return [text, "-0", "0.0", "0"]
         if text.endswith(".0"):
             return [text, text[:-2]]
         if text.lstrip("-").isdigit():
