@@ -265,7 +265,7 @@ class ParamsReader(BodyReader):
 
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
-        read, at_once, rest, rest_heads = self.values.read, self.values.at_once, tags.rest_of_param, tags.rest_heads
+        rest, rest_heads = tags.rest_of_param, tags.rest_heads
         whole = self.whole_param
         values: dict[str, Any] = {}
         value: Any = None
@@ -287,8 +287,7 @@ class ParamsReader(BodyReader):
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.take_match(found)
             said = types.get(holes.get("type", ""))
-            made = at_once(p, key, said, values)
-            value = values[key] = made[0] if made else (yield from read(p, key, said, values))
+            value = values[key] = yield from self.values.read(p, key, said, values)
             if isinstance(value, str) and value[:1] in rest_heads and rest(value):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
