@@ -10,35 +10,39 @@ from classes.wire import Piece, Wire, joined, without
 
 
 def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A1: a call whose arguments are closed ends at the next opener, at its section's close, or beside its sibling."""
+    """A1: a call without its own close is rejected at the next opener and takes nothing of what follows with it; before
+    the close of what surrounds it, it runs."""
     if wire.params is None:
         return
     kit = KITS[tools]
     for _ in range(2):
         calls = [kit.draw(dice), kit.draw(dice)]
-        while calls[0][0] == calls[1][0] and calls[0][1].items() <= calls[1][1].items():
-            calls[1] = kit.draw(dice)  # else the first may have been given up, and sent again
         pieces = wire.pieces(calls)
-        runs = Expect(calls=calls, lacks=wire.markup)
-        for shape, text in _unclosed(wire, pieces):
-            yield Case(
-                "A1", shape, wire.name, wire.prose(dice) * (not wire.has_channels) + text, runs, tools, auto="same"
-            )
+        both = Expect(calls=calls, lacks=wire.markup)
+        second = Expect(calls=calls[1:], refused=1, codes=["abandoned"], lacks=wire.markup)
+        for shape, text, is_closed in _unclosed(wire, pieces):
+            prose = wire.prose(dice) * (not wire.has_channels)
+            yield Case("A1", shape, wire.name, prose + text, both if is_closed else second, tools, auto="same")
         yield from _prose_behind(wire, dice, tools)
 
 
-def _unclosed(wire: Wire, pieces: list[Piece]) -> Iterator[tuple[str, str]]:
-    """The two calls with closers left out: of the first, of the last before its section's close, of the inner block."""
+def _unclosed(wire: Wire, pieces: list[Piece]) -> Iterator[tuple[str, str, bool]]:
+    """The two calls with closers left out: of the first, of the last before its section's close, of the inner block;
+    and whether something else closes the first call."""
     second = next(i for i, piece in enumerate(pieces) if piece.role == "between")
     head, tail = pieces[:second], pieces[second:]
     if not wire.has_channels:
-        yield "no closers before the next opener", joined([*without(head, "close", "call_close"), *tail])
+        yield "no closers before the next opener", joined([*without(head, "close", "call_close"), *tail]), False
     roles = {piece.role for piece in pieces if piece.text.strip()}
     if "close" in roles and ("call_close" in roles or "section_close" in roles):
-        yield "no body close, outer close is there", joined(without(pieces, "close"))
+        yield (
+            "no body close, outer close is there",
+            joined(without(pieces, "close")),
+            wire.has_channels or "call_close" in roles,
+        )
     inner = without(head, "call_close"), without(tail, "call_open", "section_open")
     if "close" in roles and "call_open" in roles and not wire.has_channels:
-        yield "two calls in one block", joined([*inner[0], *inner[1]])
+        yield "two calls in one block", joined([*inner[0], *inner[1]]), True
 
 
 def _prose_behind(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:

@@ -221,7 +221,7 @@ CUT: tuple[Code, ...] = (
     ),
     Code(
         "abandoned",
-        "The call was opened, but has neither an argument nor a closing marker: the model started over, or stopped.",
+        "The call has no closing marker before something else begins: the model started over, or stopped.",
         "Send the whole call.",
         "<tool_call>\n<function=book>\n<tool_call>\n<function=list_bookings>\n</function>\n</tool_call>",
         "qwen3_coder",
@@ -281,15 +281,15 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "duplicate_argument",
-        "An argument is sent twice, or all of them are. It does not block if both values are equal.",
+        "An argument is sent twice, or all of them are. In JSON it does not block if both values are equal.",
         "Send it once.",
         '[book(city="Oslo", city="Rome")]',
         "pythonic",
     ),
     Code(
         "duplicate_key",
-        "An object in the arguments, or the call around them, has a key twice. It does not block if both values are "
-        "equal.",
+        "An object in the arguments, or the call around them, has a key twice. In JSON it does not block if both "
+        "values are equal.",
         "Send it once.",
         "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
         "pythonic",

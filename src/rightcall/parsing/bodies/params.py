@@ -34,25 +34,23 @@ from rightcall.parsing.markers import (
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.types import Repair
 
-_MOST_ENDS = 8  # tokens in a row
-_FAR = 256  # blanks behind them
-_BLANKS = Probe(blanks())
 _BEGINS_IN_TAG = re.compile(r"[<\r\n]|[^\s<>]{0,32}+>").match  # what may be left of the tag before a value
 
 
 class EndsOfCall:
     """What may follow the arguments of a call.
 
-    - `body`, `call`, `section`: the closing markers of each.
-    - `other`: what ends a call without its closing marker.
-    - `uncertain`: an opener without a name or the end of a turn, which may be in the middle of a call.
+    - `body`, `call`: the closing markers of each.
+    - `outer`: what certainly ends a call that lost its closing marker: that of the section, or the end of the last turn
+      (ollama#17250, JustVugg/colibri#505).
+    - `other`: what ends a call in a format without such a marker.
     """
 
     def __init__(self, tags: Tags) -> None:
-        self.body, self.call, self.section = map(_any, tags.closing[:3])
-        self.section_opener = _any(tags.opening.section)
+        self.body, self.call = map(_any, tags.closing[:2])
+        turns = [seq(alt(*tags.turns), blanks(), END)] if tags.turns else []
+        self.outer = _any(tags.closing.section + turns)
         self.other = _any(tags.closing.section + tags.opening.all + tags.turns)
-        self.uncertain = Probe(seq(blanks(), alt(*tags.opening.nameless, *tags.turns)))
 
 
 class DamagedTags:
@@ -379,18 +377,18 @@ class ParamsReader(BodyReader):
         yield from self._unclosed(p, has_arguments, last)
 
     def _unclosed(self, p: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        if self.ends.call is not None and (yield from p.test(self.ends.call)):
-            if self.ends.body is None:
+        """Accept a call without its closing marker before what certainly ends it; else reject it."""
+        ends, is_required = self.ends, self.tags.closing.is_required
+        if ends.call is not None and (yield from p.test(ends.call)):
+            if ends.body is None:
                 return
-        elif self.ends.other is None or not (yield from p.test(self.ends.other)):
+        elif ends.other is None or not (yield from p.test(ends.other)):
             if (yield from self._is_cut(p)):
                 raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
-        elif why := (yield from self._is_abandoned(p, has_arguments)):
-            raise Broken("abandoned", why)
-        elif (yield from self._goes_on(p)):
-            raise Broken("ambiguous_end", "the call seems to end, and more of its arguments follow; send it again")
-        if self.tags.closing.is_required and p.call is not None:
+        elif is_required and not (has_arguments and ends.outer is not None and (yield from p.test(ends.outer))):
+            raise Broken("abandoned", "the call was opened, and something else begins before its end; send it whole")
+        if is_required and p.call is not None:
             if isinstance(last, str) and self.tags.ends_in_shut(last):
                 raise Broken("ambiguous_end", "the last argument ends with what closes the call; send the call again")
             message = "the marker that closes the call is missing"
@@ -402,48 +400,6 @@ class ParamsReader(BodyReader):
             if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
                 return True
         return False
-
-    def _goes_on(self, p: CallBuilder) -> Steps[bool]:
-        """Do arguments stand behind what ended the call? An opener without a name, or the end of a turn, then stands
-        among them."""
-        size = 0
-        for _ in range(_MOST_ENDS):
-            if not (found := (yield from p.test(self.ends.uncertain, size))):
-                break
-            size = found.end() - p.pos
-        no_param = self.tags.no_param
-        if not size or (no_param is not None and (yield from p.test(no_param, size))):
-            return False
-        if (yield from p.test(self.tags.any_param, size)):
-            return True
-        is_left = p.ended and p.buf[p.pos + size : p.pos + size + _FAR].strip()
-        return bool(is_left) and self.tags.any_param.is_begun(p.buf, p.pos + size)
-
-    def _is_abandoned(self, p: CallBuilder, has_arguments: bool) -> Steps[str]:
-        """Was the call given up before what stands here? Why, or ""."""
-        if not has_arguments and self.tags.closing.is_required:
-            section = self.ends.section
-            if section is None or not (yield from p.test(section)):
-                return "the call was opened, but has neither an argument nor an end; send it whole"
-        if self.ends.section_opener is not None and (yield from p.test(self.ends.section_opener)):
-            return "the call has no end, and the block of calls begins anew; send it whole"
-        if (yield from self._is_sent_again(p)):
-            return "the call has no end, and is sent again behind it; send it once, and whole"
-        return ""
-
-    def _is_sent_again(self, p: CallBuilder) -> Steps[bool]:
-        """Is all that was written of the call written again, behind the next opener? Then the model began it anew."""
-        assert p.text.is_open
-        own, size = p.text_so_far().strip(), 0
-        while size < _FAR and (found := (yield from p.test(self.ends.uncertain, size))) and found.end() > p.pos + size:
-            size = found.end() - p.pos
-        blank = yield from p.test(_BLANKS, size)
-        size += len(blank.group()) if blank else 0
-        while True:
-            text = p.buf[p.pos + size : p.pos + size + len(own)]
-            if text == own or p.ended or not own.startswith(text):
-                return text == own
-            yield
 
 
 def _any(pats: list[Pat]) -> Probe | None:

@@ -27,7 +27,6 @@ from rightcall.parsing.markers import (
 
 _SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
 _LAST_SLIPS = Pat(r"(?:[\"']?+>{1,2}+)?+", r"[\"'>]{0,3}+")
-_KEY = Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+")
 # An argument whose key and value have tags of their own: `<arg_key>{key}</arg_key>\n<arg_value>`.
 _SPLIT_PARAM = re.compile(r"(<[^<>{}/]+>)\{key\}(</[^<>{}]+>)\s*(<[^<>{}/]+>)").fullmatch
 _LONGEST_CLOSE = 80
@@ -56,7 +55,6 @@ class OpeningTags(NamedTuple):
     """The opening markers of a body, a call and the section of calls.
 
     - `all`: those that begin another call or the section.
-    - `nameless`: those that do not contain the name of a tool.
     - `whole`: those of a call, up to the name of the tool.
     """
 
@@ -64,7 +62,6 @@ class OpeningTags(NamedTuple):
     call: list[Pat]
     section: list[Pat]
     all: list[Pat]
-    nameless: list[Pat]
     whole: list[Pat]
 
 
@@ -126,7 +123,7 @@ class Tags:
         tags = [pat for pat in body if pat.head]
         behind = [alt(*tags)] if tags else [alt(*body), blanks(), alt(*self.params, *self.closing.call)]
         whole = tags + [seq(pat, blanks(), *behind) for pat in call]
-        return OpeningTags(body, call, section, section + call + tags, section + _nameless(format), whole)
+        return OpeningTags(body, call, section, section + call + tags, whole)
 
     def _no_param(self, format: Format) -> Probe | None:
         """What looks like an argument's opening tag and is none."""
@@ -179,12 +176,6 @@ class Tags:
         return self._ends_in_shut.search(text[-2 * _LONGEST_CLOSE :]) is not None
 
     @cached_property
-    def any_param(self) -> Probe:
-        """An argument's opening tag, or what is left of one: its key, and what follows that."""
-        left = [seq(_KEY, literal(tail)) for tail in dict.fromkeys(self._tails()) if tail]
-        return Probe(seq(blanks(), alt(*self.params, *left)))
-
-    @cached_property
     def _rests(self) -> list[str]:
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         return [text for text in dict.fromkeys(rests) if len(text) > _SURE]
@@ -200,10 +191,6 @@ class Tags:
     def rest_heads(self) -> frozenset[str]:
         """The characters that such a value begins with, and one behind a tag without its last sign."""
         return frozenset([text[0] for text in self._rests]) | frozenset(BLANKS if self._rests else "") | {">"}
-
-    def _tails(self) -> list[str]:
-        """What stands behind the key of an opening tag, up to its next hole."""
-        return [text.partition("{key}")[2].partition("{")[0].rstrip() for text in longest_first(self.body.param)]
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
@@ -254,12 +241,6 @@ def _optional(tag: Pat, *, group: bool = False) -> Pat:
     """A tag that may be here, with the blanks before it."""
     found = seq(blanks(), tag)
     return Pat(f"({'' if group else '?:'}{found.whole})?+", found.part)
-
-
-def _nameless(format: Format) -> list[Pat]:
-    """What opens a call without saying its name."""
-    texts = tuple([text for text in longest_first(format.call[0]) if "{name}" not in text and text[0] != "`"])
-    return templates(texts) if texts else []
 
 
 def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> Pat:
