@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as stdlib
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import msgspec
 
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.values.notation import PYTHON_LITERALS, Match, Notation, StringText
+from rightcall.parsing.values.notation import PYTHON_LITERALS, Match, Notation, OpenText, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import restore_spelling
 from rightcall.schema.places import Places, wants_text
@@ -131,15 +132,7 @@ def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | 
 def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     """Take the remainder of a string, to its end. With `give` it is emitted while it arrives."""
     pieces: list[str] = []
-    decoded: list[str] = []  # what the sink consumed
-    sink: Sink | None = None
-
-    def record(consumed: str) -> None:
-        pieces.extend(decoded)
-        if give:
-            builder.give(quoted("".join(decoded))[1:-1], is_emitted=True)
-        decoded.clear()
-
+    sink = None
     while True:
         end, piece, closed = text.take(builder.buf, builder.pos, builder.ended)
         builder.advance(end - builder.pos)
@@ -154,20 +147,25 @@ def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[
         if builder.ended:
             builder.take_all()
             raise Cut
-        sink = sink or _string_sink(builder, text, decoded, live=give and builder.options.live)
-        builder.listen(sink, record)
+        sink = sink or text_sink(builder, text, pieces, give=give)
+        builder.listen(*sink)
         yield
 
 
-def _string_sink(builder: CallBuilder, text: StringText, decoded: list[str], *, live: bool) -> Sink:
-    """Return a sink for text inside a string, which adds its content to `decoded`. It consumes only pieces that decode
-    without the text before them."""
-    consumed, easy, plain, index = (
-        builder.consumed,
-        text.easy,
-        text.plain,
-        builder.call.index if builder.call is not None else 0,
-    )
+def text_sink(
+    builder: CallBuilder, text: OpenText, pieces: list[str], *, give: bool
+) -> tuple[Sink, Callable[[str], None]]:
+    """Return a sink for what arrives inside a text, and what accounts for it: its content is added to `pieces`, and
+    emitted with `give`. The sink consumes only pieces that decode without the text before them."""
+    consumed, easy, plain = builder.consumed, text.easy, text.plain
+    index, live = builder.call.index if builder.call is not None else 0, give and builder.options.live
+    decoded: list[str] = []  # what the sink consumed
+
+    def record(consumed: str) -> None:
+        pieces.extend(decoded)
+        if give:
+            builder.give(quoted("".join(decoded))[1:-1], is_emitted=True)
+        decoded.clear()
 
     def sink(piece: str) -> list[Event] | None:
         if len(consumed) >= MAX_PIECES or len(piece) > MAX_PIECE:
@@ -185,7 +183,7 @@ def _string_sink(builder: CallBuilder, text: StringText, decoded: list[str], *, 
         decoded.append(content)
         return [Arguments(index, quoted(content)[1:-1])] if live and size else []
 
-    return sink
+    return sink, record
 
 
 def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:

@@ -56,11 +56,12 @@ from rightcall.parsing.values.notation import (
     FullMatch,
     Match,
     Quote,
+    StringText,
     Taken,
     braces,
     easy_without,
 )
-from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, opening
+from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader
 from rightcall.strict_json import Undecodable, decode_unique, pointer_step
 from rightcall.types import Repair
 
@@ -74,7 +75,6 @@ _has_json_escapes = re.compile(r"(?:[^\\]++|\\(?:[\"'`\\/bfnrt]|u[0-9a-fA-F]{4})
 _WORD = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY = Pat(BRACED_KEY, BRACED_KEY.replace("{1,256}", "{0,256}"))
 _QUOTED_KEY = r"[^\s:{}\[\],<>\"'`\\]{1,256}+"
-_match_quoted_key = re.compile(rf"([\"'`])({_QUOTED_KEY})\1(?=[ \t\r\n]{{0,8}}+:)").match
 # An argument after which Python's sign is written, or before which the comma is missing: the group names the case.
 _NAME, _NAME_PART = r"[\w$.\-]{1,64}+", r"[\w$.\-]{0,64}+"
 _ASSIGNMENT = seq(Pat(f"(?P<assigned>{_NAME})", _NAME_PART), blanks(), literal("="))
@@ -162,48 +162,29 @@ class BracedValueReader(ValueReader):
     def string_value(self, text: str) -> tuple[str, Any]:
         return parse_by_kind(text, "any", self.depth)[:2] if self._is_raw else super().string_value(text)
 
-    def _text(self, char: str) -> str | None:
-        if char not in _QUOTE_MARKS:
-            return super()._text(char)
-        begin = self.pos
-        found = opening(self.notation, self.text, begin, self.ended)
-        assert found is not None
-        string, start = found
-        assert isinstance(string, LookaheadString)
-        self.pos, text, closed = string.take(self.text, start, self.ended)
-        if not closed:
-            if not self.ended:
-                raise Unfinished
-            raise BadValue("unterminated_string", f"a string that starts with {char} is not closed")
-        written = self.text[begin : self.pos]
-        if string.odd:
-            self.escaped.append(Odd(self._path(), written[1:-1]))
-        self.in_ordinary_quotes.append((written, string.has_inner_quote))
-        return text
+    def record_string(self, string: StringText, begin: int) -> None:
+        if self.text[begin] in _QUOTE_MARKS and isinstance(string, LookaheadString):
+            self.in_ordinary_quotes.append((self.text[begin : self.pos], string.has_inner_quote))
 
     def _key(self, char: str) -> tuple[str, bool]:
+        """Models write a key as they write any string."""
         quote = self.notation.quotes[0].open
-        if char in _QUOTE_MARKS:
-            found = _match_quoted_key(self.text, self.pos)
-            message = f"a key stands without quotes, not with {char}"
-        elif self.text.startswith(quote, self.pos):
-            # Models write a key as they write any string.
-            found = _match_key_in_tokens(quote)(self.text, self.pos)
-            message = f"a key must be a name, and no more than that stand in {quote}"
-        else:
+        if char not in _QUOTE_MARKS and not self.text.startswith(quote, self.pos):
             return super()._key(char)
+        found = _match_quoted_key(quote)(self.text, self.pos)
         if found is None:
+            message = f"a key must be a name without quotes, or no more than a name in {quote}"
             raise BadValue("invalid_argument_name", message) if self.ended else Unfinished
         if char in _QUOTE_MARKS:
             self.in_ordinary_quotes.append((found.group(), False))
         self.pos = found.end()
-        return found.group(2).strip(), True
+        return found[found.lastindex or 0].strip(), True
 
 
 @lru_cache(16)
-def _match_key_in_tokens(quote: str) -> Match:
-    mark = re.escape(quote)
-    return re.compile(rf"({mark})([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}(?=[ \t\r\n]{{0,8}}+:)").match
+def _match_quoted_key(quote: str) -> Match:
+    mark, end = re.escape(quote), r"(?=[ \t\r\n]{0,8}+:)"
+    return re.compile(rf"(?:([\"'`])({_QUOTED_KEY})\1|{mark}([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}){end}").match
 
 
 class CallMarkers(NamedTuple):

@@ -263,7 +263,6 @@ class ParamsReader(BodyReader):
 
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
-        rest, rest_heads = tags.rest_of_param, tags.rest_heads
         whole = self.whole_param
         values: dict[str, Any] = {}
         value: Any = None
@@ -286,7 +285,7 @@ class ParamsReader(BodyReader):
             p.take_match(found)
             said = types.get(holes.get("type", ""))
             value = values[key] = yield from self.values.read(p, key, said, values)
-            if isinstance(value, str) and value[:1] in rest_heads and rest(value):
+            if isinstance(value, str) and tags.rest_of_param(value):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
         yield from self._closed(p, has_arguments=bool(values), last=value)
         if values:

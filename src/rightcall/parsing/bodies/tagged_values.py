@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rightcall.formats.spec import Marker, Params, marker_alternatives
-from rightcall.parsing.argument_values import parse_by_kind
+from rightcall.parsing.argument_values import parse_by_kind, text_sink
 from rightcall.parsing.bodies.tags import Tags
-from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Capture, Cut, Sink, Steps
+from rightcall.parsing.buffer import Broken, Capture, Cut, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import (
     END,
@@ -30,9 +30,9 @@ from rightcall.parsing.markers import (
     seq,
     template,
 )
+from rightcall.parsing.values.notation import easy_without
 from rightcall.schema.places import Places, allows_nesting, allows_type_of
 from rightcall.schema.places import kind as kind_of
-from rightcall.types import Arguments, Event
 
 
 def _first(marker: Marker) -> str:
@@ -192,7 +192,7 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("_is_plain", "chain", "end_of_call", "has_line", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = ("chain", "easy", "end_of_call", "has_line", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named, self.has_line = tags, param, bool(key), bool(line)
@@ -201,9 +201,9 @@ class ValueEnd:
             self._inside(line) if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         )
         self.scan = Scan(entries)
-        heads = "".join({re.escape(pat.head) for _, pat in entries})
-        self.is_special = re.compile(f"[{heads}]").search
-        self._is_plain = re.compile(rf'[^"\\\x00-\x1f{heads}]{{1,{MAX_PIECE}}}+').fullmatch
+        heads = "".join(sorted({pat.head for _, pat in entries}))
+        self.is_special = re.compile(f"[{re.escape(heads)}]").search
+        self.easy = easy_without(heads)
         self.chain = Probe(self._chain())
         self.end_of_call = self._end_of_call()
 
@@ -275,14 +275,7 @@ class ValueEnd:
                 p.drop(value.message)
 
     def _take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
-        scan = self.scan
-        sink: Sink | None = None
-
-        def record(text: str) -> None:
-            value.pieces.append(text)
-            if value.is_live:
-                p.give(quoted(text)[1:-1], is_emitted=True)
-
+        scan, sink = self.scan, None
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
@@ -291,8 +284,8 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                sink = sink or self._sink(p, live=value.is_live and p.options.live)
-                p.listen(sink, record)
+                sink = sink or text_sink(p, self, value.pieces, give=value.is_live)
+                p.listen(*sink)
                 yield
                 continue
             action, size = scan.actions[found.lastindex], found.end() - end
@@ -313,29 +306,12 @@ class ValueEnd:
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
 
-    def _sink(self, p: CallBuilder, *, live: bool) -> Sink:
-        """Consume what arrives inside a value, up to what may be a marker."""
-        is_plain, is_special, search = self._is_plain, self.is_special, self.scan.search
-        consumed, index = p.consumed, p.call.index if p.call is not None else 0
-
-        def sink(piece: str) -> list[Event] | None:
-            if len(consumed) >= MAX_PIECES:
-                return None
-            if not p.buf and is_plain(piece):
-                consumed.append(piece)
-                return [Arguments(index, piece)] if live else []
-            if len(piece) > MAX_PIECE:
-                return None
-            text = p.buf + piece
-            size = len(text)
-            if is_special(text) and (found := search(text, 0)):
-                if found.lastindex is not None:
-                    return None
-                size = found.start()
-            p.consume(text, size)
-            return [Arguments(index, quoted(text[:size])[1:-1])] if live and size else []
-
-        return sink
+    def plain(self, text: str) -> tuple[str, int] | None:
+        """Return the text up to what may be a marker, and its size; None before one."""
+        found = self.scan.search(text, 0) if self.is_special(text) else None
+        if found is None:
+            return text, len(text)
+        return (text[: found.start()], found.start()) if found.lastindex is None else None
 
     def _add(self, p: CallBuilder, text: str, value: Value) -> None:
         """Take the next piece of a value."""

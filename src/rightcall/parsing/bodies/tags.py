@@ -176,21 +176,12 @@ class Tags:
         return self._ends_in_shut.search(text[-2 * _LONGEST_CLOSE :]) is not None
 
     @cached_property
-    def _rests(self) -> list[str]:
-        rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
-        return [text for text in dict.fromkeys(rests) if len(text) > _SURE]
-
-    @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
-        """Of a tag with more than a key in it: how a value begins that holds the rest of its own tag, which was ended
-        too early."""
-        known = [template(text) for text in self._rests]
+        """Match the beginning of a value that holds the rest of its own tag, which was ended too early. Only tags with
+        more than a key in them have one."""
+        rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
+        known = [template(text) for text in dict.fromkeys(rests) if len(text) > _SURE]
         return re.compile(r"\s*+" + alt(*known).whole if known else "(?!)").match
-
-    @cached_property
-    def rest_heads(self) -> frozenset[str]:
-        """The characters that such a value begins with, and one behind a tag without its last sign."""
-        return frozenset([text[0] for text in self._rests]) | frozenset(BLANKS if self._rests else "") | {">"}
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:

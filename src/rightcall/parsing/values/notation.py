@@ -109,10 +109,21 @@ def easy_without(chars: str) -> FullMatch:
     return re.compile(rf'[^"\\\x00-\x1f{re.escape(chars)}]*+').fullmatch
 
 
-class StringText(Protocol):
+class OpenText(Protocol):
+    """Text whose end has not arrived.
+
+    - `easy` matches a piece that belongs to it as it is.
+    - `plain` returns the content of the part of a piece that belongs to it, and the size of that part; None if that
+      depends on the text before it.
+    """
+
     @property
     def easy(self) -> FullMatch: ...
 
+    def plain(self, text: str) -> tuple[str, int] | None: ...
+
+
+class StringText(OpenText, Protocol):
     @property
     def odd(self) -> bool: ...
 
@@ -123,8 +134,6 @@ class StringText(Protocol):
     def lost(self) -> bool: ...  # its end cannot come any more
 
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
-
-    def plain(self, text: str) -> tuple[str, int] | None: ...
 
 
 @lru_cache(64)

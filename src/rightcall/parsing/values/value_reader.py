@@ -272,14 +272,14 @@ class ValueReader:
 
     def _text(self, char: str) -> str | None:
         """The string that begins here, if one does."""
-        simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE else None
+        simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE and not self.notation.shy else None
         if simple is not None:
             self.pos = simple.end()
             return simple.group(1)
         found = opening(self.notation, self.text, self.pos, self.ended)
         if found is None:
             return None
-        string, start = found
+        begin, (string, start) = self.pos, found
         self.pos, text, closed = string.take(self.text, start, self.ended)
         if not closed:
             if not self.ended:
@@ -290,7 +290,11 @@ class ValueReader:
             raise BadValue("invalid_value", HOLE)
         if string.odd:
             self.escaped.append(Odd(self._path(), self.text[start : self.pos - 1]))
+        self.record_string(string, begin)
         return text
+
+    def record_string(self, string: StringText, begin: int) -> None:
+        """Take note of a string that begins here and ends at `pos`."""
 
     def _path(self) -> Path:
         return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
