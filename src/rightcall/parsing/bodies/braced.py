@@ -499,7 +499,7 @@ class BracedReader(BodyReader):
         before_name = sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
         nameless = seq(alt(*map(literal, before_name)), blanks(), literal("{"))
         self._nameless = Probe(lookahead(nameless))
-        # A name without the word before it: with the colon of that word, or directly before the arguments.
+        # A name without the word before it: with the colon of that word (vllm#53431), or directly before the arguments.
         wordless = [seq(literal(":"), NAMED), seq(NAMED, blanks(), lookahead(literal("{")))] if before_name[0] else []
         self._without_word = [Probe(pat) for pat in wordless]
 

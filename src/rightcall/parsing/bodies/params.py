@@ -21,7 +21,6 @@ from rightcall.parsing.markers import (
     Holes,
     Pat,
     Probe,
-    Search,
     alt,
     blanks,
     literal,
@@ -90,13 +89,6 @@ class ParamsReader(BodyReader):
         self.ends = EndsOfCall(tags)
         self.json = (Probe(template(body.json[0])), Probe(template(body.json[1]))) if body.json else None
         self.damaged = DamagedTags(tags)
-
-    @cached_property
-    def whole_param(self) -> Search:
-        """An argument's opener, where the text is all there."""
-        no_param = self.tags.no_param
-        other = f"(?!{no_param.pat.whole})" if no_param is not None else ""
-        return re.compile(f"{other}(?:{self.param.probe.pat.whole})").match
 
     @cached_property
     def swallowed(self) -> SwallowedArguments:
@@ -263,13 +255,14 @@ class ParamsReader(BodyReader):
 
     def _params(self, p: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
-        whole = self.whole_param
         values: dict[str, Any] = {}
         value: Any = None
         while True:
             if not p.char():
                 yield from p.peek()
-            found = whole(p.buf, p.pos) if p.ended else (yield from self._arriving_param(p))
+            found = yield from p.test(self.param.probe)
+            if found and tags.no_param is not None and (yield from p.test(tags.no_param)):
+                found = None
             if found is None and not values and (yield from self._take_stray_close(p)):
                 continue
             if found is None and (damaged := (yield from self._damaged_param(p, values))):
@@ -350,24 +343,12 @@ class ParamsReader(BodyReader):
         yield from p.peek()
         return True
 
-    def _arriving_param(self, p: CallBuilder) -> Steps[re.Match[str] | None]:
-        """As `whole_param`, where more text may come."""
-        probe, no_param = self.param.probe, self.tags.no_param
-        found = probe.at(p.buf, p.pos, p.ended)
-        if found is None:
-            found = yield from p.test(probe)
-        if not found or (no_param is not None and (yield from p.test(no_param))):
-            return None
-        return found
-
     def _closed(self, p: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
         lost may be what the `last` value ends with."""
         char = p.char() or (yield from p.peek())
         if self.ends.body is not None:
-            found = self.ends.body.at(p.buf, p.pos, p.ended)
-            if found is None:
-                found = yield from p.test(self.ends.body)
+            found = yield from p.test(self.ends.body)
             if found:
                 p.take_match(found)
                 return

@@ -1,6 +1,7 @@
 """Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
 
-A value that is valid JSON keeps its spelling. What is no Python at all (`when=2024-01-05`) is a string, with a receipt.
+A value that is valid JSON keeps its spelling. A tuple is a list (vllm#48171). What is no Python at all
+(`when=2024-01-05`) is a string, with a receipt.
 Where a call cannot be read, the problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
 """
 
@@ -57,7 +58,7 @@ CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
 ANY_WORD = re.compile(r"\w").search
 CALL_BEGUN = re.compile(r"[\w.]++[(\[{]").match
 ARGUMENT_INSIDE = re.compile(r"\s[^\W\d][\w.\-]*+\s*+=(?!=)").search
-# Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
+# Between two calls on lines of their own (waybarrios/vllm-mlx#622), each printed:  print(f())\nprint(g())
 PRINT = Probe(
     Pat(
         r"\)?+[ \t\r\n;]{0,128}+print[ \t]{0,8}+\(",

@@ -333,8 +333,8 @@ class ValueEnd:
         return not value.has_argument(other) and not (is_damaged and p.kind(other) is None)
 
     def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
-        """Return whether the next argument begins where a close was missing, and end the value there. That argument
-        must be declared or begin with a special token, and must not be given yet."""
+        """Return whether the next argument begins where a close was missing (ollama#14656, exo#1344), and end the
+        value there. That argument must be declared or begin with a special token, and must not be given yet."""
         found = yield from p.test(self.param.probe, break_at(p))
         key = self.tags.plain(self.param.fill(found)["key"]) if found else ""
         is_known = self.tags.is_special or p.kind(key) is not None
@@ -505,7 +505,8 @@ class TaggedValues:
 
 
 class SwallowedArguments:
-    """Finds raw values that contain another argument, because its opening tag and the tag before it were damaged.
+    """Finds raw values that contain another argument, because its opening tag and the tag before it were damaged
+    (anthropics/claude-code#44826, anthropics/claude-code#84362).
 
         owl</paramter>\n<paramete=n>3     owl\n<parameter name="n3     owl</parameter>\nn3     owl\nn">3
 

@@ -203,7 +203,8 @@ class Tags:
         return [pat for text in texts for pat in self._damaged(text, NAME)]
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
-        """A tag with other quotation marks, or with slips at its end."""
+        """A tag with other quotation marks (openvinotoolkit/model_server#4487), or with slips at its end
+        (xalgorix#248)."""
         before, _, after = text.partition("{name}")
         closes = alt(*self.closing.body, *self.closing.call)
         follows = (blanks(), lookahead(alt(*self.params, closes)))
