@@ -37,7 +37,7 @@ from rightcall.parsing.compile import (
     search_any,
     sign_of,
 )
-from rightcall.parsing.detection import first_headers, to_nobody
+from rightcall.parsing.detection import first_headers, header_without_recipient
 from rightcall.parsing.markers import (
     RUN,
     Pat,
@@ -353,7 +353,10 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
     message = template(channels.message)
     kinds = alt(*[seq(literal(kind), blanks(), message) for kind in channels.kinds])
     name = seq(_RECIPIENT, blanks(), message, blanks(), lookahead(Pat(r"[^{\s]", "")))
-    return [blanks(), alt(seq(template(channels.to), lookahead(alt(kinds, name))), lookahead(to_nobody(format)))]
+    return [
+        blanks(),
+        alt(seq(template(channels.to), lookahead(alt(kinds, name))), lookahead(header_without_recipient(format))),
+    ]
 
 
 def _has_no_opener(format: Format) -> bool:

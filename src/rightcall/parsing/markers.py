@@ -327,8 +327,6 @@ class Finder:
         rest = whole.removeprefix(re.escape(first) + GAP.whole)
         is_late = bool(gap) and len(first) <= _SHORT_PREFIX and rest != whole
         self._first, self._rest = (first, rest) if is_late else ("", whole)
-        # Literal text by which the pattern can be found.
-        self.anchor = pat.prefix if not is_late and pat.head and len(pat.prefix) > _SHORT_PREFIX else ""
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -347,11 +345,6 @@ class Finder:
                 return start.start()
             pos = found.start() + 1
         return -1
-
-    def first_of(self, text: str, places: list[int]) -> int:
-        """Return the first of these places, of its `anchor`, where the pattern is; -1 for none."""
-        at = self._patterns[0].match
-        return next((place for place in places if at(text, place)), -1)
 
 
 def presence(pat: Pat) -> Probe:
