@@ -102,23 +102,21 @@ def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> l
     searched = _spans_to_search(source, spans)
     if not searched or not tools:
         return []
-    names = [tool.name for tool in tools]
-    known = frozenset(names)
     source = source.replace("\\n", " \n")  # escaped line breaks; positions do not change
     notes: list[Problem] = []
     for span in searched:
         start, end = span.start, min(span.end, span.start + _MAX_CHARS)
         found: list[Problem] = []
-        has_name = len(names) > _FEW
-        for name in names if not has_name else ():
-            has_name = has_name or source.find(name, start, span.end) >= 0
+        has_name = len(tools) > _FEW
+        for tool in () if has_name else tools:
+            has_name = has_name or source.find(tool.name, start, span.end) >= 0
         if has_name:
-            found = list(islice(_named(source, start, end, known), _MOST_NOTES))
+            found = list(islice(_in_shapes(source, start, end, tools), _MOST_NOTES))
         # Less certain shapes are searched only if nothing was found before.
-        if has_name and not found and not notes and len(names) <= _FEW:
-            found = _glued(source, start, end, names) or _spoken(source, start, end, tools)
+        if has_name and not found and not notes and len(tools) <= _FEW:
+            found = _near_arguments(source, start, end, tools)
         if not found and not (has_name and notes):
-            found = _at_token(source, start, end) or _remains(source, start, end, known)
+            found = _at_token(source, start, end) or _remains(source, start, end, tools)
         notes += found if span.kind == "text" else map(near_miss_in_reasoning, found)
         if len(notes) >= _MOST_NOTES:
             break
@@ -131,19 +129,12 @@ def _spans_to_search(source: str, spans: list[Span]) -> list[Span]:
     Two spans are one if only a marker that opens arguments, maybe of another format, is between them.
     """
     found: list[Span] = []
-    last = -1
+    last = max([i for i, span in enumerate(spans) if span.kind in ("text", "call")], default=-1)
     for i, span in enumerate(spans):
-        if span.kind in ("text", "call"):
-            last = i
-    for i, span in enumerate(spans):
-        if span.kind == "text" and i > 1 and found and _opens_arguments(source, found[-1], spans[i - 1]):
+        is_behind_name = span.kind == "text" and i > 1 and _opens_arguments(source, spans[i - 2], spans[i - 1])
+        if is_behind_name and spans[i - 2].kind == "text":
             found[-1] = Span(found[-1].start, span.end, "text")
-        elif (
-            span.kind == "text"
-            and i > 1
-            and spans[i - 2].kind == "reasoning"
-            and _opens_arguments(source, spans[i - 2], spans[i - 1])
-        ):
+        elif is_behind_name and spans[i - 2].kind == "reasoning":
             # The name is still reasoning: the marker before the arguments ended it.
             found.append(Span(spans[i - 2].start, span.end, "text"))
         elif span.kind == "text" or (span.kind == "reasoning" and i > last):
@@ -160,12 +151,12 @@ def _opens_arguments(source: str, before: Span, between: Span) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------------------------
 
 
-def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator[Problem]:
+def _in_shapes(source: str, start: int, end: int, tools: Toolset) -> Iterator[Problem]:
     """Yield the declared names in the shapes of `_BEFORE` and `_BEHIND`."""
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
-        name = found[group] if found[group] in names else _KIND("", found[group]) if group == _HARMONY else ""
-        if name in names and (group != _LAST or _is_argument_line(source, found.end())):
+        name = found[group] if found[group] in tools else _KIND("", found[group]) if group == _HARMONY else ""
+        if name in tools and (group != _LAST or _is_argument_line(source, found.end())):
             yield near_miss(name, found.start(), end, _FORMATS[group])
 
 
@@ -176,22 +167,16 @@ def _is_argument_line(source: str, end: int) -> bool:
     return not _LETTER(before) or RECORD(before) is not None
 
 
-def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]:
-    """Find a name before a tag, or between the beginning of a marker and arguments: the end of the marker is lost."""
-    for name in names:
-        for at in _positions(source, name, start, end):
-            behind = at + len(name)
-            is_opened = _ARGUMENTS(source, behind, end) and _MARKER_START(source, max(start, at - _LONGEST_TOKEN), at)
-            if is_opened or _TAG(source, behind, end):
-                return [near_miss(name, at, end, "glm45")]
-    return []
-
-
-def _spoken(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
-    """Find a name, a few characters, and an object whose first key is an argument of the tool: `f, input: {"x": 1}`"""
+def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
+    """Find a name before a tag, between the beginning of a marker and arguments (the end of the marker is lost), or a
+    few characters before an object whose first key is an argument of the tool: `f, input: {"x": 1}`"""
     for tool in tools:
         for at in _positions(source, tool.name, start, end):
-            found = _OBJECT(source, at + len(tool.name), end)
+            behind = at + len(tool.name)
+            is_opened = _ARGUMENTS(source, behind, end) and _MARKER_START(source, max(start, at - _LONGEST_TOKEN), at)
+            if is_opened or _TAG(source, behind, end):
+                return [near_miss(tool.name, at, end, "glm45")]
+            found = _OBJECT(source, behind, end)
             if found is not None and found[1] in tools.kinds(tool.name):
                 return [near_miss(tool.name, at, end, "generic_json")]
     return []
@@ -204,11 +189,11 @@ def _at_token(source: str, start: int, end: int) -> list[Problem]:
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
 
 
-def _remains(source: str, start: int, end: int, names: frozenset[str]) -> list[Problem]:
+def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
     """Find what is left of a call without its opener."""
     for found in _REMAINS(source, start, end):
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
-        is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in names
+        is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
         if is_call:
             format = "deepseek_v32" if found["deepseek_v32"] else "qwen3_coder"
             return [near_miss(found["name"] or "", found.start(), end, format)]

@@ -81,11 +81,6 @@ def result_closing(marker: str) -> Closes | None:
     return _RESULTS.get(marker.strip().lower())
 
 
-def _ends_labelled_result(closes: Closes | None, marker: str) -> bool:
-    """Return whether `closes` belongs to a result behind one of `_RESULT_LABELS`, and this marker closes it."""
-    return closes in _LABEL_CLOSES.values() and closes is not None and closes(marker, 0) is not None
-
-
 # -- beginnings of lines -----------------------------------------------------------------------------------------------
 
 BLANKS = re.compile(r"[ \t\r\f\v]*+").match
@@ -193,7 +188,9 @@ class Marks:
                 self.span = at - start if not self.span else 0 if self.span == at - start else self.span
             elif char in _QUOTES:
                 before = text[start - 1] if start else self._last
-                if not _is_apostrophe(char, before, text, at) and (self._is_open(char) or _opens(before, text, at)):
+                is_apostrophe = char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
+                may_open = char in _STRAIGHT and char not in self.open[-64:]
+                if not is_apostrophe and (not may_open or _opens(before, text, at)):
                     self._quote(char, before, text[at : at + 1] or "<")
             elif char in _BRACKETS and at - start == 1:
                 self.open.append(char)
@@ -205,15 +202,11 @@ class Marks:
         self._last = text[stop - 1]
         return stop, None
 
-    def _is_open(self, char: str) -> bool:
-        """Return whether this mark is not a straight one that would open a quotation."""
-        return char not in _STRAIGHT or char in self.open[-64:]
-
     def _quote(self, char: str, before: str, behind: str) -> None:
+        if char in "'\u2019" and before.isalnum() and behind.isalnum():
+            return  # an apostrophe
         if char in _STRAIGHT:
             self._straight(char, before, behind)
-        elif char == "\u2019" and before.isalnum() and behind.isalnum():
-            return
         elif (place := self._opener_of(char)) >= 0:
             del self.open[place:]
         elif char in _PAIRS and (char not in _ODD or before in _BEFORE_OPENING):
@@ -229,19 +222,15 @@ class Marks:
 
     def _straight(self, char: str, before: str, behind: str) -> None:
         opened = self.open
-        if char == "'" and before.isalnum() and behind.isalnum():
-            return  # an apostrophe
-        if char == "'" and behind.isdigit() and before in _BLANK and char not in opened[-64:]:
-            return  # the '90s
         if char not in opened[-64:]:
-            if (before in _BEFORE_OPENING or before in _STRAIGHT) and behind not in _NEVER_FIRST:
+            is_year = char == "'" and behind.isdigit() and before in _BLANK  # the '90s
+            if not is_year and (before in _BEFORE_OPENING or before in _STRAIGHT) and behind not in _NEVER_FIRST:
                 opened.append(char)
-            return
-        if self._is_inner(char, before, behind):
+        elif self._is_inner(char, before, behind):
             opened.append(char)
-            return
-        while opened.pop() != char:
-            pass
+        else:
+            while opened.pop() != char:
+                pass
 
     def _is_inner(self, char: str, before: str, behind: str) -> bool:
         """Return whether a straight mark opens a string inside the quotation, and does not close it."""
@@ -260,11 +249,6 @@ class Marks:
             if _BRACKETS[opened[i]] == char:
                 del opened[i:]
                 return
-
-
-def _is_apostrophe(char: str, before: str, text: str, at: int) -> bool:
-    """Return whether this mark is an apostrophe before a clipped word."""
-    return char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
 
 
 def _opens(before: str, text: str, at: int) -> bool:
@@ -342,9 +326,8 @@ class Shown:
     _fence: _Fence | None = None
     _diff: Literal["", "old file", "open"] = ""  # the last line named the old file of a diff; a diff is open
     _code = False  # the last line that was not empty was indented code
-    _before: Literal["", "text", "empty"] = (
-        ""  # the lines before this one: none with text, text, text and an empty line
-    )
+    # The lines before this one: none with text; text; text and an empty line.
+    _before: Literal["", "text", "empty"] = ""
     _messages = 0  # how many messages were opened by markers that are shown
     # Of the current line:
     _begun = False  # it holds more than blanks
@@ -385,9 +368,10 @@ class Shown:
         return self._inside is not None and self._inside.closes(marker, 0) is not None
 
     def is_result_over(self, marker: str) -> bool:
-        """Return whether this marker, which ends a turn, ends the result of a tool."""
+        """Return whether this marker, which ends a turn, ends a result of a tool that begins with a label."""
         self._catch_up()
-        return _ends_labelled_result(self._tag_closes, marker)
+        closes = self._tag_closes
+        return closes is not None and closes in _LABEL_CLOSES.values() and closes(marker, 0) is not None
 
     @property
     def in_fence(self) -> bool:
@@ -476,15 +460,9 @@ class Shown:
         return text[closed.end() :]
 
     def _read(self, text: str) -> None:
-        is_open = self._marks or self._items or self._tag_closes or self._fence or self._edge
-        if not (
-            is_open
-            or self._diff
-            or self._code
-            or self._line in ("quote", "record")
-            or (not self._begun and self._is_code())
-            or _INTEREST(text)
-        ):
+        is_open = self._marks or self._items or self._tag_closes or self._fence or self._edge or self._diff
+        is_shown = self._code or self._line in ("quote", "record") or (not self._begun and self._is_code())
+        if not (is_open or is_shown or _INTEREST(text)):
             self._read_plain(text)
             return
         self._make_marks()
@@ -658,18 +636,6 @@ def shows(text: str) -> bool:
     shown = Shown()
     shown.take(text)
     return shown.shows()
-
-
-def _make_the_first() -> None:
-    """Make an object with every attribute. Python stores an attribute compactly only if one of the first objects of its
-    class had it; objects that get another one later become slow."""
-    first = Shown()
-    for name, value in [*vars(Shown).items()]:
-        if not (callable(value) or name.startswith("__") or isinstance(value, property)):
-            setattr(first, name, value)
-
-
-_make_the_first()
 
 
 # -- code fences of a whole text ---------------------------------------------------------------------------------------
