@@ -46,16 +46,15 @@ def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> For
 
 
 def _likeliest_format(candidates: list[Candidate], text: str) -> CompiledFormat:
-    """Return the first format of which the text may be a malformed body, or the first of all."""
-    held = [each.compiled for each in candidates if _can_hold_body(each.compiled, text)]
+    """Return the first format of which the text may be a malformed body, or the first of all. A word may begin a body
+    that begins with the name; more text does not change that."""
+    named = [
+        each.compiled
+        for each in candidates
+        if any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in each.compiled.bodies.readers)
+    ]
     begun = [each.compiled for each in candidates if each.compiled.bodies.begin.at(text, 0, True)]
-    return next(iter(held + begun), candidates[0].compiled)
-
-
-def _can_hold_body(found: CompiledFormat, text: str) -> bool:
-    """Return whether the text begins with a word, in a format whose bodies begin with the name. More text does not
-    change the answer."""
-    return any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in found.bodies.readers)
+    return next(iter(named + begun), candidates[0].compiled)
 
 
 class AutoMachine:
@@ -120,7 +119,7 @@ class AutoMachine:
             self._held = text
 
     @property
-    def held(self) -> str:
+    def undecided_text(self) -> str:
         """Return the whole text so far, while it may be nothing but calls, else ""."""
         return "".join(self._chunks) if self._may_be_bare and not self._found else ""
 
@@ -136,31 +135,24 @@ class AutoMachine:
     def _find_first_header(self, ended: bool) -> bool:
         """Look for the first header of the reply, or of its text after a thought, and take its format. Return whether
         to continue: False after a format was found, or if more text is needed."""
-        chosen = self._first_header(ended)
-        if chosen is False:
-            return False
-        self._firsts = []
-        if chosen is not None:
-            self._take_format(chosen)
-        return chosen is None
-
-    def _first_header(self, ended: bool) -> CompiledFormat | Literal[False] | None:
-        """Return the format whose first header is here, None if there is none, False if more text is needed."""
         builder, first = self.machine.builder, self._firsts
         start = len(builder.buf)  # all of it was passed on
         if builder.is_plain_text(start, start + len(self._held) - self._at):
             first = [each for each in first if not each.compiled.openers.has_tokens]
         chosen = self._first_match(first, ended)
-        return None if isinstance(chosen, CompiledFormat) and not self._can_begin(chosen) else chosen
-
-    def _can_begin(self, chosen: CompiledFormat) -> bool:
-        """Return whether this header counts. One that is a word on a line of its own counts only for declared tools:
-        `Result` may be a heading."""
-        channels = chosen.format.channels
-        if channels is None or channels.message.strip():
+        if chosen is False:
+            return False
+        self._firsts = []
+        if chosen is None:
             return True
-        word = self._held[self._at :].lstrip().partition("\n")[0]
-        return word in channels.kinds or self._is_declared(word)
+        channels = chosen.format.channels
+        if channels is not None and not channels.message.strip():
+            # A header that is a word on a line of its own counts only for declared tools: `Result` may be a heading.
+            word = self._held[self._at :].lstrip().partition("\n")[0]
+            if word not in channels.kinds and not self._is_declared(word):
+                return True
+        self._take_format(chosen)
+        return False
 
     def _can_still_be_bare(self) -> bool:
         """Return whether the reply may still be nothing but bare calls, and so is held."""
@@ -206,18 +198,33 @@ class AutoMachine:
         is_shown = self._take_shown(opener, found, ended)
         if is_shown is not False:
             return bool(is_shown)
-        chosen = self._choose_format(opener, ended)
-        if isinstance(chosen, CompiledFormat) and self._is_thought(opener):
-            self._take_format_of_thought(chosen, opener)
-            chosen = None
-        if isinstance(chosen, CompiledFormat) and self._is_shared(opener):
-            self._read_provisionally(chosen, opener, found)
-        elif isinstance(chosen, CompiledFormat):
-            self._take_format(chosen, self._names_of(opener))
-        elif chosen is None and not self._report_unmatched(opener, found, ended):
-            self._pass_on(self._at + 1)
-        else:
+        choices, now = opener.candidates, self.machine.compiled.format.name
+        if self._formats:
+            within = [each for each in choices if each.format.name in self._formats]
+            choices = sorted(within, key=lambda each: each.format.name != now)  # the current one first
+        names = opener.names & self._formats if self._formats else opener.names
+        chosen = self._first_match(choices, ended) if opener.may_follow(self._held, self._at, ended) else None
+        if chosen is False:
             return False
+        # A marker in a thought is only part of it, except a special token, which ends the thought.
+        is_thought = isinstance(self.machine.state, InReasoning) and not opener.is_special
+        if is_thought and opener.pat.whole not in self._openers.marks:
+            # It opens no call, but decides between the possible formats.
+            if chosen is not None and self._formats and chosen.format.name != now:
+                self._start_machine(chosen, "", names)
+            self._pass_on(self._at + 1)
+        elif chosen is None:
+            if opener.opens_call and choices and self._report_unmatched(opener, found, choices, names, ended):
+                return False
+            self._pass_on(self._at + 1)
+        elif opener.level == INNERMOST and len(self._formats or opener.names) > 1:
+            # Several formats mark reasoning or content alike. The opener of a call will decide between them.
+            if not self._formats:
+                self._start_machine(chosen, "", opener.names)
+                self._formats = opener.names
+            self._pass_on(found.end)
+        else:
+            self._take_format(chosen, names)
         return True
 
     def _take_shown(self, opener: Opener, found: FoundOpener, ended: bool) -> bool | None:
@@ -233,7 +240,10 @@ class AutoMachine:
                 return False
         if not shown.shows(opener.level, special=opener.is_special):
             return False
-        if opener.pat.whole in openers.thought_closes and self._may_be_late():
+        state = self.machine.state
+        is_late = isinstance(state, InText) and state.late and not self._has_shown_thought
+        if opener.pat.whole in openers.thought_closes and is_late:
+            # The prompt may have opened a thought, in which quotation marks and code may be left open.
             behind = SHOWN_ENDS.at(self._held, found.end, ended)
             if not behind:
                 return behind
@@ -243,85 +253,37 @@ class AutoMachine:
         shown.enter(opener.level, opener.closes)
         return True
 
-    def _may_be_late(self) -> bool:
-        """Return whether the prompt may have opened a thought, in which quotation marks and code may be left open."""
-        state = self.machine.state
-        return isinstance(state, InText) and state.late and not self._has_shown_thought
-
-    def _is_shared(self, opener: Opener) -> bool:
-        """Return whether the marker belongs to several of the possible formats."""
-        return opener.level == INNERMOST and len(self._formats or opener.names) > 1
-
-    def _is_thought(self, opener: Opener) -> bool:
-        """Return whether the marker is only part of a thought. A special token ends a thought."""
-        if not isinstance(self.machine.state, InReasoning) or opener.is_special:
-            return False
-        return opener.pat.whole not in self._openers.marks
-
-    def _report_unmatched(self, opener: Opener, found: FoundOpener, ended: bool) -> bool:
+    def _report_unmatched(
+        self, opener: Opener, found: FoundOpener, choices: list[Candidate], names: frozenset[str], ended: bool
+    ) -> bool:
         """Handle an opener that no call of its formats follows: it is never ignored.
 
         If a malformed body or the name of a declared tool follows, its likeliest format is taken, else a note is
         emitted. Return True if the text was handled, or more of it is needed.
         """
-        choices = self._candidates_of(opener)
-        if not opener.opens_call or self._is_thought(opener) or not choices:
-            return False
         behind = self._held[found.end : found.end + _MAX_BEGINNING].lstrip()
         name = name_at(behind)
         is_arriving = not behind or (name is not None and name.end() == len(behind))
-        opens = self._begins_call(opener, behind, name[0] if name else "", ended)
+        is_certain = opener.is_special or (name is not None and self._is_declared(name[0]))
+        opens = True if is_certain or opener.body.whole(behind, 0) else opener.body.at(behind, 0, ended)
         if (is_arriving or opens is None) and not ended:
             return True
         if opens:
-            if not ended and any(each.compiled.bodies.begin.at(behind, 0, False) is None for each in choices):
-                return True
-            self._take_format(_likeliest_format(choices, behind), self._names_of(opener))
+            if ended or all(each.compiled.bodies.begin.at(behind, 0, False) is not None for each in choices):
+                self._take_format(_likeliest_format(choices, behind), names)
             return True
         builder = self.machine.builder
         builder.note("opener_without_call", f"{found.text[:60]!r} opens a call, and none follows")
         if builder.notes["opener_without_call"] >= MOST_OPENERS:
-            self._stop_searching()
+            much = f"more than {MOST_OPENERS} openers that hold no call"
+            builder.problem("too_large", f"the reply has {much}; the rest was not looked at")
+            builder.full = self._found = True
+            self._pass_on(len(self._held))
+            self._held, self._at = "", 0
         return self._found
-
-    def _stop_searching(self) -> None:
-        """Report that there were too many openers without a call, and pass the remainder on as text."""
-        builder = self.machine.builder
-        much = f"more than {MOST_OPENERS} openers that hold no call"
-        builder.problem("too_large", f"the reply has {much}; the rest was not looked at")
-        builder.full = self._found = True
-        self._pass_on(len(self._held))
-        self._held, self._at = "", 0
-
-    def _begins_call(self, opener: Opener, behind: str, name: str, ended: bool) -> bool | None:
-        """Return whether the text after an opener begins a call, even a malformed one; None if more text is needed."""
-        if opener.is_special or self._is_declared(name):
-            return True
-        if opener.body.whole(behind, 0):
-            return True
-        found = opener.body.at(behind, 0, ended)
-        return None if found is None else bool(found)
 
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools
-
-    def _choose_format(self, opener: Opener, ended: bool) -> CompiledFormat | Literal[False] | None:
-        """Return the format that this opener begins, None if there is none, False if more text is needed."""
-        if not opener.may_follow(self._held, self._at, ended):
-            return None
-        return self._first_match(self._candidates_of(opener), ended)
-
-    def _candidates_of(self, opener: Opener) -> list[Candidate]:
-        """Return the formats that this opener may begin, the current one first."""
-        if not self._formats:
-            return opener.candidates
-        now = self.machine.compiled.format.name
-        within = [each for each in opener.candidates if each.format.name in self._formats]
-        return sorted(within, key=lambda each: each.format.name != now)
-
-    def _names_of(self, opener: Opener) -> frozenset[str]:
-        """Return the names of the formats that this opener may begin."""
-        return opener.names & self._formats if self._formats else opener.names
 
     def _first_match(self, choices: list[Candidate], ended: bool) -> CompiledFormat | Literal[False] | None:
         """Return the first of these formats that the text here begins, None if there is none, False if more text is
@@ -333,19 +295,6 @@ class AutoMachine:
                 return False if waiting else each.compiled
             waiting = waiting or at is None
         return False if waiting else None
-
-    def _read_provisionally(self, chosen: CompiledFormat, opener: Opener, found: FoundOpener) -> None:
-        """Parse on in one of several formats that mark reasoning or content alike. The opener of a call decides between
-        them."""
-        if not self._formats:
-            self._start_machine(chosen, "", opener.names)
-            self._formats = opener.names
-        self._pass_on(found.end)
-
-    def _take_format_of_thought(self, chosen: CompiledFormat, opener: Opener) -> None:
-        """Take the format of an opener in a thought. It opens no call, but decides between the possible formats."""
-        if self._formats and chosen.format.name != self.machine.compiled.format.name:
-            self._start_machine(chosen, "", self._names_of(opener))
 
     def _take_format(self, chosen: CompiledFormat, others: frozenset[str] = frozenset()) -> None:
         """Parse the remainder in this format, which is now certain."""

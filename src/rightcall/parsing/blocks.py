@@ -40,6 +40,7 @@ _QUOTES = "=\"' "
 _BRACKETS = frozenset(")]}")  # the last character of a body that is not truncated
 _LONGEST_OPENER = 1_024
 _TRUNCATED = "truncated", "the text ended before the call did; send the whole call again"
+_UNTERMINATED = "unterminated_string", "the call's end marker stands inside a string that was never closed"
 _NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
@@ -54,8 +55,8 @@ class Block:
     """
 
     __slots__ = (
-        *("_body_close", "_broken_at", "_builder", "_content", "_first", "_in_reasoning", "_is_empty", "_is_inner"),
-        *("_is_name_first", "_is_section", "_reader", "bare", "fenced", "holds", "is_special"),
+        *("_body_close", "_broken_at", "_builder", "_content", "_first", "_has_opener", "_in_reasoning"),
+        *("_is_empty", "_is_headless", "_is_section", "_reader", "bare", "fenced", "holds", "is_special"),
     )
 
     def __init__(
@@ -65,14 +66,14 @@ class Block:
         bare: bool,
         special: bool = False,
         is_section: bool = False,
-        is_name_first: bool = False,
+        headless: bool = False,
         inner: bool = False,
         in_reasoning: bool = False,
     ) -> None:
         """Make the block that begins here.
 
         - `is_section`: its opener opens a section, and what follows is no call of the format.
-        - `is_name_first`: its opener begins with the name of a call: the prompt ended with the token before it.
+        - `headless`: its opener begins with the name of a call: the prompt ended with the token before it.
         - `inner`: the opening tag of its body opened it: no marker around it must be closed.
         - `in_reasoning`: it ended reasoning whose closing marker may still come.
         """
@@ -80,8 +81,8 @@ class Block:
         self.bare = bare
         self.is_special = special
         self._is_section = is_section
-        self._is_name_first = is_name_first
-        self._is_inner = inner
+        self._is_headless = headless
+        self._has_opener = not (bare or inner)
         self._in_reasoning = in_reasoning
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()
@@ -91,11 +92,6 @@ class Block:
         self._body_close = 0  # the length of the body's own closing marker, up to which a broken call was skipped
         self._broken_at = 0  # where the last call could not be parsed any further
         self._content = builder.at  # the position behind the opener
-
-    @property
-    def _has_opener(self) -> bool:
-        """Whether a marker around the calls opened the block, so that one must close it."""
-        return not (self.bare or self._is_inner)
 
     def read(self, size: int) -> Steps[Ending]:
         """Parse the block whose opener has this many characters."""
@@ -108,11 +104,11 @@ class Block:
             try:
                 yield from self._read_calls()
             except NotACall:
-                if builder.full:
-                    return self._emit_full(opening)
-                if not self.bare and self._is_truncated(opening):
+                if builder.full or self.bare:
+                    return self._emit_text(opening)
+                if self._is_truncated(opening):
                     return self._end_of_text(opening, is_call=True)
-                if self.bare or not (yield from self._has_body()):
+                if not (yield from self._has_body()):
                     return self._emit_text(opening)
                 yield from self._reject_unreadable()
             except Cut:
@@ -122,7 +118,7 @@ class Block:
                     return self._emit_text(opening)
                 yield from self._recover(broken_by(error, builder.limits.depth))
             if builder.full:
-                return self._emit_full(opening)
+                return self._emit_text(opening)
             builder.drop(opening)
             if builder.index == self._first and not self._is_empty:
                 builder.note("opener_without_call", f"the block at {self._content} holds no call")
@@ -142,21 +138,18 @@ class Block:
             raise Cut
         if self._is_section:
             raise NotACall
-        if not self.bare and char in compiled.call_ends.heads and (close := compiled.call_ends.close) is not None:
-            found = close.at(builder.buf, builder.pos, builder.ended)
-            if found or (found is None and (yield from builder.test(close))):
-                self._report_empty()
-                return
-        clash = compiled.openers.like_bodies
-        if clash is not None and not self.bare and (yield from builder.test(clash)):
-            self._report_empty()  # another opener, and no body, though one may begin like it
-            return
-        if char == "`" and not self.bare:
-            char = yield from self._take_fence()
-        readers = compiled.bodies.readers
-        choice = builder.options.choice
-        if compiled.bodies.named_outside and choice and char == "{":
-            yield from compiled.bodies.named_outside.read_choice(builder, choice)
+        if not self.bare:
+            close = compiled.call_ends.close if char in compiled.call_ends.heads else None
+            # Behind its closing marker, or another opener that begins as a body may, no body follows.
+            for marker in (close, compiled.openers.like_bodies):
+                if marker is not None and (yield from builder.test(marker)):
+                    self._report_empty()
+                    return
+            if char == "`":
+                char = yield from self._take_fence()
+        readers, named_outside, choice = compiled.bodies.readers, compiled.bodies.named_outside, builder.options.choice
+        if named_outside and choice and char == "{":
+            yield from named_outside.read_choice(builder, choice)
             return
         reader = readers[0]
         if len(readers) > 1:
@@ -180,7 +173,8 @@ class Block:
             builder.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _take_fence(self) -> Steps[str]:
-        """Take a code fence between the opener and the calls, with a repair. Return the character behind it."""
+        """Take a code fence between the opener and the calls, with a repair (agentscope-java#847). Return the character
+        behind it."""
         builder = self._builder
         found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
@@ -191,7 +185,7 @@ class Block:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def read_end(self) -> Steps[Ending]:
-        """Take the closing marker of the block, and report if it is missing."""
+        """Take the closing marker of the block. If it is missing, report that (colibri#505)."""
         builder = self._builder
         close = builder.compiled.call_ends.close
         if self.fenced and (builder.char() or (yield from builder.peek())) == "`":
@@ -243,13 +237,10 @@ class Block:
 
     # -- blocks that are text ------------------------------------------------------------------------------------------
 
-    def _emit_full(self, opening: Capture) -> Ending:
-        self._emit_text(opening)
-        return "full"
-
     def _emit_text(self, opening: Capture) -> Ending:
         """Emit as text what was taken, from the last whole call on. An opener that is a special token is dropped."""
         builder, output = self._builder, self._builder.output
+        ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
         builder.drop(opening)
         builder.finalize_pending()
@@ -260,15 +251,15 @@ class Block:
             builder.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.is_special:
                 size = self._content - opening
-                name = name_at(text) if self._is_name_first else None
+                name = name_at(text) if self._is_headless else None
                 builder.drop_text()
                 if name is not None:
                     output.emit_exact(name.group(), opening + name.end())
                 output.emit_behind_token(self._content, text[size:], builder.at)
-                return "text"
+                return ending
         builder.drop_text()
         output.emit_exact(text, builder.at)
-        return "text"
+        return ending
 
     def _has_body(self) -> Steps[bool]:
         """Return whether a body, or the name of a declared tool, follows the opener. Else the text only mentions it."""
@@ -292,9 +283,7 @@ class Block:
             builder.begin_text_at(self._content)
             builder.take_all()
             self._begin_declared(builder.captured(self._content).lstrip())
-        if builder.is_full():
-            return self._emit_full(opening)
-        if not self._reject_truncated():
+        if builder.is_full() or not self._reject_truncated():
             return self._emit_text(opening)
         builder.drop(opening)
         builder.output.end_calls()
@@ -319,12 +308,10 @@ class Block:
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
-            if self._has_close_inside():
-                builder.fail(
-                    "unterminated_string", "the call's end marker stands inside a string that was never closed"
-                )
-            else:
-                builder.fail(*_TRUNCATED)
+            scan, start = builder.compiled.recovery.scan, builder.text.arguments - builder.text.start
+            markers = scan.finditer(builder.text_so_far()[max(0, start) :])
+            has_close = any(scan.actions[marker.lastindex or 0].endswith("close") for marker in markers)
+            builder.fail(*(_UNTERMINATED if has_close else _TRUNCATED))
         elif builder.index == self._first and (not builder.index if self.bare else self._is_prose()):
             return False
         elif builder.header_name():
@@ -348,13 +335,6 @@ class Block:
         if builder.tools is None:
             return text.endswith(".")
         return not any(tool.name.startswith(text) for tool in builder.tools)
-
-    def _has_close_inside(self) -> bool:
-        """Return whether a closing marker of the call is inside its arguments."""
-        builder, text = self._builder, self._builder.text
-        scan = builder.compiled.recovery.scan
-        arguments = builder.text_so_far()[max(0, text.arguments - text.start) :]
-        return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(arguments))
 
     # -- broken calls --------------------------------------------------------------------------------------------------
 
@@ -386,11 +366,10 @@ class Block:
         content = builder.captured(self._content)
         text = content.lstrip()
         tag, name = self._begin_declared(text)
+        is_whole = found or (not builder.compiled.recovery.has_close and text.rstrip()[-1:] in _BRACKETS)
         if (tag and name is None) or self._is_nameless():
             builder.fail("invalid_name", _NO_NAME, is_end_uncertain=True)
-        elif (
-            builder.ended and not found and (builder.compiled.recovery.has_close or text.rstrip()[-1:] not in _BRACKETS)
-        ):
+        elif builder.ended and not is_whole:
             builder.fail(*_TRUNCATED, is_end_uncertain=True)
         else:
             known = self._content + len(content) - len(text) + (name.end() if name is not None else len(tag))
@@ -449,21 +428,20 @@ class Block:
     def _is_all_calls(self) -> Steps[bool]:
         """Take the whole remaining text if the tolerant reader finds nothing but calls in it; else take nothing.
 
-        Then a marker in it is a word inside a value. For calls that no marker opened.
+        Then a marker in it is a word inside a value, as it is for a format that is detected. For calls that no marker
+        opened.
         """
-        builder = self._builder
+        builder, reader = self._builder, self._reader
         taken = builder.capture()
         while not builder.ended:
             builder.take_all()
             yield
         builder.take_all()
-        reader, text = self._reader, builder.text_so_far()
+        text = builder.text_so_far()
         found = self._read_loose_calls(reader, text, closed=False) if reader is not None else []
-        if found and reader is not None and not text[reader.tail(text, found[-1].end) :].strip():
-            builder.drop(taken)
-            return True
-        builder.give_back(taken)
-        return False
+        is_all = reader is not None and bool(found) and not text[reader.tail(text, found[-1].end) :].strip()
+        (builder.drop if is_all else builder.give_back)(taken)
+        return is_all
 
     def _skip_to_sign(self, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
         """Take everything up to the next marker. Return its action and length, ("", 0) at the end of the text. No
@@ -537,7 +515,7 @@ class Block:
     def _read_message_body(self, name: str) -> Steps[None]:
         builder, channels = self._builder, self._builder.compiled.channels
         turn_end = builder.compiled.call_ends.turn
-        builder.begin(name)
+        call = builder.begin(name)
         char = yield from builder.peek()
         if not char or char in '{["':
             yield from read_arguments_of(builder, None)
@@ -548,37 +526,14 @@ class Block:
             builder.end_text()
             builder.finish(empty=True)
         else:
-            yield from self._reject_code(builder)
-
-    def _reject_code(self, builder: CallBuilder) -> Steps[None]:
-        """Reject a message that is not JSON, such as code for an interpreter, and keep its text."""
-        builder.text.arguments = builder.at
-        found = yield from self._skip_to_end(headed=True)
-        if self.reparse(closed=found):
-            return
-        assert builder.call is not None
-        builder.call.parts.append(builder.text_so_far())
-        if not found:
-            raise Cut
-        builder.fail("arguments_not_object", "the arguments must be a JSON object")
-
-
-def take_whole_message(builder: CallBuilder, name: str) -> bool:
-    """Parse a message to a tool at once if all of it has arrived and is regular. Else return False and take nothing."""
-    ends, start, taken = builder.compiled.call_ends, builder.pos, builder.capture()
-    found = builder.take_whole_json() if ends.close is None and builder.has_room() and builder.char() == "{" else None
-    if found is not None and type(found[1]) is dict:
-        end = builder.pos
-        if not builder.char():
-            is_end = builder.ended
-        else:
-            is_end = ends.turn is not None and bool(ends.turn.at(builder.buf, builder.pos, builder.ended))
-        if is_end:
-            builder.drop(taken)
-            builder.whole_call((start, end, name, *found, ""))
-            return True
-    builder.give_back(taken)
-    return False
+            # No JSON, such as code for an interpreter: its text is kept.
+            builder.text.arguments = builder.at
+            found = yield from self._skip_to_end(headed=True)
+            if not self.reparse(closed=found):
+                call.parts.append(builder.text_so_far())
+                if not found:
+                    raise Cut
+                builder.fail("arguments_not_object", "the arguments must be a JSON object")
 
 
 @lru_cache(8)

@@ -19,16 +19,7 @@ from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
 from rightcall.parsing.near_misses import find_near_misses, near_miss, near_miss_in_reasoning
 from rightcall.parsing.options import was_cut
-from rightcall.parsing.rescue import (
-    Piece,
-    behind_text,
-    located,
-    native_calls,
-    other_format,
-    read_piece,
-    shifted,
-    whole_reply,
-)
+from rightcall.parsing.rescue import Piece, behind_text, located, other_format, read_piece, shifted, whole_reply
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 
 _MAX_CHARS = 400_000
@@ -67,23 +58,18 @@ def _is_one_call(reading: AutoMachine, source: str) -> bool:
     """Emit the calls that the whole held text consists of. Return False if it is anything else; then nothing was
     emitted."""
     machine = reading.machine
-    held = reading.held if machine.builder.token_map is None else ""
-    piece = whole_reply(_without_last_tokens(held), machine.builder.options) if held else None
+    held = reading.undecided_text if machine.builder.token_map is None else ""
+    text = held.rstrip()
+    for _ in range(_MOST_LAST_TOKENS):
+        token = next((token for token in LAST_TOKENS if text.endswith(token)), "")
+        text = text.removesuffix(token).rstrip()
+    piece = whole_reply(text, machine.builder.options) if text else None
     if piece is None:
         return False
     machine.skip(held)
     whole = Piece(piece.reply, located(piece.reply, held))
     _Conclusion(machine, source, cut=False, may_be_bare=False).replace_text(whole, 0, len(held), 0)
     return True
-
-
-def _without_last_tokens(text: str) -> str:
-    """Return the text without the tokens that end a turn."""
-    text = text.rstrip()
-    for _ in range(_MOST_LAST_TOKENS):
-        token = next((token for token in LAST_TOKENS if text.endswith(token)), "")
-        text = text.removesuffix(token).rstrip()
-    return text
 
 
 class _Conclusion:
@@ -118,7 +104,7 @@ class _Conclusion:
         """Parse the reasoning from this position on, which nothing follows. Return whether calls in it were reported.
 
         In open reasoning every call is rejected. In closed reasoning the calls at its end are taken out of it; other
-        calls are reported.
+        calls are reported (vllm#39055, vllm-mlx#433).
         """
         is_open = isinstance(self._machine.state, InReasoning)
         text = self._source[start : None if is_open else self._machine.last_reasoning.end]
@@ -176,44 +162,35 @@ class _Conclusion:
         # Text that reasoning follows was not the last word of the model.
         if not texts or any(span.kind == "reasoning" and span.start > texts[-1].start for span in spans):
             return
-        start, end = texts[-1].start, texts[-1].end
-        text, is_all = self._source[start:end], len(texts) == 1
+        start, end, is_all = texts[-1].start, texts[-1].end, len(texts) == 1
         chars = output.text_chars if is_all else end - start
         compiled, options = self._machine.compiled, self._options
-        piece = None
-        if is_all:
-            piece = whole_reply(text, options, self._letters(), compiled)
-            if piece is None and (found := parse_stripped_messages(text, compiled.format)) is not None:
-                piece = Piece(*found)
-        if piece is None and not options.tools:
-            return
-        if piece is None and (piece := self._in_other_format()) is not None:
-            start, end, chars = output.text_start or 0, len(self._source), output.text_chars
-        if piece is None and compiled.bare_calls.can_begin_reply and self._may_be_bare:
-            piece = behind_text(text, compiled, options)
-        if piece is None and not is_all and (piece := self._across_tokens(texts, spans)) is not None:
+        piece = self._read_whole(texts, spans)
+        if piece is not None:
             start, chars = texts[0].start, output.text_chars
+        elif not options.tools:
+            return
+        if piece is None and output.text_start is not None and compiled.format.name != "auto":
+            piece = other_format(self._source[output.text_start :], options, self._letters())
+            if piece is not None:
+                start, end, chars = output.text_start, len(self._source), output.text_chars
+        if piece is None and compiled.bare_calls.can_begin_reply and self._may_be_bare:
+            piece = behind_text(self._source[start:end], compiled, options)
         if piece is not None:
             # The line breaks that separate the text from the one before it go with it.
             is_gone = not is_all and start == texts[-1].start and isinstance(piece.reply.parts[0], Call)
             self.replace_text(piece, start, end, chars + (output.gap if is_gone else 0))
 
-    def _across_tokens(self, texts: list[Span], spans: list[Span]) -> Piece | None:
-        """Parse all texts as one: a token in a string of a call separated them."""
-        start, end = texts[0].start, texts[-1].end
-        has_reasoning = any(span.kind == "reasoning" and span.start > start for span in spans)
-        if has_reasoning or not self._source.startswith(("{", "[", "call:"), start):
+    def _read_whole(self, texts: list[Span], spans: list[Span]) -> Piece | None:
+        """Parse all texts as nothing but calls. A token in a string of a call may have separated them."""
+        first, is_all, format = texts[0].start, len(texts) == 1, self._machine.compiled.format
+        text = self._source[first : texts[-1].end]
+        is_begun = is_all or text.startswith(("{", "[", "call:"))
+        if not is_begun or any(span.kind == "reasoning" and span.start > first for span in spans):
             return None
-        return whole_reply(self._source[start:end], self._options, self._letters(), self._machine.compiled)
-
-    def _in_other_format(self) -> Piece | None:
-        """Parse all text as another format."""
-        compiled, start = self._machine.compiled, self._output.text_start
-        if start is None or compiled.format.name == "auto":
-            return None
-        text = self._source[start:]
-        native = native_calls(text, self._options) if compiled.bare_calls.can_begin_line else None
-        return native or other_format(text, self._options, self._letters())
+        piece = whole_reply(text, self._options, self._letters(), self._machine.compiled)
+        stripped = parse_stripped_messages(text, format) if piece is None and is_all else None
+        return piece if stripped is None else Piece(*stripped)
 
     def _letters(self) -> TokenMap | None:
         """Return the token map of the remaining text: the special tokens in it were parsed, so it has none."""

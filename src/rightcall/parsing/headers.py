@@ -76,7 +76,7 @@ def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str)
         recipient = text.strip()
         return recipient, channels.kinds.get(recipient)
     if channels.channel:
-        # A second channel starts the header again.
+        # A second channel starts the header again (harmony#114, llama.cpp#27720).
         before, mark, last = text.rpartition(channels.channel)
         text = mark + last if channels.channel in before else text
     recipient = _word_after(text, channels.to.strip())

@@ -21,7 +21,7 @@ import msgspec
 
 from rightcall.formats.spec import Special
 from rightcall.ids import Ids
-from rightcall.parsing.blocks import Block, Ending, take_whole_message
+from rightcall.parsing.blocks import Block
 from rightcall.parsing.bodies.body_reader import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps, TokenMap
@@ -37,53 +37,53 @@ from rightcall.parsing.headers import (
     start_of_header,
     was_to_tool,
 )
-from rightcall.parsing.markers import BLANKS, MAX_BLANKS, Pat, Probe, Scan
+from rightcall.parsing.markers import BLANKS, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
 from rightcall.tools.checks import describe_tool_names
+from rightcall.tools.toolset import Toolset
 from rightcall.types import Event, Text
 
 AwaitedClose = Literal["", "due", "late"]  # of no call; of a call that a marker opened; of one that none opened
 Match = re.Match[str]
 
 
-class InText(msgspec.Struct, frozen=True):
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the text is. `due`: the closing marker of the last block is missing and may still come."""
+
+    due: AwaitedClose = ""
+
+
+class InText(State, frozen=True):
     """Outside everything.
 
     - `late`: nothing contradicts yet that the prompt opened the reasoning.
-    - `due`: whether the closing marker of the last block is missing and may still come.
     - `mentions`: an opening marker of reasoning was only shown; so may be its closing marker.
     """
 
     late: bool = False
-    due: AwaitedClose = ""
     mentions: bool = False
 
 
-class InSection(msgspec.Struct, frozen=True):
+class InSection(State, frozen=True):
     """Between the markers around all calls.
 
     - `before`: the number of calls before the section.
     - `is_open`: the opening marker of the section was there.
-    - `due`: as in `InText`.
     """
 
     before: int
     is_open: bool = False
-    due: AwaitedClose = ""
 
 
-class InReasoning(msgspec.Struct, frozen=True):
+class InReasoning(State, frozen=True):
     """Inside reasoning."""
 
 
-class InChannel(msgspec.Struct, frozen=True):
+class InChannel(State, frozen=True):
     """Inside a message whose header says that it holds no call."""
 
     kind: Literal["reasoning", "content"]
-
-
-State = InText | InSection | InReasoning | InChannel
 
 
 class LastReasoning(msgspec.Struct, frozen=True):
@@ -128,7 +128,6 @@ class Speculation(msgspec.Struct, frozen=True):
 
 
 _OUTSIDE = frozenset((InText, InSection))
-_AWAITED: dict[Ending, AwaitedClose] = {"due": "due", "late": "late"}
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
 _LONGEST_MARKER = 512  # characters of a marker behind its first token, the names in it included
@@ -136,6 +135,8 @@ _MAX_HEADER = 256
 _LOOKAHEAD = 64  # characters behind a marker that show whether it is only shown
 _OPENING_ACTIONS = frozenset(("section", "call", "body"))
 _NOTHING_MORE = re.compile(r"[ \t\r\n]*+\Z").match
+_BRACE = Probe(literal("{"))
+_OBJECT = Probe(seq(blanks(), literal("{")))
 _WORD = re.compile(r"[\w.\-]++").fullmatch
 _IS_NAME = re.compile(r"[\w$.\-]++").fullmatch
 # Lines in which neither a call nor a marker can begin: taken at once.
@@ -146,17 +147,12 @@ _FENCE = r"[ \t]{0,16}+\r?\n[ \t]{0,3}+"
 SHOWN_ENDS = Probe(
     Pat(rf"(?:[`'\"”’»›」』]|{_FENCE}(?:`{{3}}|~{{3}}))", rf"(?:{_FENCE}(?:`{{0,2}}+|~{{0,2}}+)|[ \t]{{0,16}}+\r?+)")
 )
-_TEXT_BEFORE_CLOSE = "words stand between the call's arguments and what closes the call"
 
 
 def may_be_think_tag(text: str) -> bool:
     """Can a reply that begins with this text begin with `<think>`, with blanks before it?"""
     begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
     return THINK_OPENS.startswith(begun)
-
-
-def _names_tool(builder: CallBuilder, opener: str) -> bool:
-    return any(declared(word, builder.tools) for word in names_in(opener))
 
 
 class Machine:
@@ -188,8 +184,12 @@ class Machine:
         self._rejected = 0  # calls outside all blocks that were rejected
         self._flushes = False  # no marker that is still arriving begins in the text so far
         self.state: State = _IN_TEXT if compiled.format.reasoning is None else _MAY_BE_LATE
-        if options.reasoning == "open":
-            self._open_reasoning()
+        if options.reasoning == "open":  # the prompt opened it
+            if compiled.channels is not None and "reasoning" in compiled.channels.kinds.values():
+                self.state = InChannel("reasoning")
+                self.output.switch(reasoning=True)
+            else:
+                self.enter_tagged_reasoning()
         self._steps = self._run()
 
     def rename_format(self, name: str) -> None:
@@ -224,12 +224,11 @@ class Machine:
     def take(self) -> list[Event]:
         """Return the events so far. Each is returned once."""
         waiting = self.doubtful_reasoning or self.held
-        if waiting is not None:
-            events = waiting.ready[:]
-            if events:
-                waiting.ready.clear()
-            return events
-        return self.output.take_events() if self.output.events else []
+        if waiting is None:
+            return self.output.take_events() if self.output.events else []
+        events = waiting.ready[:]
+        waiting.ready.clear()
+        return events
 
     # -- as it arrives -------------------------------------------------------------------------------------------------
 
@@ -317,12 +316,9 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        builder, output, think = self.builder, self.output, self.compiled.think_tag
-        has_tag = think is not None and may_be_think_tag(builder.buf) and (yield from self._read_first_tag(think))
-        if not has_tag:
-            yield from self._read_first_marker(self.compiled)
-        compiled, text = self.compiled, self.compiled.scans.text
-        tries = compiled.bare_calls.is_possible
+        yield from self._read_first_marker()
+        builder, output, compiled = self.builder, self.output, self.compiled
+        tries, text = compiled.bare_calls.is_possible, compiled.scans.text
         while True:
             is_start = tries and not output.in_reasoning and builder.pos < len(builder.buf) and output.take_start()
             if is_start and (yield from self._try_without_opener(compiled)):
@@ -333,12 +329,7 @@ class Machine:
             if end > builder.pos:
                 if found is None and builder.ended and output.after_marker and not output.in_reasoning:
                     self._take_truncated_closer()
-                # Blanks behind a marker belong to it.
-                if output.after_marker and self.held is None and not builder.buf[builder.pos : end].strip(BLANKS):
-                    output.hold_blanks(builder.buf[builder.pos : end], builder.base + end)
-                    builder.advance(end - builder.pos)
-                else:
-                    self.take_text(end)
+                self.take_text(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
                 if builder.token_map is not None and sign.is_token and builder.is_plain_text(end, found.end()):
@@ -375,8 +366,11 @@ class Machine:
         output.flush_blanks(builder.base + builder.pos)
         if self.held is not None:
             self.release_held()
+        is_empty = self.message == Message(builder.index, output.text_chars)
+        if is_empty and builder.header_name() and not builder.full:  # it was truncated before its call
+            builder.fail_truncated()
         if self.message.calls_before is not None:
-            self._end_cut_message()
+            self._end_message()
         if self.doubtful_reasoning is not None:
             if cut:
                 self.resume_reasoning()
@@ -391,27 +385,20 @@ class Machine:
             return self.compiled.scans.reasoning_in_content if self.in_content else self.compiled.scans.reasoning
         return self.compiled.scans.message if isinstance(state, InChannel) else self.compiled.scans.text
 
-    def take_text(self, end: int) -> None:
-        """Take the text up to this index."""
-        builder = self.builder
+    def take_text(self, end: int, *, is_exact: bool = False) -> None:
+        """Take the text up to this index. `is_exact`: with its blanks, which a marker before it may own otherwise."""
+        builder, output = self.builder, self.output
         text = builder.buf[builder.pos : end]
-        if self.held is not None and text.strip(BLANKS):
+        if self.held is not None and (is_exact or text.strip(BLANKS)):
             self._unhold_calls(self.held)
         builder.advance(len(text))
-        self.output.emit(text, builder.base + end)
-        if self.last_reasoning.start is not None and not self.output.after_marker:
+        (output.emit_exact if is_exact else output.emit)(text, builder.base + end)
+        if self.last_reasoning.start is not None and not output.after_marker:
             self.forget_reasoning()
 
     def take_exact(self, end: int) -> None:
         """Take the text up to this index, with its blanks."""
-        builder = self.builder
-        if self.held is not None:
-            self._unhold_calls(self.held)
-        text = builder.buf[builder.pos : end]
-        builder.advance(len(text))
-        self.output.emit_exact(text, builder.at)
-        if self.last_reasoning.start is not None:
-            self.forget_reasoning()
+        self.take_text(end, is_exact=True)
 
     def take_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
         """Take a marker up to this index. The flags are those of `Output.drop_marker`."""
@@ -462,12 +449,8 @@ class Machine:
         """Undo what was parsed since the speculation began. Return its text."""
         self.builder.rollback(begun.index, begun.notes)
         self.output.restore(begun.output, begun.ready)
-        self._set_reasoning_start(begun.reasoning_start)
+        self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=begun.reasoning_start)
         return self.builder.release(begun.start)
-
-    def _set_reasoning_start(self, start: int | None) -> None:
-        last = self.last_reasoning
-        self.last_reasoning = LastReasoning(start, last.end, last.exists)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -502,16 +485,11 @@ class Machine:
         if whole is None or not whole[2] or (bare and compiled.call_ends.close is not None):
             in_reasoning = self.doubtful_reasoning is not None
             block = Block(
-                builder,
-                bare=bare,
-                special=special,
-                is_name_first=headless,
-                inner=inner,
-                in_reasoning=in_reasoning,
+                builder, bare=bare, special=special, headless=headless, inner=inner, in_reasoning=in_reasoning
             )
             return self._block(block, start - builder.pos, whole, before)
         builder.add_whole_calls(whole[0], whole[1], 0)
-        self._set_reasoning_start(None)
+        self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
         if builder.buf[builder.pos - 1] <= " ":
             self._pass_blanks(builder.buf[whole[0][-1][1] : builder.pos])
         if compiled.openers.section_start is None:
@@ -532,7 +510,18 @@ class Machine:
             builder.add_whole_calls(whole[0], whole[1], builder.pos - at)
             ending = (yield from block.read_end()) if block.bare else "closed"
         self.end_block(taken)
-        self._after_block(ending, before, first)
+        if builder.index > first:
+            before = _IN_TEXT
+            self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
+        elif first == 0:
+            self.release_held()
+        due: AwaitedClose = ending if ending in ("due", "late") else ""
+        if ending == "text":
+            self.state = before
+        elif type(self.state) is InSection:
+            self.state = InSection(self.state.before, self.state.is_open, due=due)
+        else:
+            self.state = InText(due=due) if due else _IN_TEXT
         if ending == "full":
             yield from self.read_rest_as_text()
         elif builder.notes.get("opener_without_call", 0) >= MOST_OPENERS:
@@ -548,20 +537,6 @@ class Machine:
     def _pass_blanks(self, text: str) -> None:
         """Hold the blanks at the end of this text: they decide whether what follows the calls begins a line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.builder.at)
-
-    def _after_block(self, ending: Ending, before: State, first: int) -> None:
-        if self.builder.index > first:
-            before = _IN_TEXT
-            self._set_reasoning_start(None)
-        elif first == 0:
-            self.release_held()
-        if ending == "text":
-            self.state = before
-        elif type(self.state) is InSection:
-            if self.state.due or ending in _AWAITED:
-                self.state = InSection(self.state.before, self.state.is_open, _AWAITED.get(ending, ""))
-        else:
-            self.state = InText(due=_AWAITED[ending]) if ending in _AWAITED else _IN_TEXT
 
     def read_rest_as_text(self, much: str = "") -> Steps[None]:
         """Emit everything from here on as text: a limit was exceeded, by default that of calls."""
@@ -586,12 +561,7 @@ class Machine:
     def forget_reasoning(self) -> None:
         """Do not look for calls in the last reasoning at the end: text or a call followed it, or was about to."""
         if not isinstance(self.state, InReasoning):
-            self._set_reasoning_start(None)
-
-    def _close_reasoning(self) -> None:
-        """Note that the closing marker of the last reasoning is here."""
-        last = self.last_reasoning
-        self.last_reasoning = LastReasoning(last.start, self.builder.at, last.exists)
+            self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
 
     def leave_reasoning(self) -> None:
         """End the reasoning at a special token."""
@@ -651,47 +621,33 @@ class Machine:
         self.forget_reasoning()
         return ()
 
-    def _on_body(self, found: Match, sign: Sign) -> Iterable[None]:
-        if not self.output.shown.is_new and self.is_shown(found, sign):
-            return ()
-        if type(self.state) is InReasoning:
-            self.suspend_reasoning()
+    def _on_body(self, found: Match, sign: Sign) -> Steps[None]:
+        """Read a call without its opener, from the opening tag of its body on (ollama#16686, vllm-mlx#597)."""
+        if self.is_shown(found, sign):
+            return
+        self.suspend_reasoning()
         before = self.builder.at
-        steps = self.block(found.start(), False, sign.special, False, True)
-        return self._read_body(steps, before) if steps else ()
-
-    def _read_body(self, steps: Iterable[None], before: int) -> Steps[None]:
-        yield from steps
+        yield from self.block(found.start(), False, sign.special, False, True)
         if self.builder.at == before:  # nothing was taken: its first character is text
             self.take_exact(self.builder.pos + 1)
 
-    def _on_section(self, found: Match, sign: Sign) -> Iterable[None]:
-        if not self.output.shown.is_new and self.is_shown(found, sign):
-            return ()
-        builder = self.builder
-        if type(self.state) is InReasoning:
-            self.suspend_reasoning()
-        if self.last_reasoning.start is not None:
-            self.forget_reasoning()
-        if builder.pending is not None:
-            self._finalize_at_turn_end()
-        if type(self.state) is InSection:
-            self._leave_section()
-        size, start = found.end() - builder.pos, self.compiled.openers.section_start
-        assert start is not None
-        if start.at(builder.buf, builder.pos, builder.ended):
-            self._open_section(size)
-            return ()
-        return self._read_doubtful_section(size, sign, start)
-
-    def _read_doubtful_section(self, size: int, sign: Sign, start: Probe) -> Steps[None]:
-        """Handle an opener of a section before it is certain that calls follow."""
-        builder = self.builder
-        if (yield from builder.test(start)):
-            self._open_section(size)
+    def _on_section(self, found: Match, sign: Sign) -> Steps[None]:
+        builder, start, size = self.builder, self.compiled.openers.section_start, len(found.group())
+        if start is None or self.is_shown(found, sign):
             return
-        before, self.state = self.state, InSection(builder.index, is_open=True)
+        self.suspend_reasoning()
+        self.forget_reasoning()
+        self._finalize_at_turn_end()
+        self._leave_section()
+        is_certain = yield from builder.test(start)
+        before, self.state = self.state, InSection(builder.index, True)
         self._begin_calls()
+        if is_certain:
+            self.take_marker(builder.pos + size)
+            if builder.ended and _NOTHING_MORE(builder.buf, builder.pos) and not builder.header_name():
+                builder.problem("truncated", "the text ended where a tool call was about to begin")
+            return
+        # What follows is no call of the format.
         in_reasoning = self.doubtful_reasoning is not None
         block = Block(builder, bare=False, special=sign.special, is_section=True, in_reasoning=in_reasoning)
         taken = builder.capture()
@@ -702,20 +658,7 @@ class Machine:
         if ending == "full":
             yield from self.read_rest_as_text()
 
-    def _open_section(self, size: int) -> None:
-        builder = self.builder
-        self.state = InSection(builder.index, True)
-        self._begin_calls()
-        self.take_marker(builder.pos + size)
-        if (
-            builder.ended
-            and builder.buf[builder.pos : builder.pos + 1] <= " "
-            and _NOTHING_MORE(builder.buf, builder.pos)
-            and not builder.header_name()
-        ):
-            builder.problem("truncated", "the text ended where a tool call was about to begin")
-
-    def _on_section_close(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_section_close(self, found: Match, sign: Sign) -> None:
         if isinstance(self.state, InSection):
             if self.state.before == self.builder.index:
                 self.builder.note(
@@ -730,125 +673,117 @@ class Machine:
             self.take_marker(found.end())
         elif not self.is_shown(found, sign):
             self._drop_stray(found.group(), sign)
-        return ()
 
-    def _on_closer(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_closer(self, found: Match, sign: Sign) -> None:
         """Handle a closing marker of a call: a late one, or a stray one."""
-        is_late = self._awaits_close()
+        is_late = bool(self.state.due)
         if not (is_late and sign.special) and self.is_shown(found, sign):
-            return ()
+            return
         if is_late:
             self._close_late()
             self.take_marker(found.end())
         elif self.builder.pending is not None and self.builder.is_end_uncertain:
-            self._reject_pending_at(found)
+            self._reject_pending(found.group())
+            self.take_marker(found.end())
         else:
             self._drop_stray(found.group(), sign)
-        return ()
-
-    def _reject_pending_at(self, found: Match) -> None:
-        """Reject the pending call because of a closing marker behind it."""
-        self._reject_pending(found.group())
-        self.take_marker(found.end())
 
     def _reject_pending(self, marker: str) -> None:
+        """Reject the pending call because of a closing marker behind it."""
         self.builder.reject_pending(
             "ambiguous_end",
             f"{marker[:60]!r} stands behind the call, so that its end is not certain; "
             "send the call again without its own closing markers inside a value",
         )
 
+    @property
+    def _has_raw_values(self) -> bool:
+        """Whether closing markers of values may follow a call whose end was not certain."""
+        return any(reader.closers for reader in self.compiled.bodies.readers)
+
     def _is_pending_unclosed(self) -> bool:
         """Is the last call unclosed? Then what shows a marker behind it may be part of the call itself."""
-        return self.builder.pending is not None and any(
-            each.code == "unclosed" for each in self.builder.pending[1].problems
-        )
+        pending = self.builder.pending
+        return pending is not None and any(each.code == "unclosed" for each in pending[1].problems)
 
-    def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None] | None:
         """Handle the closing marker of a raw value or of a body: behind a call it shows that the call had not ended."""
         builder = self.builder
-        for other, is_it in self.compiled.call_ends.markers:
-            if is_it(found.group()):  # a closing tag that is named after an argument may be any other
-                return _HANDLERS[other.action](self, found, other)
         marker = found.group()
+        for other, is_it in self.compiled.call_ends.markers:
+            if is_it(marker):  # a closing tag that is named after an argument may be any other
+                return _HANDLERS[other.action](self, found, other)
         if self.is_shown(found, sign):
             if self._is_pending_unclosed():
                 self._reject_pending(marker)
             return ()
         ends = self.compiled.call_ends.of_bodies
-        is_doubled = self.output.after_marker and any(is_it(found.group()) for is_it in ends)
+        is_doubled = self.output.after_marker and any(is_it(marker) for is_it in ends)
         if builder.pending is not None and not is_doubled:
-            self._reject_pending_at(found)
+            self._reject_pending(marker)
+            self.take_marker(found.end())
         else:
-            self._drop_stray(found.group(), sign)
+            self._drop_stray(marker, sign)
         return ()
 
-    def _on_content(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_content(self, found: Match, sign: Sign) -> None:
         if self.is_shown(found, sign):
             self.output.shown.enter_message()
-            return ()
+            return
         self.suspend_reasoning()
         self.in_content = True
         self.take_marker(found.end())
-        return ()
 
     def _on_content_close(self, found: Match, sign: Sign) -> Steps[None]:
+        marker, closers = found.group(), self.compiled.call_ends.markers
         if isinstance(self.state, InReasoning):  # that was opened inside the text
-            self._close_reasoning()
+            self.last_reasoning = msgspec.structs.replace(self.last_reasoning, end=self.builder.at)
             self.leave_reasoning()
             self.in_content = False
             self.take_marker(found.end())
-        elif self._closes_thought(found.group()):
+        elif self._closes_thought(marker):
             yield from self._on_think_close(found, sign)
-        elif (yield from self._is_shown_closing(found.group(), sign)):
-            self.take_exact(self.builder.pos + len(found.group()))
-        elif (
-            self._awaits_close()
-            and not self.in_content
-            and any(is_it(found.group()) for _, is_it in self.compiled.call_ends.markers)
-        ):
+        elif (yield from self._is_shown_closing(marker, sign)):
+            self.take_exact(self.builder.pos + len(marker))
+        elif self.state.due and not self.in_content and any(is_it(marker) for _, is_it in closers):
             self._close_late()
-            self.take_marker(self.builder.pos + len(found.group()))
+            self.take_marker(self.builder.pos + len(marker))
         elif self.in_content or not sign.special:
             self.in_content = False
-            self.take_marker(self.builder.pos + len(found.group()), continues_line=True)
+            self.take_marker(self.builder.pos + len(marker), continues_line=True)
         else:
-            self._drop_stray(found.group(), sign)
+            self._drop_stray(marker, sign)
 
     def _closes_thought(self, marker: str) -> bool:
         """Does the end of a message close reasoning that a call was in? Nothing else is open then."""
-        is_open = self.doubtful_reasoning is not None and not self.in_content and not self._awaits_close()
+        is_open = self.doubtful_reasoning is not None and not self.in_content and not self.state.due
         return is_open and any(is_it(marker) for is_it in self.compiled.reasoning_ends)
 
-    def _on_inline(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_inline(self, found: Match, sign: Sign) -> None:
         if not self.is_shown(found, sign):
             self.builder.take_match(found)
             self.output.drop_inline_mark(self.builder.at)
-        return ()
 
-    def _on_tag(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_tag(self, found: Match, sign: Sign) -> None:
         """Begin or end a block of text. An open code fence ends with it."""
         tag = self.compiled.content_tags[found.group()]
         if tag and self.is_shown(found, sign):
-            return ()
+            return
         self.state = InText()
         self.output.set_tag(tag)
         self.take_marker(found.end(), begins_line=True)
-        return ()
 
-    def _on_done(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_done(self, found: Match, sign: Sign) -> None:
         protocol = self.compiled.format.protocol
         if self.is_shown(found, sign) or protocol is None:
-            return ()
+            return
         opens, closes = protocol.done
         self.builder.take_match(found)
         self.output.done(found.group()[len(opens.strip()) : -len(closes.strip())].strip(), self.builder.at)
-        return ()
 
-    def _on_line(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_line(self, found: Match, sign: Sign) -> None:
         self.take_text(found.end())
         self.output.begin_line()
-        return ()
 
     def _on_end(self, found: Match, sign: Sign) -> Steps[None]:
         builder = self.builder
@@ -866,11 +801,8 @@ class Machine:
             return
         builder.set_header_names("")
         self.release_held()
-        if (
-            self.message.calls_before is None
-            and not self.output.after_marker
-            and closes_only_calls(self.compiled.channels, marker)
-        ):
+        is_tool_end = not self.output.after_marker and closes_only_calls(self.compiled.channels, marker)
+        if is_tool_end and self.message.calls_before is None:
             # It ends like a call, and its header named no tool.
             self.message = Message(builder.index, self.message.text_before)
         self._end_message()
@@ -928,7 +860,9 @@ class Machine:
 
     def _on_header(self, found: Match, sign: Sign) -> Iterable[None]:
         channels = self.compiled.channels
-        if channels is not None and channels.to and self._is_recipient_in_text(channels.to.strip()):
+        # A recipient without the start of a header may only be mentioned in text.
+        to = channels.to.strip() if channels is not None and not self.output.in_reasoning else ""
+        if to and self.builder.buf.startswith(to, self.builder.pos):
             self.take_exact(self.builder.pos + 1)
             return ()
         if isinstance(self.state, InChannel) and channels is not None and not channels.messages["content"][1]:
@@ -944,23 +878,14 @@ class Machine:
         self.release_held()
         return self._read_header(self.builder.capture(), bare=False)
 
-    def _is_recipient_in_text(self, to: str) -> bool:
-        """Is this a recipient without the start of a header, in text? The text may only mention it."""
-        return not self.output.in_reasoning and self.builder.buf.startswith(to, self.builder.pos)
-
     # -- closing markers of calls: late, missing, or preceded by text --
-
-    def _awaits_close(self) -> bool:
-        return isinstance(self.state, (InText, InSection)) and bool(self.state.due)
 
     def _close_late(self) -> None:
         """Accept the late closing marker of a call. Text before it may belong to the call."""
-        builder, state = self.builder, self.state
-        assert isinstance(state, (InText, InSection))
-        self.state = msgspec.structs.replace(state, due="")
+        self.state = msgspec.structs.replace(self.state, due="")
         self._reject_text_before_close()
-        if not (builder.is_end_uncertain or any(reader.closers for reader in self.compiled.bodies.readers)):
-            builder.finalize_pending()
+        if not (self.builder.is_end_uncertain or self._has_raw_values):
+            self.builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
         """Reject the pending call if text is between its arguments and its closing marker: it may be part of it."""
@@ -970,9 +895,8 @@ class Machine:
 
     def _report_unclosed(self) -> None:
         """Report that the closing marker of the last call is missing."""
-        state, pending = self.state, self.builder.pending
-        is_due = isinstance(state, (InText, InSection)) and state.due == "due"
-        if is_due and pending is not None and not pending[1].problems:
+        pending = self.builder.pending
+        if self.state.due == "due" and pending is not None and not pending[1].problems:
             self.builder.note(
                 "unclosed",
                 f"the marker that closes the call is missing; what stands there up to {self.builder.at} is text",
@@ -986,12 +910,7 @@ class Machine:
     def _finalize_at_turn_end(self) -> None:
         """Finalize the pending call at the end of a turn or at an opener. A call without its own closing marker stays
         pending until the next call: what closes its values behind it shows that it had not ended."""
-        pending = self.builder.pending
-        if pending is None:
-            self._report_unclosed()
-        elif not any(each.code == "unclosed" for each in pending[1].problems) or not any(
-            reader.closers for reader in self.compiled.bodies.readers
-        ):
+        if not (self._has_raw_values and self._is_pending_unclosed()):
             self._finalize_calls()
 
     def _begin_calls(self) -> None:
@@ -1009,12 +928,8 @@ class Machine:
 
     def _leave_section(self) -> None:
         """Report that the closing marker of the section is missing, if text follows its calls."""
-        if (
-            type(self.state) is InSection
-            and self.state.is_open
-            and not self.builder.full
-            and self.output.text_chars > self.message.text_before
-        ):
+        has_text = self.output.text_chars > self.message.text_before
+        if has_text and isinstance(self.state, InSection) and self.state.is_open and not self.builder.full:
             self.builder.note(
                 "unclosed",
                 f"the marker that closes the calls is missing; what follows them up to {self.builder.at} is text",
@@ -1024,7 +939,7 @@ class Machine:
         """End a message to a tool: all of it belongs to the call. `marked`: a marker ends it, not the text's end."""
         channels = self.compiled.channels
         is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
-        if is_over and isinstance(self.state, InText) and self.state.due:
+        if is_over and self.state.due and isinstance(self.state, InText):
             self._reject_text_before_close()
             self.state = InText()
 
@@ -1039,73 +954,41 @@ class Machine:
             self._report_text("message to a tool")
         self.message = Message(None, self.message.text_before)
 
-    def _end_cut_message(self) -> None:
-        """End a message at the end of the text. An empty one to a tool was truncated before its call."""
-        builder = self.builder
-        if (
-            self.message.calls_before == builder.index
-            and not builder.full
-            and builder.header_name()
-            and self.output.text_chars == self.message.text_before
-        ):
-            builder.fail_truncated()
-        self._end_message()
-
     def _take_truncated_closer(self) -> None:
         """Drop a truncated closing marker behind a call, or a truncated opener in a message to a tool."""
-        builder = self.builder
+        builder, compiled = self.builder, self.compiled
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
-        if (
-            rest
-            and self.message.calls_before == builder.index
-            and builder.header_name()
-            and self.compiled.openers.begin.is_begun(rest, 0)
-        ):
+        if not rest:
+            return
+        in_tool_message = self.message.calls_before == builder.index and builder.header_name()
+        if in_tool_message and compiled.openers.begin.is_begun(rest, 0):
             self.take_marker(len(builder.buf))
-        elif rest and builder.index and self.compiled.call_ends.any.is_begun(rest, 0):
+        elif builder.index and compiled.call_ends.any.is_begun(rest, 0):
             builder.note("unclosed", "the text ended inside a marker that closes calls")
             builder.finalize_pending()
             self.take_marker(len(builder.buf))
 
     def _take_truncated_marker(self, token: str) -> bool:
         """Drop a marker that the text ends in, behind its first token. Report it if it may be the opener of a call."""
-        builder = self.builder
-        left = len(builder.buf) - builder.pos - len(token)
-        rest = (
-            builder.buf[builder.pos + len(token) :].strip(BLANKS)
-            if builder.ended and 0 < left < _LONGEST_MARKER
-            else ""
-        )
-        if not rest or (_WORD(rest) and self._may_continue(token + rest)):
-            return False  # no tool's name, or a call had begun: a message may be one word
-        opens = token.startswith(self.compiled.openers.first_tokens) and self.compiled.partial_openers.is_begun(
-            builder.buf, builder.pos
-        )
-        if not opens and not self.compiled.partial_markers.is_begun(builder.buf, builder.pos):
+        builder, compiled = self.builder, self.compiled
+        if not builder.ended or len(builder.buf) - builder.pos - len(token) >= _LONGEST_MARKER:
             return False
-        if opens:
+        probes = compiled.partial_openers, compiled.partial_markers
+        rest = builder.buf[builder.pos + len(token) :].strip(BLANKS)
+        # Where any letter may follow the word, it is no tool's name: a message may be one word.
+        if not rest or (_WORD(rest) and any(probe.is_begun(f"{token}{rest}\u0294", 0) for probe in probes)):
+            return False
+        if token.startswith(compiled.openers.first_tokens) and probes[0].is_begun(builder.buf, builder.pos):
             self.forget_reasoning()
             builder.problem("truncated", "the text ended where a tool call was about to begin")
-        else:
+        elif probes[1].is_begun(builder.buf, builder.pos):
             builder.note("stray_marker", f"the text ends inside the marker at {builder.at}; it was dropped")
+        else:
+            return False
         self.take_marker(len(builder.buf))
         return True
 
-    def _may_continue(self, text: str) -> bool:
-        """Does the text end in the name of a marker, so that any letter may follow?"""
-        probes = self.compiled.partial_openers, self.compiled.partial_markers
-        return any(probe.is_begun(text + "\u0294", 0) for probe in probes)
-
     # -- calls and reasoning without their opening marker --
-
-    def _open_reasoning(self) -> None:
-        """Begin in reasoning that the prompt opened."""
-        channels = self.compiled.channels
-        if channels is not None and "reasoning" in channels.kinds.values():
-            self.state = InChannel("reasoning")
-            self.output.switch(reasoning=True)
-        else:
-            self.enter_tagged_reasoning()
 
     def _take_blanks(self) -> Steps[str]:
         """Take blanks. Return the next character, "" at the end of the text."""
@@ -1114,29 +997,23 @@ class Machine:
         self.output.hold_blanks(self.builder.release(taken), self.builder.at)
         return char
 
-    def _read_first_tag(self, tag: Probe) -> Steps[bool]:
-        """Read `<think>` where a reply begins: many models write it, whatever their format uses for reasoning."""
-        builder = self.builder
-        if builder.base or isinstance(self.state, InReasoning):
-            return False
-        if builder.buf[:1] <= " ":
+    def _read_first_marker(self) -> Steps[None]:
+        """Read a marker that only a reply begins with: `<think>`, which many models write whatever their format uses
+        for reasoning, or one whose first token the prompt may have ended with."""
+        builder, compiled, in_reasoning = self.builder, self.compiled, isinstance(self.state, InReasoning)
+        if compiled.think_tag is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
             yield from self._take_blanks()
-        found = yield from builder.test(tag)
-        if found:
-            self.take_marker(found.end())
-            self.enter_tagged_reasoning()
-        return bool(found)
-
-    def _read_first_marker(self, compiled: CompiledFormat) -> Steps[None]:
-        """Read a marker whose first token the prompt may have ended with."""
-        builder = self.builder
-        if compiled.first.header is not None and not isinstance(self.state, InReasoning):
+            tag = yield from builder.test(compiled.think_tag)
+            if tag:
+                self.take_marker(tag.end())
+                self.enter_tagged_reasoning()
+                return
+        if compiled.first.header is not None and not in_reasoning:
             yield from self._read_first_header(compiled.first.header)
         marker = compiled.first.opener or compiled.first.reasoning_label
         if marker is None:
             return
-        if builder.buf[builder.pos : builder.pos + 1] <= " ":
-            yield from self._take_blanks()
+        yield from self._take_blanks()
         found = yield from builder.test(marker)
         if found is None:
             return
@@ -1150,22 +1027,15 @@ class Machine:
     def _try_bare(self) -> Steps[bool]:
         """Read a body without an opener where a reply may begin. True if another may begin here."""
         builder, compiled = self.builder, self.compiled
-        char = builder.buf[builder.pos : builder.pos + 1]
-        if char <= " ":
-            char = yield from self._take_blanks()
+        char = yield from self._take_blanks()
         if compiled.bare_calls.between is not None and builder.index:
-            found = compiled.bare_calls.between.at(builder.buf, builder.pos, builder.ended)
-            if found is None:
-                found = yield from builder.test(compiled.bare_calls.between)
+            found = yield from builder.test(compiled.bare_calls.between)
             if found:
                 self.take_marker(found.end())
                 char = builder.buf[builder.pos]
         fence, clash = compiled.bare_calls.fence, compiled.openers.like_bodies
         if char and char in compiled.bare_calls.first_characters:
-            found = clash.at(builder.buf, builder.pos, builder.ended) if clash is not None else False
-            if found is None and clash is not None:
-                found = yield from builder.test(clash)
-            if not found:
+            if clash is None or not (yield from builder.test(clash)):
                 yield from self.block(builder.pos, bare=True)
         elif fence is not None and char == "`" and (found := (yield from builder.test(fence))):
             first, at = builder.index, builder.at
@@ -1177,14 +1047,13 @@ class Machine:
         return self.output.at_start
 
     def _try_headless(self, headless: Probe) -> Steps[bool]:
-        """Read the first call without its opener, if the prompt ended with it (decision 034):  f[ARGS]{"x": 1}"""
+        """Read the first call without its opener, if the prompt ended with it (mlx-lm#1448):  f[ARGS]{"x": 1}"""
         builder = self.builder
-        if builder.buf[builder.pos : builder.pos + 1] <= " ":
-            yield from self._take_blanks()
-        found = headless.at(builder.buf, builder.pos, builder.ended)
-        if found is None:
-            found = yield from builder.test(headless)
-        if not found or builder.is_plain_text(found.start(), found.end()) or not _names_tool(builder, found.group()):
+        yield from self._take_blanks()
+        found = yield from builder.test(headless)
+        if not found or builder.is_plain_text(found.start(), found.end()):
+            return False
+        if not any(declared(word, builder.tools) for word in names_in(found.group())):
             return False
         yield from self.block(builder.pos, special=True)
         return True
@@ -1192,32 +1061,26 @@ class Machine:
     def _try_line(self) -> Steps[bool]:
         """Read a call at the beginning of a line, outside all blocks. True if another may begin here."""
         builder = self.builder
-        plain = (
-            None
-            if self.output.after_marker or self.output.tag or self.held is not None
-            else PLAIN_LINES(builder.buf, builder.pos)
-        )
-        if plain is not None:
+        is_plain = not (self.output.after_marker or self.output.tag) and self.held is None
+        if is_plain and (plain := PLAIN_LINES(builder.buf, builder.pos)):
             self.take_text(plain.end())
             self.output.begin_line()
             return True
+        if not (yield from self._is_line_call()):
+            return self.output.at_start
         first = builder.index
-        start = yield from self._find_line_call()
-        if start >= 0:
-            yield from self.block(start, bare=True)
-            if builder.index == first:
-                self._rejected += 1
-        return start >= 0 or self.output.at_start
+        yield from self.block(builder.pos, bare=True)
+        if builder.index == first:
+            self._rejected += 1
+        return True
 
     def _unhold_calls(self, held: Speculation) -> None:
         """Undo calls without a marker: text follows, so they are text as well."""
         builder, self.held = self.builder, None
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
-        if any(
-            self.compiled.scans.text.actions[found.lastindex or 0].action in _OPENING_ACTIONS
-            for found in self.compiled.scans.text.finditer(text)
-        ):
+        scan = self.compiled.scans.text
+        if any(scan.actions[found.lastindex or 0].action in _OPENING_ACTIONS for found in scan.finditer(text)):
             builder.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
         self.output.emit(text, builder.at)
 
@@ -1238,68 +1101,52 @@ class Machine:
         self.builder.note("stray_marker", message)
         self.take_marker(end, continues_line=True)  # the text behind it does not begin a line
 
-    def _on_stray(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_stray(self, found: Match, sign: Sign) -> None:
         """Handle a token that means nothing alone."""
         if not self.is_shown(found, sign):
             self._drop_stray(found.group(), sign)
-        return ()
 
-    def _on_think(self, found: Match, sign: Sign) -> Iterable[None]:
+    def _on_think(self, found: Match, sign: Sign) -> None:
         if self.is_shown(found, sign):
             if isinstance(self.state, InText):
                 self.state = msgspec.structs.replace(self.state, mentions=True)
-            return ()
-        if isinstance(self.state, InReasoning):
+        elif isinstance(self.state, InReasoning):
             self._drop_stray(found.group(), Sign("think", True))
-            return ()
-        if is_sentence(found.group()) and (self.output.text_chars or self.last_reasoning.exists):
+        elif is_sentence(found.group()) and (self.output.text_chars or self.last_reasoning.exists):
             self.take_exact(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
-            return ()
-        self._finalize_calls()
-        self._leave_section()
-        self.commit_reasoning()
-        self.take_marker(found.end())
-        self.enter_reasoning()
-        return ()
+        else:
+            self._finalize_calls()
+            self._leave_section()
+            self.commit_reasoning()
+            self.take_marker(found.end())
+            self.enter_reasoning()
 
     def _on_think_close(self, found: Match, sign: Sign) -> Steps[None]:
-        state, marker = self.state, found.group()
-        if not isinstance(state, InReasoning):
-            if is_sentence(marker) and self.doubtful_reasoning is None:
-                self.take_exact(self.builder.pos + len(marker))  # not a tag: where no thought is open it closes none
+        state, marker, shown = self.state, found.group(), self.output.shown
+        if isinstance(state, InReasoning):
+            # It may close a call that is shown in the reasoning.
+            is_text = bool(self.compiled.reasoning_ends) and shown.is_closing(marker)
+        elif is_sentence(marker) and self.doubtful_reasoning is None:
+            is_text = True  # not a tag: where no thought is open it closes none
+        elif isinstance(state, InText) and state.late and not (yield from self._is_mentioned(marker, state.mentions)):
+            # A closing tag without its opener: the prompt had opened it (vllm#13125, DeepSeek-R1#352).
+            self.output.recast(self.builder.at)
+            is_text = False
+        elif not (is_text := shown.shows()):
+            if self.doubtful_reasoning is None:
+                self._drop_stray(marker, Sign("think_close", True))
                 return
-            if isinstance(state, InText) and state.late and not (yield from self._is_mentioned(marker, state.mentions)):
-                # A closing tag without its opener: the prompt had opened it.
-                self.output.recast(self.builder.at)
-            elif not self._ends_speculation(marker):
-                return
-        elif self._closes_shown(marker):
+            self.resume_reasoning()
+        if is_text:
+            self.take_exact(self.builder.pos + len(marker))
             return
-        self._close_reasoning()
+        self.last_reasoning = msgspec.structs.replace(self.last_reasoning, end=self.builder.at)
         self.take_marker(self.builder.pos + len(marker), begins_line=True)
         self.output.begin_text(self.builder.at)
         self.output.switch(reasoning=False)
         self.state = InText()
         if self.compiled.first.header is not None and self.output.is_silent:
             yield from self._read_first_header(self.compiled.first.header)
-
-    def _closes_shown(self, marker: str) -> bool:
-        """Take a closing marker as text of the reasoning if it closes a call that is shown there."""
-        closes = bool(self.compiled.reasoning_ends) and self.output.shown.is_closing(marker)
-        if closes:
-            self.take_exact(self.builder.pos + len(marker))
-        return closes
-
-    def _ends_speculation(self, marker: str) -> bool:
-        """Handle a closing marker outside of reasoning. True if it closes reasoning that calls were read behind."""
-        if self.output.shown.shows():
-            self.take_exact(self.builder.pos + len(marker))
-        elif self.doubtful_reasoning is None:
-            self._drop_stray(marker, Sign("think_close", True))
-        else:
-            self.resume_reasoning()
-            return True
-        return False
 
     def _is_mentioned(self, marker: str, is_opened: bool) -> Steps[bool]:
         """Is the closing marker of reasoning only shown? It is in code or quotes, if its opener was shown too or if the
@@ -1347,7 +1194,8 @@ class Machine:
             return
         kind = header.kind
         if kind is None and not header.recipient and compiled.headers.has_tool_name:
-            kind = yield from self._message_to_nobody(length + size)
+            # Arguments without a recipient belong to a call without a name, anything else is text.
+            kind = None if (yield from builder.test(_OBJECT, length + size)) else "content"
         builder.drop(taken)
         yield from self._enter_message(header, kind, length, size)
 
@@ -1356,24 +1204,11 @@ class Machine:
         builder, channels = self.builder, self.compiled.channels
         if (channels is not None and name in channels.kinds) or builder.is_declared(name):
             return True
-        if not _IS_NAME(name):
-            return False
-        while builder.pos + ahead >= len(builder.buf) and not builder.ended:
-            yield
-        return builder.buf.startswith("{", builder.pos + ahead)
-
-    def _message_to_nobody(self, ahead: int) -> Steps[Literal["content"] | None]:
-        """What a message holds that begins so far ahead, and goes to nobody: arguments belong to a call without a name,
-        anything else is text."""
-        builder = self.builder
-        while True:
-            begun = builder.buf[builder.pos + ahead : builder.pos + ahead + MAX_BLANKS]
-            if begun.strip(BLANKS) or len(begun) == MAX_BLANKS or builder.ended:
-                return None if begun.lstrip(BLANKS).startswith("{") else "content"
-            yield
+        return bool(_IS_NAME(name) and (yield from builder.test(_BRACE, ahead)))
 
     def _reject_header(self, taken: Capture, end: int, bare: bool) -> None:
-        """No message follows the header: drop what is certainly a marker of it and report that, else it is text."""
+        """Handle a header that no message follows: drop what is certainly a marker of it and report that, else it is
+        text (llama.cpp#27720, harmony#82)."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         most = _MAX_HEADER + len(compiled.headers.message_marker)
@@ -1425,10 +1260,8 @@ class Machine:
         self._begin_message(None if is_any else kind)
         if is_any:
             self.message = Message(None, self.message.text_before)
-        if kind is not None and (
-            header.recipient == ""
-            or was_to_tool(channels, builder.buf[builder.pos : builder.pos + length], builder.tools)
-        ):
+        text = builder.buf[builder.pos : builder.pos + length]
+        if kind is not None and (header.recipient == "" or was_to_tool(channels, text, builder.tools)):
             self.message = Message(builder.index, self.message.text_before)
             self.forget_reasoning()
         builder.set_header_names("" if kind is not None else header.named)
@@ -1450,14 +1283,13 @@ class Machine:
         """Read a message to a tool: nothing in it but the arguments of one call."""
         builder = self.builder
         taken = builder.capture()
-        if not take_whole_message(builder, name):
-            block = Block(builder, bare=True, in_reasoning=self.doubtful_reasoning is not None)
-            yield from block.read_message(name)
-            if builder.full:
-                yield from self.read_rest_as_text()
-                return
-            self.output.spans.mark("marker", builder.at)  # the blanks behind it were looked past
-            self.state = InText(due="late" if builder.pending is not None else "")
+        block = Block(builder, bare=True, in_reasoning=self.doubtful_reasoning is not None)
+        yield from block.read_message(name)
+        if builder.full:
+            yield from self.read_rest_as_text()
+            return
+        self.output.spans.mark("marker", builder.at)  # the blanks behind it were looked past
+        self.state = InText(due="late" if builder.pending is not None else "")
         self.output.end_calls()
         self.end_block(taken)
         self.forget_reasoning()
@@ -1471,8 +1303,8 @@ class Machine:
 
     # -- lines of a protocol --
 
-    def _find_line_call(self) -> Steps[int]:
-        """Find the call that begins on this line. Return its index; -1 for none.
+    def _is_line_call(self) -> Steps[bool]:
+        """Does a call begin on this line?
 
         A call outside the blocks of a protocol counts only at the beginning of a line, and only of a declared tool:
 
@@ -1482,30 +1314,23 @@ class Machine:
         """
         builder, output = self.builder, self.output
         at_start = builder.at == 0
-        char = builder.buf[builder.pos : builder.pos + 1]
-        if char <= " " or output.after_marker:
-            taken = builder.capture()
-            char = yield from builder.peek()
-            output.hold_blanks(builder.release(taken), builder.at)
+        char = yield from self._take_blanks()
         if not char or output.tag or not builder.tools or self._rejected > builder.limits.calls:
-            return -1
+            return False
         if char == "`":
             wrapped = at_start and (yield from builder.test(WRAPPED))
-            return builder.pos if wrapped and self._opens_call(builder.pos, "{") else -1
-        found = LINE.at(builder.buf, builder.pos, builder.ended)
-        if found is None:
-            found = yield from builder.test(LINE)
+            return bool(wrapped) and self._opens_call(builder.tools, "{")
+        found = yield from builder.test(LINE)
         # Behind text, a label that is a role as well begins a turn of a transcript.
         if not found or (not output.is_silent and RECORD(builder.buf, builder.pos)) or output.shown.shows(BODY):
-            return -1
-        return builder.pos if self._opens_call(builder.pos, found.group()[-1]) else -1
+            return False
+        return self._opens_call(builder.tools, found.group()[-1])
 
-    def _opens_call(self, pos: int, given: str) -> bool:
+    def _opens_call(self, tools: Toolset, given: str) -> bool:
         """Does a runnable call begin here? `given` is the first character of its arguments."""
         builder = self.builder
-        assert builder.tools is not None
-        label, name = call_parts(builder.buf, pos)
-        known = name in builder.tools
+        label, name = call_parts(builder.buf, builder.pos)
+        known = name in tools
         if label and label not in self.compiled.bodies.readers[0].labels:
             if known:
                 self._rejected += 1
@@ -1518,11 +1343,11 @@ class Machine:
             )
         elif not known and given == "{":
             self._rejected += 1
-            builder.problem("unknown_tool", f"there is no tool {name[:80]!r}; {describe_tool_names(builder.tools)}")
+            builder.problem("unknown_tool", f"there is no tool {name[:80]!r}; {describe_tool_names(tools)}")
         return known and given in "{)"
 
 
-_HANDLERS: dict[Action, Callable[[Machine, Match, Sign], Iterable[None]]] = {
+_HANDLERS: dict[Action, Callable[[Machine, Match, Sign], Iterable[None] | None]] = {
     "call": Machine._on_call,
     "body": Machine._on_body,
     "section": Machine._on_section,

@@ -74,10 +74,8 @@ def read_options(
     previews: bool = True,
 ) -> ReadOptions:
     """Validate the options of `parse` and return them as one value. Raises `CallerError` or `BadTools`."""
-    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
-        _check_allowed(reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
-    if repair not in _ALLOWED["repair"]:
-        _check_repair(repair)
+    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe" or repair != "safe":
+        _check_allowed(repair, reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen, forbidden = (None, False) if choice is None else _read_choice(choice)
     live = live and toolset is not None
@@ -86,16 +84,11 @@ def read_options(
     )
 
 
-def _check_allowed(**options: str) -> None:
-    for name, value in options.items():
+def _check_allowed(repair: str | Mapping[str, str], **options: str) -> None:
+    policies = (repair,) if isinstance(repair, str) else repair.values()
+    for name, value in [*options.items(), *[("repair", policy) for policy in policies]]:
         if value not in _ALLOWED[name]:
             raise CallerError(f"{name}={value!r} is not one of {', '.join(_ALLOWED[name])}")
-
-
-def _check_repair(repair: str | Mapping[str, str]) -> None:
-    for policy in (repair,) if isinstance(repair, str) else repair.values():
-        if policy not in _ALLOWED["repair"]:
-            raise CallerError(f"repair={policy!r} is not one of {', '.join(_ALLOWED['repair'])}")
 
 
 def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:

@@ -44,7 +44,7 @@ class Parser:
     Raises `UnknownFormat` and `CallerError` for invalid options, never because of what a model wrote.
     """
 
-    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_token_map", "_unfolded")
+    __slots__ = ("_closed", "_fold", "_hold", "_reading", "_source", "_token_map", "_unfolded")
 
     def __init__(
         self,
@@ -64,7 +64,6 @@ class Parser:
     ) -> None:
         options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
         self._reading = _start(format, options, ids)
-        self._read = self._reading.read
         self._source: list[str] = []
         self._token_map: TokenMap | None = None
         self._fold = Fold()
@@ -96,7 +95,7 @@ class Parser:
         if special is not None or self._token_map is not None:
             self._record_kind(text, special)
         self._source.append(text)
-        events = self._read(text)
+        events = self._reading.read(text)
         if events:
             self._unfolded += events
             if len(self._unfolded) > _MAX_UNFOLDED:

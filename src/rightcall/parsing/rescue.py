@@ -5,7 +5,7 @@ of two policies accepts the result:
 
 - `_is_all_calls`: the candidate is the whole reply. Calls of declared tools may have problems; the problems are
   reported.
-- `fits`: the candidate is a part of the reply. Each call must be runnable as it is.
+- `_fitting`: the candidate is a part of the reply. Each call must be runnable as it is.
 
 Text that is only shown is never a candidate.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
@@ -25,7 +26,7 @@ from rightcall.parsing.compile import CompiledFormat, compile_format
 from rightcall.parsing.events import Fold
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.shown import Shown, last_fence, only_fence, shows
+from rightcall.parsing.shown import Shown, last_fence, only_fence
 from rightcall.strict_json import scan_once
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Event, Reply, Span, Text
@@ -101,7 +102,6 @@ _MAX_STARTS = 8
 _CLOSERS_ONLY = re.compile(r"[\s`;,}\])]*+").fullmatch
 _BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
 _QUOTES = frozenset("\"'")
-_NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
 # -- the whole reply ---------------------------------------------------------------------------------------------------
@@ -142,7 +142,10 @@ def whole_reply(
 def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
     """Is the reply nothing but whole calls of declared tools? Their problems are reported."""
     return _has_only_calls(reply) and all(
-        call.name in tools and not _is_something_else(call) and not _was_completed(call) and not _is_truncated(call)
+        call.name in tools
+        and not _is_something_else(call)
+        and not _was_completed(call)
+        and not any(problem.code == "truncated" for problem in call.problems)
         for call in reply.attempts
     )
 
@@ -169,7 +172,10 @@ def _one_per_line(text: str) -> str:
 
 
 def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece | None:
-    """Parse a text that is written in another format than the named one; return None unless all its calls fit."""
+    """Parse a text that is written in another format than the named one; return None unless all its calls fit.
+
+    A model may write the format that it was trained on, whatever the prompt asks for (monomind#242).
+    """
     from rightcall.parsing.auto import read_auto
 
     if options.tools is None or len(text) > _MAX_CHARS:
@@ -178,9 +184,9 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
 
 
 def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
-    """Parse the bare calls of the named format that a text ends with; return None unless they fit."""
+    """Parse the bare calls of the named format that a text ends with; return None unless they fit (vllm#19024)."""
     formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
-    for start in [*_candidate_starts(text), *_last_fence(text, found)]:
+    for start in [*islice(_candidate_starts(text), _MAX_STARTS), *_last_fence(text, found)]:
         for each in formats:
             piece = _fitting(read_piece(text[start:], each, options), options.tools)
             if piece is not None and _ends_with_calls(text[start:], piece):
@@ -188,29 +194,12 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
     return None
 
 
-def native_calls(text: str, options: ReadOptions) -> Piece | None:
-    """Parse calls that are written as a provider's API has them, which some models do under the contract."""
-    found = _NATIVE(text) if options.tools is not None and len(text) <= _MAX_CHARS else None
-    if found is None or shows(text[: found.start()]):
-        return None
-    piece = read_piece(text[found.start() :], compile_format(FORMATS["xlam"]), options)
-    if not piece.reply.attempts:
-        return None
-    named = msgspec.structs.replace(piece.reply, format="a provider's API")
-    return _after_text(text, found.start(), Piece(named, piece.spans))
-
-
-def fits(reply: Reply, tools: Toolset | None) -> bool:
-    """Does the reply have calls, and is each of them a runnable call of a declared tool?"""
-    return (
-        tools is not None
-        and bool(reply.attempts)
-        and all(call.ok and call.name in tools and not _is_something_else(call) for call in reply.attempts)
-    )
-
-
 def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
-    return piece if fits(piece.reply, tools) else None
+    """Return the piece if it has calls, and each of them is a runnable call of a declared tool."""
+    calls = piece.reply.attempts
+    if tools is None or not calls:
+        return None
+    return piece if all(call.ok and call.name in tools and not _is_something_else(call) for call in calls) else None
 
 
 def _ends_with_calls(text: str, piece: Piece) -> bool:
@@ -221,10 +210,9 @@ def _ends_with_calls(text: str, piece: Piece) -> bool:
 
 
 def _candidate_starts(text: str) -> Iterator[int]:
-    """Where a bare call may begin that is not shown; the first few places. A value inside another call or object is
-    part of that."""
+    """Where a bare call may begin that is not shown. A value inside another call or object is part of that."""
     shown = Shown()
-    at = count = inside = 0
+    at = inside = 0
     for found in _CALL_BEGINS(text) if len(text) <= _MAX_CHARS else ():
         start = found.start() - 1 if text[found.start() - 1 : found.start()] == "[" else found.start()
         shown.take(text[at:start])
@@ -236,9 +224,6 @@ def _candidate_starts(text: str) -> Iterator[int]:
         inside = end if end > 0 else len(text)
         if not is_part:
             yield start
-            count += 1
-            if count == _MAX_STARTS:
-                return
 
 
 def _value_end(text: str, start: int) -> int:
@@ -259,12 +244,9 @@ def _value_end(text: str, start: int) -> int:
 
 def _last_fence(text: str, found: CompiledFormat) -> list[int]:
     """Where the last code fence begins, if such a fence is the format's own opener."""
-    start = last_fence(text) if found.bare_calls.fence is not None and len(text) <= _MAX_CHARS else -1
-    return (
-        [start]
-        if start > 0 and found.bare_calls.fence is not None and found.bare_calls.fence.at(text, start, True)
-        else []
-    )
+    fence = found.bare_calls.fence if len(text) <= _MAX_CHARS else None
+    start = last_fence(text) if fence is not None else -1
+    return [start] if start > 0 and fence is not None and fence.at(text, start, True) else []
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
@@ -282,10 +264,6 @@ def _was_completed(call: Call) -> bool:
     """Was something added? Without markers, missing brackets may mean that the text was truncated, and nothing shows
     that an object without a name is a call."""
     return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
-
-
-def _is_truncated(call: Call) -> bool:
-    return any(problem.code == "truncated" for problem in call.problems)
 
 
 def _after_text(text: str, start: int, piece: Piece) -> Piece:
