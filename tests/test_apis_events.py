@@ -192,6 +192,16 @@ def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text, final",
+    [('{"a": 1', 0), ('{"a": 1, "b', 8), ('{"a": {"b": 1, "c": 2', 0), ('{"x": 1, "a": {"b": "q", "c": 2', 8)],
+)
+def test_only_a_comma_between_arguments_makes_them_final(text: str, final: int) -> None:
+    state = JsonState()
+    state.feed(text)
+    assert state.final == final
+
+
+@pytest.mark.parametrize(
     "text", ["{a}", "{'a': 1}", '{"a": 01}', '{"a": nan}', '{"a" 1}', '["\n"]', "{,}", "{} x", "]"]
 )
 def test_broken_json_is_distinguished_from_incomplete_json(text: str) -> None:

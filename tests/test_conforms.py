@@ -267,6 +267,16 @@ def test_a_broken_stream_is_named(api: str, fault: str, breaking: Break, named: 
     assert any(named in line for line in found), found
 
 
+def test_two_items_of_the_responses_api_may_be_open_at_once() -> None:
+    pairs = pairs_of("responses")
+    *_, first_done, _ = [at for at, (name, _) in enumerate(pairs) if name == "response.output_item.done"]
+    *_, last_added = [at for at, (name, _) in enumerate(pairs) if name == "response.output_item.added"]
+    events = moved(last_added, first_done)(pairs)
+    for number, (_, payload) in enumerate(events):
+        payload["sequence_number"] = number
+    assert conforms(events, "responses") == []
+
+
 BYTES: list[tuple[str, str, Callable[[bytes], bytes], str]] = [
     ("chat", "wholejson", lambda data: b'{"choices": []}', "no `choices`"),
     ("chat", "notjson", lambda data: data.replace(b'"created"', b"created", 1), "it is not JSON"),

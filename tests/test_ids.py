@@ -80,8 +80,9 @@ def test_nine_character_ids_are_kept_or_minted_anew_and_never_suffixed() -> None
     ids = Ids.nine()
     assert ids.take("abcdefghi") == "abcdefghi"
     others = [ids.take("abcdefghi"), ids.take("functions.f:0"), ids.take(""), ids.take("too-short")]
+    others.append(ids.take("abcdéfghi"))  # nine letters, but one is not ASCII
     assert all(len(id) == 9 and id.isalnum() and id.isascii() for id in others)
-    assert len({"abcdefghi", *others}) == 5
+    assert len({"abcdefghi", *others}) == 6
     assert ids.received(others[1]) == "functions.f:0"
 
 

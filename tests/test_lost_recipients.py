@@ -100,6 +100,12 @@ def test_a_declared_name_alone_after_its_mark_is_a_truncated_call(text: str) -> 
     assert hold_of_every_cut(">>>print", Setting("functionary_v32", TOOLS)).content == ">>>print"
 
 
+def test_a_channel_may_begin_a_reply_without_its_mark() -> None:
+    """The prompt may end with `>>>`. What follows the channel is text, which does not begin like arguments."""
+    reply = hold_of_every_cut("all\nWell.", Setting("functionary_v32", TOOLS))
+    assert (reply.content, reply.attempts, reply.problems) == ("Well.", (), ())
+
+
 @pytest.mark.parametrize("channel, kind", [("analysis", "reasoning"), ("commentary", "content"), ("final", "content")])
 @pytest.mark.parametrize("role", ["assistant", "user"])
 @pytest.mark.parametrize("header", ["<|channel|>{} to={}", "<|start|>assistant to={1}<|channel|>{0}"])

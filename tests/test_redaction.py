@@ -168,7 +168,7 @@ NAMES = (
     "DB_PASSWORD user.password connection_string connectionString credentials credential creds authorization "
     "proxy-authorization cookie set-cookie Ocp-Apim-Subscription-Key x-csrf-token auth db_pass smtpPass password2 "
     "password_confirmation passwordHash jwt otp AccountKey SharedAccessKey DD_API_KEY MISTRAL_KEY api_keys "
-    "passwords access_tokens secrets GITHUB_TOKEN webhook_secret"
+    "passwords access_tokens secrets GITHUB_TOKEN webhook_secret openai_keys stripeKeys"
 ).split()
 OTHER_NAMES = (
     "max_tokens maxTokens token_count tokens prompt_tokens total_tokens completion_tokens_details tokenizer "
@@ -378,6 +378,12 @@ def test_a_secret_that_a_model_says_letter_by_letter_is_taken_out(event: Any, si
     assert '"city": "Oslo"' in said(clean) and KEY in said(clean)
     assert sum(waits) == len(pieces) and clean[-1] == b"data: [DONE]\n\n"
     assert scrub_pieces(clean, waits, SCRUBBER) == (clean, waits)
+
+
+def test_a_secret_that_two_events_share_is_taken_out() -> None:
+    text = f"use sk-{MIXED} now"
+    clean, _ = scrub_pieces(events(chat(text[:12]), chat(text[12:])), [1] * 3, SCRUBBER)
+    assert said(clean) == f"use {KEY} now"
 
 
 @pytest.mark.parametrize("size", [1, 5, 64])

@@ -400,6 +400,13 @@ def test_nullable_values_are_repaired_inside(word: str, schema: Json, sent: Any,
     assert repaired(tool, {"v": sent}).arguments == {"v": becomes}
 
 
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_a_value_that_fits_one_of_several_types_once_it_is_converted_is_repaired(word: str) -> None:
+    tool = declared({"v": {word: [INTEGER, {"type": "boolean"}]}})
+    assert repaired(tool, {"v": "3"}).arguments == {"v": 3}
+    assert repaired(tool, {"v": "true"}).arguments == {"v": True}
+
+
 def test_the_alternative_selected_by_a_constant_is_repaired() -> None:
     shapes = [
         {**record(kind={"const": "circle"}, radius=NUMBER), "required": ["kind", "radius"]},

@@ -120,6 +120,12 @@ def test_no_path_leads_out_of_the_root(space: Workspace, tmp_path: Path) -> None
     assert sorted(os.listdir(tmp_path)) == ["outside", "root"]
 
 
+def test_a_sibling_whose_name_begins_like_the_root_is_outside(space: Workspace, tmp_path: Path) -> None:
+    for path in (f"{tmp_path}/rootless", f"{tmp_path}/rootless/new.txt", f"{tmp_path}/root.txt"):
+        with pytest.raises(ToolError, match="outside the workspace"):
+            space.write_file(path, "owned")
+
+
 names = st.sampled_from(
     ["..", ".", "sub", "deep", "link", "up", "link.txt", "outside", "root", "secret.txt", "a.txt", "", "~"]
 )
