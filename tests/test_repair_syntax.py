@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
-from rightcall.repairs.finish import settle
+from rightcall.repairs.finish import finalize_call
 from rightcall.repairs.loose_json import UnreadableJson, read_loose
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
@@ -152,7 +152,8 @@ def test_a_code_fence_around_arguments_is_taken_off(fence: str) -> None:
     sent = fence.replace("{}", '{"city": "Oslo"}')
     reply = native(sent)
     assert (args(reply), reply.attempts[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
-    assert [(r[0], r[1], r[3], r[4]) for r in receipts(reply)] == [("code_fence", "exact", sent, '{"city": "Oslo"}')]
+    before = sent.lstrip()
+    assert [(r[0], r[1], r[3], r[4]) for r in receipts(reply)] == [("code_fence", "exact", before, '{"city": "Oslo"}')]
     loose = native(fence.replace("{}", "{'city': 'Oslo'}"))
     assert [r[0] for r in receipts(loose)] == ["code_fence", "single_quotes"]
 
@@ -471,7 +472,7 @@ spellings = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"en
 def test_arguments_that_need_nothing_are_the_same_to_the_byte(arguments: Json, spelling: dict[str, Any]) -> None:
     sent = json.dumps(arguments, **spelling)
     for policy in ("off", "safe", "lenient"):
-        call, found = settle("f", sent, index=0, tools=Toolset([Tool(name="f")]), policy=policy)
+        call, found = finalize_call("f", sent, index=0, tools=Toolset([Tool(name="f")]), policy=policy)
         assert (call.json, call.repairs, found) == (sent, (), [])
         assert repair(Call("f", arguments, sent), [Tool(name="f")], policy=policy).json == sent
 
@@ -486,7 +487,7 @@ def test_strict_json_read_loosely_is_what_it_was_and_takes_no_liberty(arguments:
 @given(objects)
 def test_a_python_dict_reads_as_the_object_it_shows(arguments: Json) -> None:
     sent = repr(arguments)
-    call, found = settle("f", sent, index=0, policy="safe")
+    call, found = finalize_call("f", sent, index=0, policy="safe")
     if "\\x" not in sent and "\\U" not in sent:  # escapes that only Python has are told as bad, and kept
         assert (json.dumps(call.arguments), found) == (json.dumps(arguments), [])
 
@@ -494,7 +495,7 @@ def test_a_python_dict_reads_as_the_object_it_shows(arguments: Json) -> None:
 @given(st.text(alphabet="{}[]\"'\\,:/*#` \n1aTNu“”", max_size=40))
 def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -> None:
     for policy in ("off", "safe", "lenient"):
-        call, found = settle("f", text, index=0, tools=READ_ONLY, policy=policy)
+        call, found = finalize_call("f", text, index=0, tools=READ_ONLY, policy=policy)
         assert call.complete or found
         if call.complete and not found:
             assert json.loads(call.json) == call.arguments
@@ -503,7 +504,7 @@ def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -
         if policy == "off":
             assert call.repairs == ()
         if call.repairs and call.complete:
-            again, _ = settle("f", call.json, index=0, tools=READ_ONLY, policy=policy)
+            again, _ = finalize_call("f", call.json, index=0, tools=READ_ONLY, policy=policy)
             assert (again.arguments, again.repairs) == (call.arguments, ())
             assert len(check(again, READ_ONLY)) <= 5
 
@@ -567,7 +568,7 @@ def test_four_times_broken_arguments_take_four_times_the_steps(kind: str, policy
         metered: Any = importlib.import_module("rightcall.repairs.finish")
         tools = metered_tools(rightcall)
         for closed in (False, True):
-            metered.settle("f", HOSTILE[kind](size), index=0, tools=tools, policy=policy, closed=closed)
+            metered.finalize_call("f", HOSTILE[kind](size), index=0, tools=tools, policy=policy, closed=closed)
 
     assert growth_of(settled) <= MOST
 
@@ -585,7 +586,7 @@ def test_four_times_broken_arguments_between_markers_take_four_times_the_steps(k
 def test_nested_arguments_beyond_the_limit_are_too_deep_under_every_policy() -> None:
     for sent in ('{"o": ' + '{"a": ' * 300 + "1" + "}" * 301, "{'o': " + "{'a': " * 300 + "1" + "}" * 301):
         for policy in ("off", "safe", "lenient"):
-            call, found = settle("f", sent, index=0, tools=READ_ONLY, policy=policy)
+            call, found = finalize_call("f", sent, index=0, tools=READ_ONLY, policy=policy)
             assert not call.complete
             assert found
 

@@ -22,7 +22,7 @@ from rightcall.parsing.events import Output
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.repairs.envelope_repair import ExtraMember, LooseCall
-from rightcall.repairs.finish import RepairBudget, receipts, settle
+from rightcall.repairs.finish import RepairBudget, finalize_call, receipts
 from rightcall.repairs.loose_json import dumps
 from rightcall.repairs.schema_repair import fold
 from rightcall.repairs.tool_meant import name_in_id, resolve_tool_name, two_names
@@ -350,7 +350,7 @@ class CallBuilder(Buffer):
             problems: list[Problem] = []
         else:
             self._budget = self._budget or RepairBudget()
-            made, problems = settle(
+            made, problems = finalize_call(
                 call.name,
                 json,
                 index=call.index,

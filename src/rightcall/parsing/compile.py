@@ -172,10 +172,6 @@ class FormatMarkers:
         ]
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
-    def nameless(self) -> list[Pat]:
-        """Return how bodies without their name begin, where that is recognizable."""
-        return [pat for body in self.format.bodies for pat in _nameless(body)]
-
     def hints(self) -> list[Pat]:
         """Return the first word of each tag of a body, by which a malformed body is recognized."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
@@ -187,10 +183,6 @@ class FormatMarkers:
         starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _MIN_TAG and not start[0].isalnum()]
 
-    def named(self) -> list[Pat]:
-        """Return what precedes JSON arguments, where that is more than a name."""
-        return [template(text) for body in self.format.bodies for text in _named_openings(body)]
-
     def beside(self) -> list[Pat]:
         """Return the markers after which no call continues: the closing marker of calls, and those of content."""
         pairs = (self.format.call, *self.format.content)
@@ -199,13 +191,11 @@ class FormatMarkers:
     def after(self) -> list[Pat]:
         """Return what may follow the end of a body: the closing marker of a call, or other structure where there is
         none."""
-        return [pat for _, pat in self.closes + self.section_closes + self.inner + self.turns]
+        return patterns(self.closes + self.section_closes + self.inner + self.turns)
 
     def lone_tokens(self) -> Entries:
         """List the special tokens at the edges of a call's markers, which may be alone in a text."""
-        texts = [
-            text for marker in self._around_calls() for text in marker_alternatives(marker) if isinstance(text, Special)
-        ]
+        texts = [text for marker in self._around_calls() for text in with_tokens(marker)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
@@ -213,30 +203,29 @@ class FormatMarkers:
         """List all other special tokens of the format, none of which belongs into text. The token that begins a header
         is not one of them, because a header may follow."""
         format, channels = self.format, self.format.channels
-        markers = [marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]
-        begins: tuple[str, ...] = ()
+        markers = [*format.ends, *[marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]]
+        begins: list[Special] = []
         if channels is not None:
-            begins = (*marker_alternatives(channels.start), channels.channel)
-            markers += [*begins, channels.message, *[side for sides in channels.messages.values() for side in sides]]
-        texts = [text for marker in [*markers, *format.ends] for text in marker_alternatives(marker)]
-        tokens = {token for text in texts for token in getattr(text, "tokens", ())}
-        tokens -= {token for text in begins for token in getattr(text, "tokens", ())[:1]}
+            begins = with_tokens(channels.start) + with_tokens(channels.channel)
+            markers += [channels.message, *[side for sides in channels.messages.values() for side in sides]]
+        texts = begins + [text for marker in markers for text in with_tokens(marker)]
+        tokens = {token for text in texts for token in text.tokens}
+        tokens -= {token for text in begins for token in text.tokens[:1]}
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
     def tokens_in_thought(self) -> Entries:
         """List the special tokens that have no meaning in a thought and are dropped there. Those of headers are kept,
         because they show that a thought contains a call."""
-        texts = [text for close in self._closes() for text in marker_alternatives(close) if isinstance(text, Special)]
+        texts = [text for close in self._closes() for text in with_tokens(close)]
         closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
         return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
 
     def _closes(self) -> list[Marker]:
         """List the closing markers of everything but thoughts."""
         format = self.format
-        pairs = [pair for pair in (format.call, format.section, *format.content) if pair]
         kinds = [(BODIES[type(body)], body) for body in format.bodies]
         bodies = [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
-        return [closes for _, closes in pairs] + bodies
+        return [pair[1] for pair in (format.call, format.section, *format.content) if pair] + bodies
 
     def _around_calls(self) -> list[Marker]:
         """List the markers around calls, sections and thoughts, and the outer tags of bodies."""
@@ -249,6 +238,10 @@ class FormatMarkers:
 def entries(action: Action, marker: Marker) -> Entries:
     """Return an entry for each alternative of a marker, longest first."""
     return [(sign_of(action, text), template(text)) for text in longest_first(marker)]
+
+
+def patterns(entries: Entries) -> list[Pat]:
+    return [pat for _, pat in entries]
 
 
 def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries:
@@ -266,6 +259,11 @@ def _whole_labels(found: Entries) -> Entries:
     """Require the end of a word after markers that are a token and a label: `<|channel>thoughtful` is not
     `<|channel>thought`."""
     return [(sign, seq(pat, _WORD_END) if sign.is_token and pat.whole[-1].isalpha() else pat) for sign, pat in found]
+
+
+def with_tokens(marker: Marker) -> list[Special]:
+    """Return the alternatives of a marker that contain special tokens."""
+    return [text for text in marker_alternatives(marker) if isinstance(text, Special)]
 
 
 def sign_of(action: Action, text: str) -> Sign:
@@ -312,27 +310,23 @@ def _turns(format: Format) -> Entries:
 
 def _headers(channels: Channels) -> Entries:
     """List how the header of a message begins, whole, truncated at the end of the text, or without its role."""
-    starts = list(marker_alternatives(channels.start))
-    sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
+    starts, tokens = marker_alternatives(channels.start), with_tokens(channels.start)
     if channels.to:
-        cut = [(sign, lookahead(_cut(start))) for start in starts if isinstance(start, Special)]
-        if channels.channel:
-            cut += [
-                (sign, lookahead(_without_role(start, channels.channel)))
-                for start in starts
-                if isinstance(start, Special)
-            ]
-            starts.append(channels.channel)
-        tokens = [literal(start.tokens[0]) for start in starts[:1] if isinstance(start, Special)]
-        short = [seq(token, blanks(), header) for token in tokens for header in _to_someone(channels)]
-        return [(sign, lookahead(pat)) for pat in [*map(template, starts), *short]] + cut
-    # The header is only a recipient: it counts if it is whole, or if the text ends in it.
-    whole = recipient_headers(channels)
-    rests = [*whole, seq(NAME, blanks(), END)]
-    found = [(sign, lookahead(seq(template(start), *_gap_behind(start), rest))) for start in starts for rest in rests]
-    return found + [
-        (sign, lookahead(_cut(start, blanks(), whole[0]))) for start in starts if isinstance(start, Special)
-    ]
+        channel = (channels.channel,) if channels.channel else ()
+        pats = [template(text) for text in (*starts, *channel)]
+        pats += [seq(literal(start.tokens[0]), blanks(), to) for start in tokens[:1] for to in _to_someone(channels)]
+        pats += [_cut(start) for start in tokens]
+        # The token of a header may directly precede its channel.
+        pats += [seq(literal(start.tokens[0]), blanks(), template(text)) for start in tokens for text in channel]
+    else:
+        # The header is only a recipient: it counts if it is whole, or if the text ends in it. Detokenizers write
+        # blanks after a token.
+        whole = recipient_headers(channels)
+        rests = [*whole, seq(NAME, blanks(), END)]
+        gaps = {start: [blanks()] if isinstance(start, Special) else [] for start in starts}
+        pats = [seq(template(start), *gaps[start], rest) for start in starts for rest in rests]
+        pats += [_cut(start, blanks(), whole[0]) for start in tokens]
+    return [(Sign("header", True, bool(tokens)), lookahead(pat)) for pat in pats]
 
 
 def _cut(start: Special, *rest: Pat) -> Pat:
@@ -341,11 +335,6 @@ def _cut(start: Special, *rest: Pat) -> Pat:
     behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
     begun = seq(*([template(behind)] if behind else []), *rest)
     return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
-
-
-def _without_role(start: Special, channel: str) -> Pat:
-    """Return the pattern of a header whose token directly precedes its channel."""
-    return seq(literal(start.tokens[0]), blanks(), template(channel))
 
 
 def _to_someone(channels: Channels) -> list[Pat]:
@@ -360,11 +349,6 @@ def lone_headers(format: Format) -> Entries:
     """List headers without their start token."""
     pats = _to_someone(format.channels) if format.channels is not None else []
     return [(Sign("header", True, True), lookahead(pat)) for pat in pats]
-
-
-def _gap_behind(start: str) -> list[Pat]:
-    """Return the blanks that detokenizers write after a token."""
-    return [blanks()] if isinstance(start, Special) else []
 
 
 def recipient_headers(channels: Channels) -> list[Pat]:
@@ -468,7 +452,7 @@ def _odd_openings(text: str) -> Entries:
 Match = Callable[[str], "re.Match[str] | None"]
 
 
-class Bodies(msgspec.Struct, frozen=True):
+class Bodies:
     """The bodies of a format's calls.
 
     - `readers`: one for each kind of body.
@@ -480,17 +464,24 @@ class Bodies(msgspec.Struct, frozen=True):
     - `nameless`: how a body without its name begins, where that is recognizable.
     """
 
-    readers: list[BodyReader]
-    quick: Quick | None
-    envelope: BodyReader | None
-    named_outside: BodyReader | None
-    openers: list[tuple[Pat, Sign]]
-    tags: tuple[str, ...]
-    begin: Probe
-    nameless: Probe
+    def __init__(self, format: Format, markers: FormatMarkers) -> None:
+        around = Around(markers.after(), patterns(markers.turns))
+        self.readers: list[BodyReader] = [READERS[type(body)](body, format, around) for body in format.bodies]
+        self.quick: Quick | None = self.readers[0].quick
+        kinds = [(BODIES[type(body)], body, reader) for body, reader in zip(format.bodies, self.readers, strict=True)]
+        self.envelope = next((reader for kind, _, reader in kinds if kind.is_object), None)
+        outside = [reader for kind, body, reader in kinds if kind.is_named_outside(body)]
+        # A message to a tool has only arguments.
+        self.named_outside = outside[0] if outside and format.channels is None else None
+        self.openers = [(pat, sign) for sign, pat in markers.bodies]
+        self.tags = tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1))
+        named = [template(text) for body in format.bodies for text in _named_openings(body)]
+        nameless = [pat for body in format.bodies for pat in _nameless(body)]
+        self.begin = Probe(alt(*named, *nameless, *markers.hints(), *map(literal, "{[")))
+        self.nameless = Probe(alt(*nameless))
 
 
-class BareCalls(msgspec.Struct, frozen=True):
+class BareCalls:
     """Calls without a marker of their own, which begin where a reply may begin or after another call.
 
     - `first_characters`: the characters that they begin with; empty if the format always has markers.
@@ -501,14 +492,18 @@ class BareCalls(msgspec.Struct, frozen=True):
     - `can_begin_reply`, `can_begin_line`: whether such calls are looked for where a reply begins, or any line.
     """
 
-    first_characters: str
-    excluded: str | None
-    between: Probe | None
-    fence: Probe | None
-    writes_fence: bool
-    headless: Probe | None
-    can_begin_reply: bool
-    can_begin_line: bool
+    def __init__(self, format: Format, markers: FormatMarkers) -> None:
+        firsts = "".join(BODIES[type(body)].first for body in format.bodies)
+        self.first_characters = firsts = firsts if markers.is_bare and format.channels is None else ""
+        self.between = _between(format, firsts)
+        is_other = self.between is None or self.between.at("<", 0, False) is False
+        self.excluded = "<" if is_other and "<" not in firsts else None
+        self.fence = _any_of_some(markers.fences)
+        self.writes_fence = marker_alternatives(format.call[0])[0].startswith("`")
+        self.headless = None if markers.is_bare else _headless(format)
+        self.can_begin_reply = bool(firsts) or self.fence is not None
+        on_lines = any(BODIES[type(body)].found_on_lines for body in format.bodies)
+        self.can_begin_line = on_lines and format.protocol is not None
 
     @property
     def is_possible(self) -> bool:
@@ -516,7 +511,24 @@ class BareCalls(msgspec.Struct, frozen=True):
         return self.can_begin_reply or self.can_begin_line or self.headless is not None
 
 
-class CallEnds(msgspec.Struct, frozen=True):
+def _between(format: Format, first_characters: str) -> Probe | None:
+    """Return what may be between two bare calls, which begin with one of these characters."""
+    if not first_characters:
+        return None
+    opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
+    marks = {mark: template(mark) for mark in (format.between.strip(), ",", ";") if mark}
+    return Probe(seq(alt(*marks.values()), blanks(), lookahead(opener)))
+
+
+def _headless(format: Format) -> Probe | None:
+    """Return how a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
+    arguments or the end of the text."""
+    opens = [text for body in format.bodies for text in longest_first(body_open(body))]
+    begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
+    return Probe(seq(alt(*begun), blanks(), lookahead(alt(literal("{"), END)))) if begun else None
+
+
+class CallEnds:
     """What ends a call.
 
     - `close`: the closing marker of a call. `heads` are the first characters of its alternatives.
@@ -529,18 +541,25 @@ class CallEnds(msgspec.Struct, frozen=True):
       end of the text. Without a closing marker an envelope ends with its bracket, and further brackets are text.
     """
 
-    close: Probe | None
-    heads: frozenset[str]
-    markers: list[tuple[Sign, Match]]
-    of_bodies: list[Match]
-    any: Probe
-    edge: Probe
-    turn: Probe | None
-    extra_brackets: Probe | None
-    brackets_after_arguments: Probe | None
+    def __init__(self, format: Format, markers: FormatMarkers, *, has_bare_calls: bool) -> None:
+        closes = patterns(markers.closes)
+        closing = markers.section_closes + markers.closes
+        message_ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
+        self.close = _any_of_some(closes)
+        self.heads = frozenset(pat.head for pat in closes)
+        self.markers: list[tuple[Sign, Match]] = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
+        self.of_bodies = [] if closes else [re.compile(pat.whole).fullmatch for pat in markers.body_closes]
+        closers = patterns(closing) + markers.body_closes
+        self.any = Probe(alt(*[pat for pat in closers if pat.head != "`"]))
+        self.edge = Probe(alt(*markers.beside()))
+        self.turn = _any_of_some(message_ends)
+        ends = closes + markers.body_closes + message_ends
+        over = [*ends, *[pat for end in format.ends for pat in templates(end)], END]
+        self.brackets_after_arguments = _extra(over)
+        self.extra_brackets = _extra(over if has_bare_calls else ends)
 
 
-class Recovery(msgspec.Struct, frozen=True):
+class Recovery:
     """Where a broken call ends: at its closing marker ("close"), at that of its body ("body_close"), at a marker that
     only occurs outside calls ("stop"), or at the end of the turn ("turn").
 
@@ -548,13 +567,20 @@ class Recovery(msgspec.Struct, frozen=True):
     - `scan_in_reasoning`: for a call in a thought without an end; the closing marker of thoughts ends it too.
     """
 
-    has_close: bool
-    scan: Scan[str]
-    scan_in_reasoning: Scan[str]
+    def __init__(self, format: Format, markers: FormatMarkers) -> None:
+        turns = patterns(markers.turns + markers.last)
+        closes = [("close", pat) for pat in patterns(markers.closes)]
+        closes += [("close", pat) for pat in turns] if format.channels is not None else []
+        closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
+        stops = [("stop", pat) for pat in patterns(markers.section_closes + markers.sections + markers.inner)]
+        ends = closes + stops + [("turn", pat) for pat in turns]
+        self.has_close = bool(closes)
+        self.scan = Scan(ends)
+        self.scan_in_reasoning = Scan(unique(ends + [("stop", pat) for pat in patterns(markers.think_closes)]))
 
 
-class Headers(msgspec.Struct, frozen=True):
-    """The headers of messages.
+class Headers:
+    """The headers of messages; empty for formats without channels.
 
     - `starts`: how a header begins, the usual way first. `is_token`: with a special token.
     - `message_marker`: what ends a header. Blanks next to a token belong to the header.
@@ -563,25 +589,51 @@ class Headers(msgspec.Struct, frozen=True):
     - `cache`: headers that were parsed already.
     """
 
-    starts: list[Match]
-    is_token: bool
-    message_marker: str
-    next: Probe | None
-    has_tool_name: bool
-    cache: dict[str, Header]
+    def __init__(self, format: Format) -> None:
+        channels = format.channels
+        starts = marker_alternatives(channels.start) if channels is not None else ()
+        message = channels.message if channels is not None else ""
+        self.starts = [re.compile(template(start).whole).match for start in starts]
+        self.is_token = any(isinstance(start, Special) for start in starts)
+        self.message_marker = message.strip(BLANKS) or message
+        self.next = _first_header(channels) if not message.strip(BLANKS) else None
+        self.has_tool_name = channels is not None and BODIES[type(format.bodies[0])].named_by_header
+        self.cache: dict[str, Header] = {}
 
 
-class FirstMarkers(msgspec.Struct, frozen=True):
+def _first_header(channels: Channels | None) -> Probe | None:
+    """Return how the reply's first header begins, which has no `start` because the prompt ended with it, or with the
+    first token of it."""
+    if channels is None:
+        return None
+    if channels.to:
+        parts = [template(text) for text in (channels.to, channels.channel) if text]
+        roles = [literal(text.removeprefix(text.tokens[0])) for text in with_tokens(channels.start)]
+        return Probe(lookahead(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
+    return Probe(lookahead(alt(*recipient_headers(channels))))
+
+
+class FirstMarkers:
     """Markers that only a reply begins with, because the prompt ended with their first token: of a header, of a call,
     and the label of reasoning."""
 
-    header: Probe | None
-    opener: Probe | None
-    reasoning_label: Probe | None
+    def __init__(self, format: Format) -> None:
+        self.header = _first_header(format.channels)
+        self.opener = first_opener(format.call[0])
+        labels = [text for text in with_tokens(format.reasoning[0] if format.reasoning else "") if text[-1:] == "\n"]
+        words = [literal(str(text).removeprefix(text.tokens[0])) for text in labels]
+        self.reasoning_label = _any_of_some([word for word in words if word.prefix.strip()])
 
 
-class Openers(msgspec.Struct, frozen=True):
-    """What opens calls and other structure.
+def first_opener(marker: Marker) -> Probe | None:
+    """Return the probe for an opener of a call without its first token, which the prompt ended with; None if no opener
+    has a token and a name."""
+    texts = [text for text in with_tokens(marker) if "{name}" in text]
+    return _any_of_some([template(Special(str(text).removeprefix(text.tokens[0]), text.tokens)) for text in texts])
+
+
+class Openers:
+    """What opens calls and other structure. `entries` are all markers that open or close structure in text.
 
     - `of_calls`: what opens a call, with a search for it; only openers with a literal beginning.
     - `begin`: any opener of calls, messages, content and reasoning.
@@ -591,23 +643,46 @@ class Openers(msgspec.Struct, frozen=True):
     - `name_edges`: the text around the name in the opener of a call, if it holds a name.
     """
 
-    of_calls: list[tuple[Pat, Finder]]
-    begin: Probe
-    has_tokens: bool
-    first_tokens: tuple[str, ...]
-    like_bodies: Probe | None
-    section_start: Probe | None
-    name_edges: tuple[str, str] | None
+    def __init__(self, format: Format, markers: FormatMarkers, entries: Entries) -> None:
+        calls = [(sign, pat) for sign, pat in entries if sign.action in _OPEN_CALLS]
+        self.of_calls = [(pat, Finder(pat)) for _, pat in calls if pat.prefix]
+        self.begin = Probe(alt(*[pat for sign, pat in entries if sign.action in _BEGINS]))
+        self.has_tokens = any(sign.is_token for sign, _ in calls)
+        opens = [format.call[0], *(format.section or ())[:1], *map(body_open, format.bodies)]
+        texts = [text for marker in opens for text in with_tokens(marker)]
+        self.first_tokens = tuple(dict.fromkeys(token for text in texts for token in text.tokens[:1]))
+        self.like_bodies = _any_of_some([pat for pat in patterns(markers.inner) if pat.head in ("[", "{")])
+        # A section counts only if calls or its closing marker follow.
+        follows = lookahead(alt(*patterns(markers.inner + markers.section_closes), END))
+        sections = [seq(pat, blanks(), follows) for pat in patterns(markers.sections)]
+        self.section_start = presence(alt(*sections)) if sections else None
+        self.name_edges = _name_edges(format.call[0])
 
 
-class Scans(msgspec.Struct, frozen=True):
+def _name_edges(marker: Marker) -> tuple[str, str] | None:
+    """Return the text before and after the name in the opener of a call whose body repeats the name; None if the opener
+    has no name."""
+    named = [str(text).partition("{name}") for text in marker_alternatives(marker) if "{name}" in text]
+    return (named[0][0].strip(), named[0][2].strip()) if named else None
+
+
+class Scans:
     """The markers that each state of the machine looks for: in text, in a message with a header, in reasoning, and in
     reasoning that was opened inside content, which ends with the content."""
 
-    text: Scan[Sign]
-    message: Scan[Sign]
-    reasoning: Scan[Sign]
-    reasoning_in_content: Scan[Sign]
+    def __init__(self, format: Format, markers: FormatMarkers, openers: Entries, strays: Entries, *, lines: bool):
+        turns = markers.turns + lone_headers(format) + markers.last
+        # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
+        tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
+        special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
+        thought = markers.thinks + markers.think_closes + special_turns + markers.last + tokens
+        thought += markers.cites + markers.tokens_in_thought()
+        ends = [entry for pair in format.content for entry in entries("content_close", pair[1])]
+        begins: Entries = [(Sign("line"), literal("\n"))] if lines else []
+        self.text = Scan(unique(openers + begins + markers.section_closes + strays))
+        self.message = Scan(unique(turns + markers.think_closes + strays))
+        self.reasoning = Scan(unique(thought))
+        self.reasoning_in_content = Scan(unique(ends + thought)) if ends else self.reasoning
 
 
 class CompiledFormat:
@@ -626,29 +701,25 @@ class CompiledFormat:
         self.channels = format.channels
         self.think_tag = THINK_TAG if reasoning and _knows_no_tag(format) else None
         markers = FormatMarkers(format)
-        self.bodies = _compile_bodies(format, markers)
-        self.headers = _compile_headers(format)
-        self.first = FirstMarkers(
-            header=_first_header(format.channels),
-            opener=first_opener(format.call[0]),
-            reasoning_label=_label(format.reasoning[0]) if format.reasoning else None,
-        )
-        self.call_ends = _compile_call_ends(format, markers)
-        self.recovery = _compile_recovery(markers, closes_with_turn=format.channels is not None)
+        self.bodies = Bodies(format, markers)
+        self.headers = Headers(format)
+        self.first = FirstMarkers(format)
+        self.bare_calls = BareCalls(format, markers)
+        self.call_ends = CallEnds(format, markers, has_bare_calls=bool(self.bare_calls.first_characters))
+        self.recovery = Recovery(format, markers)
         self.shown_ends = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
         self.is_content_implied = any(not opens for opens, _ in format.content)
-        self.bare_calls = _compile_bare_calls(format, markers)
         self.content_tags = _tags(format.content) if format.protocol is not None else {}
         beside = self._beside_calls(markers)
         # A marker with another meaning in text says nothing about reasoning there.
-        shared = {pat.whole for _, pat in beside}
-        thinks = markers.thinks + markers.think_closes
-        ends = [pat.whole for _, pat in markers.think_closes if pat.whole in shared]
+        shared = {pat.whole for pat in patterns(beside)}
+        ends = [pat.whole for pat in patterns(markers.think_closes) if pat.whole in shared]
         self.reasoning_ends = [re.compile(source).fullmatch for source in ends]
-        own = [entry for entry in thinks if entry[1].whole not in shared]
+        own = [entry for entry in markers.thinks + markers.think_closes if entry[1].whole not in shared]
         openers = markers.sections + markers.inner + own + beside
-        self.openers = _compile_openers(format, markers, openers)
-        self.scans = self._compile_scans(markers, openers)
+        self.openers = Openers(format, markers, openers)
+        strays = self._stray_markers(markers)
+        self.scans = Scans(format, markers, openers, strays, lines=self.bare_calls.can_begin_line)
 
     def _beside_calls(self, markers: FormatMarkers) -> Entries:
         """List the markers of content, citations and turns."""
@@ -661,25 +732,6 @@ class CompiledFormat:
             for pair in format.content:
                 found += entries_of_pair(pair, "content", "content_close")
         return found + markers.cites + markers.turns + markers.last
-
-    def _compile_scans(self, markers: FormatMarkers, openers: Entries) -> Scans:
-        """Build the scan of each state of the machine."""
-        strays = self._stray_markers(markers)
-        lines: Entries = [(Sign("line"), literal("\n"))] if self.bare_calls.can_begin_line else []
-        turns = markers.turns + lone_headers(self.format) + markers.last
-        # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
-        tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
-        special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
-        thought = markers.thinks + markers.think_closes + special_turns + markers.last + tokens
-        thought += markers.cites + markers.tokens_in_thought()
-        reasoning = Scan(unique(thought))
-        ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
-        return Scans(
-            text=Scan(unique(openers + lines + markers.section_closes + strays)),
-            message=Scan(unique(turns + markers.think_closes + strays)),
-            reasoning=reasoning,
-            reasoning_in_content=Scan(unique(ends + thought)) if ends else reasoning,
-        )
 
     def _stray_markers(self, markers: FormatMarkers) -> Entries:
         """List what closes a call, or a value in one: none of it belongs into text."""
@@ -694,7 +746,7 @@ class CompiledFormat:
     @cached_property
     def partial_openers(self) -> Probe:
         """What opens calls, where a text may end inside of it."""
-        return _any([pat for pat, _ in self.openers.of_calls])
+        return Probe(alt(*[pat for pat, _ in self.openers.of_calls]))
 
     @cached_property
     def partial_markers(self) -> Probe:
@@ -702,7 +754,7 @@ class CompiledFormat:
         markers = FormatMarkers(self.format)
         beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
         others = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
-        return _any([pat for _, pat in others] + markers.beside() + markers.body_closes)
+        return Probe(alt(*patterns(others), *markers.beside(), *markers.body_closes))
 
     @cached_property
     def with_think_tags(self) -> CompiledFormat:
@@ -717,163 +769,9 @@ class CompiledFormat:
     def without_bare_calls(self) -> CompiledFormat:
         """The same format where only calls in markers count, for the text of a thought."""
         found = copy(self)
-        found.bare_calls = msgspec.structs.replace(self.bare_calls, can_begin_reply=False, can_begin_line=False)
+        found.bare_calls = copy(self.bare_calls)
+        found.bare_calls.can_begin_reply = found.bare_calls.can_begin_line = False
         return found
-
-
-def _compile_bodies(format: Format, markers: FormatMarkers) -> Bodies:
-    """Build the readers of a format's bodies and the probes for their beginnings."""
-    around = Around(markers.after(), [pat for _, pat in markers.turns])
-    kinds = [(BODIES[type(body)], body) for body in format.bodies]
-    readers = [READERS[type(body)](body, format, around) for body in format.bodies]
-    pairs = list(zip(readers, kinds, strict=True))
-    outside = [reader for reader, (kind, body) in pairs if kind.is_named_outside(body)]
-    nameless = markers.nameless()
-    return Bodies(
-        readers=readers,
-        quick=readers[0].quick,
-        envelope=next((reader for reader, (kind, _) in pairs if kind.is_object), None),
-        # A message to a tool has only arguments.
-        named_outside=outside[0] if outside and format.channels is None else None,
-        openers=[(pat, sign) for sign, pat in markers.bodies],
-        tags=tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1)),
-        begin=_any([*markers.named(), *nameless, *markers.hints(), *map(literal, "{[")]),
-        nameless=_any(nameless),
-    )
-
-
-def _compile_bare_calls(format: Format, markers: FormatMarkers) -> BareCalls:
-    """Describe calls without a marker of their own; `first_characters` is empty if the format has none."""
-    firsts = "".join(BODIES[type(body)].first for body in format.bodies)
-    firsts = firsts if markers.is_bare and format.channels is None else ""
-    between, fence = _between(format, firsts), _any_of_some(markers.fences)
-    is_other = between is None or between.at("<", 0, False) is False
-    return BareCalls(
-        first_characters=firsts,
-        excluded="<" if is_other and "<" not in firsts else None,
-        between=between,
-        fence=fence,
-        writes_fence=marker_alternatives(format.call[0])[0].startswith("`"),
-        headless=_headless(format, markers),
-        can_begin_reply=bool(firsts) or fence is not None,
-        can_begin_line=format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies),
-    )
-
-
-def _between(format: Format, first_characters: str) -> Probe | None:
-    """Return what may be between two bare calls, which begin with one of these characters."""
-    if not first_characters:
-        return None
-    opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
-    marks = {mark: template(mark) for mark in (format.between.strip(), ",", ";") if mark}
-    return Probe(seq(alt(*marks.values()), blanks(), lookahead(opener)))
-
-
-def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
-    """Return how a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
-    arguments or the end of the text."""
-    if markers.is_bare:
-        return None
-    opens = [text for body in format.bodies for text in longest_first(body_open(body))]
-    begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
-    return Probe(seq(alt(*begun), blanks(), lookahead(alt(literal("{"), END)))) if begun else None
-
-
-def _compile_call_ends(format: Format, markers: FormatMarkers) -> CallEnds:
-    """Build the probes and matchers for what ends a call."""
-    closes = [pat for _, pat in markers.closes]
-    closing = markers.section_closes + markers.closes
-    message_ends = _message_ends(format)
-    before_extra = closes + markers.body_closes + message_ends
-    over = [*[pat for end in format.ends for pat in templates(end)], END]
-    brackets_after_arguments = _extra([*before_extra, *over])
-    is_bare = markers.is_bare and format.channels is None and any(BODIES[type(body)].first for body in format.bodies)
-    return CallEnds(
-        close=_any_of_some(closes),
-        heads=frozenset(pat.head for pat in closes),
-        markers=[(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing],
-        of_bodies=[re.compile(pat.whole).fullmatch for pat in markers.body_closes] if not closes else [],
-        any=_any([pat for pat in [*[pat for _, pat in closing], *markers.body_closes] if pat.head != "`"]),
-        edge=_any(markers.beside()),
-        turn=_any_of_some(message_ends),
-        extra_brackets=brackets_after_arguments if is_bare else _extra(before_extra),
-        brackets_after_arguments=brackets_after_arguments,
-    )
-
-
-def _message_ends(format: Format) -> list[Pat]:
-    """Return the patterns of what ends a message."""
-    return [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
-
-
-def _compile_recovery(markers: FormatMarkers, *, closes_with_turn: bool) -> Recovery:
-    """Build the scans for the end of a broken call. With `closes_with_turn` the end of a turn counts as a closing
-    marker."""
-    turns = [pat for _, pat in markers.turns + markers.last]
-    closes = [("close", pat) for _, pat in markers.closes]
-    closes += [("close", pat) for pat in turns] if closes_with_turn else []
-    closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
-    stops = [("stop", pat) for _, pat in markers.section_closes + markers.sections + markers.inner]
-    ends = closes + stops + [("turn", pat) for pat in turns]
-    ends_in_reasoning = unique(ends + [("stop", pat) for _, pat in markers.think_closes])
-    return Recovery(has_close=bool(closes), scan=Scan(ends), scan_in_reasoning=Scan(ends_in_reasoning))
-
-
-def _compile_headers(format: Format) -> Headers:
-    """Describe the headers of messages; empty for formats without channels."""
-    channels = format.channels
-    starts = marker_alternatives(channels.start) if channels is not None else ()
-    message = channels.message if channels is not None else ""
-    return Headers(
-        starts=[re.compile(template(start).whole).match for start in starts],
-        is_token=any(isinstance(start, Special) for start in starts),
-        message_marker=message.strip(BLANKS) or message,
-        next=_first_header(channels) if not message.strip(BLANKS) else None,
-        has_tool_name=channels is not None and BODIES[type(format.bodies[0])].named_by_header,
-        cache={},
-    )
-
-
-def _first_header(channels: Channels | None) -> Probe | None:
-    """Return how the reply's first header begins, which has no `start` because the prompt ended with it, or with the
-    first token of it."""
-    if channels is None:
-        return None
-    if channels.to:
-        parts = [template(text) for text in (channels.to, channels.channel) if text]
-        starts = [text for text in marker_alternatives(channels.start) if isinstance(text, Special)]
-        roles = [literal(text.removeprefix(text.tokens[0])) for text in starts]
-        return Probe(lookahead(alt(parts[0], *[seq(role, blanks(), alt(*parts)) for role in roles if role.whole])))
-    return Probe(lookahead(alt(*recipient_headers(channels))))
-
-
-def _compile_openers(format: Format, markers: FormatMarkers, openers: Entries) -> Openers:
-    """Build the probes and searches for what opens calls. `openers` are all entries that open or close structure in
-    text."""
-    calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
-    # A section counts only if calls or its closing marker follow.
-    follows = lookahead(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
-    opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
-    return Openers(
-        of_calls=[(pat, Finder(pat)) for _, pat in calls if pat.prefix],
-        begin=_any([pat for sign, pat in openers if sign.action in _BEGINS]),
-        has_tokens=any(sign.is_token for sign, _ in calls),
-        first_tokens=_first_tokens(format),
-        like_bodies=_any_of_some([pat for _, pat in markers.inner if pat.head in ("[", "{")]),
-        section_start=presence(alt(*opens)) if opens else None,
-        name_edges=_name_edges(format.call[0]),
-    )
-
-
-def _first_tokens(format: Format) -> tuple[str, ...]:
-    """List the tokens that the openers of calls begin with."""
-    opens = [format.call[0], *(pair[0] for pair in (format.section,) if pair), *map(body_open, format.bodies)]
-    return tuple(dict.fromkeys(token for marker in opens for text in _tokens(marker) for token in text.tokens[:1]))
-
-
-def _tokens(marker: Marker) -> list[Special]:
-    """List the alternatives of a marker that contain special tokens."""
-    return [text for text in marker_alternatives(marker) if isinstance(text, Special)]
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models mark reasoning
@@ -911,30 +809,6 @@ def search_any(sources: list[str]) -> Closes | None:
     return search if sources else None
 
 
-def first_opener(marker: Marker) -> Probe | None:
-    """Return the probe for an opener of a call without its first token, which the prompt ended with; None if no opener
-    has a token and a name."""
-    texts = [text for text in marker_alternatives(marker) if isinstance(text, Special) and "{name}" in text]
-    rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]
-    return Probe(alt(*[template(rest) for rest in rests])) if rests else None
-
-
-def _name_edges(marker: Marker) -> tuple[str, str] | None:
-    """Return the text before and after the name in the opener of a call whose body repeats the name; None if the opener
-    has no name."""
-    named = [str(text) for text in marker_alternatives(marker) if "{name}" in text]
-    before, _, after = named[0].partition("{name}") if named else ("", "", "")
-    return (before.strip(), after.strip()) if named else None
-
-
-def _label(marker: Marker) -> Probe | None:
-    """Return the probe for the label of reasoning at the beginning of a reply, where the prompt ended with the token
-    before it."""
-    texts = [text for text in marker_alternatives(marker) if isinstance(text, Special) and str(text).endswith("\n")]
-    words = [str(text).removeprefix(text.tokens[0]) for text in texts]
-    return Probe(alt(*[literal(word) for word in words if word.strip()])) if any(map(str.strip, words)) else None
-
-
 def _no_opener(close: Pat) -> Pat:
     """Return the pattern of a closing marker; a code fence only counts if it does not open a block."""
     return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
@@ -956,11 +830,6 @@ def _done(opens: str, closes: str, others: list[str]) -> Pat:
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
     return seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
-
-
-def _any(pats: list[Pat]) -> Probe:
-    """Return a probe for any of these patterns; one that never matches if there are none."""
-    return Probe(alt(*pats)) if pats else Probe.never()
 
 
 def _any_of_some(pats: list[Pat]) -> Probe | None:

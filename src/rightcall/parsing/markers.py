@@ -76,6 +76,7 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
 
 
 ANY_GAP = "\0"
+_NEVER = "(?!)"
 _LONGEST_GAP = 16
 GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
@@ -135,9 +136,9 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def alt(*pats: Pat) -> Pat:
-    """Return the pattern of any of these patterns; the first that matches counts."""
-    if len(pats) == 1:
-        return pats[0]
+    """Return the pattern of any of these patterns; the first that matches counts. Without patterns it never matches."""
+    if len(pats) < 2:
+        return pats[0] if pats else Pat(_NEVER, _NEVER)
     solids = sorted({without_blanks(pat) for pat in pats})
     sure = FINAL if all(is_certain(pat, solids) for pat in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
@@ -283,7 +284,7 @@ class Probe:
         """Compile an expression that is used for the first time."""
         sources = {
             "_ended": self.pat.whole,
-            "whole": self.pat.whole.replace(TEXT_END, "(?!)"),
+            "whole": self.pat.whole.replace(TEXT_END, _NEVER),
             "_part": f"(?:{self.pat.part})\\Z",
         }
         made = re.compile(sources[name]).match
@@ -310,7 +311,7 @@ class Probe:
     @staticmethod
     def never() -> Probe:
         """Return a probe that matches nowhere."""
-        return Probe(Pat("(?!)", "(?!)"))
+        return Probe(alt())
 
 
 _SHORT_PREFIX = 2
@@ -384,7 +385,6 @@ A = TypeVar("A")
 Entries = list[tuple[A, Pat]]
 _MANY = 36
 _LONGEST = 8_192
-_NEVER = "(?!)"
 
 
 class Scan(Generic[A]):

@@ -17,7 +17,7 @@ from rightcall.providers.dialect import CallDelta, Slot, UnknownField
 from rightcall.providers.json_state import JsonState, ends_early, is_repeated
 from rightcall.providers.sdk_view import compact_json
 from rightcall.repairs.envelope_repair import ExtraMember, Keys, role_of
-from rightcall.repairs.finish import RepairBudget, settle
+from rightcall.repairs.finish import RepairBudget, finalize_call
 from rightcall.repairs.tool_meant import hoist_name, infer_name, resolve_tool_name
 from rightcall.strict_json import Undecodable, decode, decode_unique, is_same_json
 from rightcall.tools.checks import name_problem
@@ -466,7 +466,7 @@ class NativeCalls:
         if text.strip(_BLANKS) and len(text) <= self._limits.call:
             value, duplicates = decode_unique(text, self._limits.depth)
             if duplicates and call.name.strip():
-                return text, Undecodable  # `settle` reports the duplicate keys
+                return text, Undecodable  # `finalize_call` reports the duplicate keys
         if call.name.strip() or call.started or call.fault is not None or self._policy_for("") == "off":
             return text, value
         hoisted = hoist_name(value, self._tools)
@@ -502,7 +502,7 @@ class NativeCalls:
             rejected = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
             return rejected, [Problem(*fault, call=call.index)]
         beside = self._extra_members(call, text) if call.unknown else ()
-        return settle(
+        return finalize_call(
             call.name,
             json,
             index=call.index,

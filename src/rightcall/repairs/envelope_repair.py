@@ -75,7 +75,9 @@ def place_members(
         if tool is not None and name is not None and _belongs(member, name, tool, placed.arguments):
             _move_into_arguments(member, name, placed, policy)
         elif member.role == "stranger":
-            _report_unknown(member, tool, has_none, placed.problems, unknown)
+            lost = _lost_arguments(member, tool, has_none)
+            placed.problems += lost
+            unknown += [] if lost else [member.key]
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
         elif problem := _problem_of_member(member, placed.arguments):
@@ -117,8 +119,13 @@ def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy:
     """Add a member to the arguments with a receipt; report a problem if it is there already or repair is off."""
     key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
-    if there:
-        placed.problems.append(_duplicate_problem(key, there[0], value))
+    if there and is_same_json(there[0], value):
+        message = f"{key[:80]!r} is given inside the arguments and next to them; send it once"
+        placed.problems.append(Problem("duplicate_argument", message, path, blocking=False))
+    elif there:
+        both = f"{dumps(there[0])[:80]} inside the arguments and {dumps(value)[:80]} next to them"
+        message = f"{key[:80]!r} is given twice: {both}; send it once"
+        placed.problems.append(Problem("duplicate_argument", message, path))
     elif policy == "off":
         message = f"{key[:80]!r} is next to the arguments; send it inside them"
         placed.problems.append(Problem("misplaced_argument", message, path))
@@ -129,42 +136,30 @@ def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy:
 
 def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Problem | None:
     """Return the problem of a repeated key, of second arguments or of a second call; not blocking for equal values."""
-    key, value = member.key, member.value
-    if member.role == "known":
-        return None
+    key = repr(member.key[:80])
     if member.role == "arguments":
-        value = _decoded(value)
+        value = _decoded(member.value)
         if value is None or value == {} or is_same_json(value, arguments):
-            return Problem("duplicate_argument", f"the arguments are given again in {key[:80]!r}", blocking=False)
-        message = f"the arguments are given twice, and those in {key[:80]!r} differ; send them once"
-        return Problem("duplicate_argument", message)
+            return Problem("duplicate_argument", f"the arguments are given again in {key}", blocking=False)
+        return Problem(
+            "duplicate_argument", f"the arguments are given twice, and those in {key} differ; send them once"
+        )
     if member.role == "call":
-        message = f"a second call, {key[:80]!r}, is in the same object; send each call in its own object"
+        message = f"a second call, {key}, is in the same object; send each call in its own object"
         return Problem("trailing_content", message)
     if member.role == "again":
-        message = f"{key[:80]!r} is given twice with the same value; send it once"
-        return Problem("duplicate_key", message, blocking=False)
-    return Problem("duplicate_key", f"{key[:80]!r} is given twice, with two values; send it once")
+        return Problem("duplicate_key", f"{key} is given twice with the same value; send it once", blocking=False)
+    is_known = member.role == "known"
+    return None if is_known else Problem("duplicate_key", f"{key} is given twice, with two values; send it once")
 
 
-def _report_unknown(
-    member: ExtraMember, tool: Tool | None, has_none: bool, problems: list[Problem], unknown: list[str]
-) -> None:
-    """Report a member without use: as possibly lost arguments if the call has none, else in `unknown`."""
-    lost = _lost_arguments(member, tool) if has_none else None
-    if lost is not None:
-        problems.append(lost)
-    else:
-        unknown.append(member.key)
-
-
-def _lost_arguments(member: ExtraMember, tool: Tool | None) -> Problem | None:
-    """Return a problem for a non-empty object in a call without arguments, if the tool has parameters."""
-    value = _decoded(member.value)
+def _lost_arguments(member: ExtraMember, tool: Tool | None, has_none: bool) -> list[Problem]:
+    """Report a non-empty object in a call without arguments (`has_none`), if the tool has parameters."""
+    value = _decoded(member.value) if has_none else None
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
-        return None
+        return []
     message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
-    return Problem("misplaced_argument", message, pointer_step(member.key))
+    return [Problem("misplaced_argument", message, pointer_step(member.key))]
 
 
 def _decoded(value: Any) -> Any:
@@ -175,15 +170,6 @@ def _decoded(value: Any) -> Any:
         return json.loads(value) if value.strip() else None
     except (ValueError, RecursionError):
         return value
-
-
-def _duplicate_problem(key: str, inside: Any, beside: Any) -> Problem:
-    """Return the problem of an argument that is also a member of the envelope; blocking if the values differ."""
-    if is_same_json(inside, beside):
-        message = f"{key[:80]!r} is given inside the arguments and next to them; send it once"
-        return Problem("duplicate_argument", message, pointer_step(key), blocking=False)
-    shown = f"{dumps(inside)[:80]} inside the arguments and {dumps(beside)[:80]} next to them"
-    return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", pointer_step(key))
 
 
 def _unknown_key_note(keys: list[str]) -> list[Problem]:
@@ -231,24 +217,16 @@ def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth:
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
         if text[pos] != "{" or len(found) >= _MOST:
             return found if found and not closed else []
-        loose_call = _loose_call_at(text, pos, keys, tools, depth, closed)
-        if loose_call is None:
+        try:
+            read = read_loose(text, pos, depth=depth, closed=closed)
+        except UnreadableJson:
+            return []
+        loose_call = _loose_call(read, pos, keys, tools)
+        if loose_call is None or not (closed or _has_all_closers(read.deviations)):
             return []
         found.append(loose_call)
         pos = _BETWEEN(text, loose_call.end).end()  # type: ignore[union-attr]
-    if found and pos < len(text):
-        found[-1] = _with_extra_closers(found[-1], text[pos:], tools)
-    return found
-
-
-def _loose_call_at(
-    text: str, pos: int, keys: Keys, tools: Toolset | None, depth: int, closed: bool
-) -> LooseCall | None:
-    try:
-        read = read_loose(text, pos, depth=depth, closed=closed)
-    except UnreadableJson:
-        return None
-    return _loose_call(read, pos, keys, tools) if closed or _has_all_closers(read.deviations) else None
+    return [*found[:-1], _with_extra_closers(found[-1], text[pos:], tools)] if found else []
 
 
 def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None) -> LooseCall:
@@ -259,9 +237,8 @@ def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None)
         return loose_call
     tool = tools.get(loose_call.name) if tools is not None else None
     guess = not _has_all_closers(loose_call.deviations) or is_one_too_many_unsure(loose_call.arguments, tool, extra)
-    return msgspec.structs.replace(
-        loose_call, deviations=(*loose_call.deviations, Deviation("extra_closer", extra[:SHOWN], "", guess))
-    )
+    deviations = (*loose_call.deviations, Deviation("extra_closer", extra[:SHOWN], "", guess))
+    return msgspec.structs.replace(loose_call, deviations=deviations)
 
 
 def _has_all_closers(deviations: tuple[Deviation, ...]) -> bool:
@@ -282,11 +259,30 @@ def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> L
     spellings = [(steps[len(where) :], text) for steps, text in read.spellings if steps[: len(where)] == where]
     tool = tools.get(name) if tools is not None else None
     arguments, made = restore_spelling(arguments, spellings, tool)
-    beside = tuple(_extra_members(fields, named, args, keys, tools))
-    beside += tuple(_conflicting_keys(value, inner))
+    beside = list(_extra_members(value, inner, (named, args), keys, tools, name if keys.names else ""))
     beside += _repeated_keys(read.deviations)
     deviations = judge_brackets(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
-    return LooseCall(start, read.end, name, id, arguments, (*deviations, *made), beside)
+    return LooseCall(start, read.end, name, id, arguments, (*deviations, *made), tuple(beside))
+
+
+def _extra_members(
+    value: dict[str, Any],
+    inner: dict[str, Any],
+    used: tuple[str, str | None],
+    keys: Keys,
+    tools: Toolset | None,
+    name: str,
+) -> Iterator[ExtraMember]:
+    """Yield the members of an envelope and of its `function` object (`inner`) other than name and arguments, without
+    those that every envelope may have; then the keys that both have with different values."""
+    for key, item in {**value, **inner}.items():
+        if key not in used and not (key == "function" and isinstance(item, dict)):
+            role = role_of(key, item, keys, tools, name=name, has_args=used[1] is not None)
+            if role is not None:
+                yield ExtraMember(key, item, role)
+    for key in inner:
+        if key in value and not is_same_json(value[key], inner[key]):
+            yield ExtraMember(key, value[key], "clash")
 
 
 def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
@@ -294,39 +290,16 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
     if not keys.names:  # the name is the key
         name = next(iter(fields), "")
         return name, name, name or None, ""
-    named = next((key for key in (*keys.names, "function") if is_name(fields.get(key))), "")
+    texts = {key: value for key, value in fields.items() if isinstance(value, str)}
+    named = next((key for key in (*keys.names, "function") if texts.get(key, "").strip()), "")
     args = next((key for key in keys.args if key in fields), None)
-    id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
-    return named, fields[named] if named else "", args, id
+    id = next((texts[key] for key in keys.ids if key in texts), "")
+    return named, texts[named] if named else "", args, id
 
 
 def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
     """Return the keys that are given twice with the same value."""
     return tuple([ExtraMember(each.before, None, "again") for each in deviations if each.rule == AGAIN])
-
-
-def is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _extra_members(
-    fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
-) -> Iterator[ExtraMember]:
-    """Yield the members other than name and arguments, without those that every envelope may have."""
-    name = fields[named] if keys.names and named else ""
-    for key, value in fields.items():
-        if key in (named, args) or (key == "function" and isinstance(value, dict)):
-            continue
-        role = role_of(key, value, keys, tools, name=name, has_args=args is not None)
-        if role is not None:
-            yield ExtraMember(key, value, role)
-
-
-def _conflicting_keys(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[ExtraMember]:
-    """Yield the keys that an envelope and its `function` object have with different values."""
-    for key in inner:
-        if key in value and not is_same_json(value[key], inner[key]):
-            yield ExtraMember(key, value[key], "clash")
 
 
 _ARGUMENTS = frozenset(("arguments", "parameters", "args", "kwargs", "input"))
@@ -336,42 +309,33 @@ _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call"
 def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
     """Classify a key of an envelope that is neither the name nor the arguments; None for a usual member, such as the
     id or a known type, that cannot be an argument."""
-    if not keys.names and _is_call(key, value, tools):
+    if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
         return "call"
     if key in keys.args or (has_args and _is_second_arguments(key, value) and not _is_declared(key, tools, name)):
         return "arguments"
+    return _role_of_usual_key(key, value, keys, tools, name, has_args)
+
+
+def _role_of_usual_key(
+    key: str, value: Any, keys: Keys, tools: Toolset | None, name: str, has_args: bool
+) -> Role | None:
+    """Classify a second name, an id, a type or an index; "stranger" for any other key."""
     if key in keys.names or (key == "function" and keys.names):
-        return _role_of_name(value, tools, name)
-    if key in keys.ids:
-        return _role_of_id(key, value, tools, name) if has_args else "known"
-    return _role_of_other(key, value)
+        return None if value == name else "clash" if _is_tool_name(value, tools) else "stranger"
+    if key in keys.ids and has_args and isinstance(value, str):
+        return "id" if _is_declared(key, tools, name) else None
+    if key == "type" and isinstance(value, str) and value in _TYPES:
+        return None
+    return "known" if key in ("type", "index", *keys.ids) else "stranger"
+
+
+def _is_tool_name(value: Any, tools: Toolset | None) -> bool:
+    return isinstance(value, str) and tools is not None and value in tools
 
 
 def _is_second_arguments(key: str, value: Any) -> bool:
     """Return whether this is a second object of arguments, under a key that other formats use for them."""
     return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
-
-
-def _role_of_other(key: str, value: Any) -> Role | None:
-    if key == "type":
-        return None if isinstance(value, str) and value in _TYPES else "known"
-    return "known" if key == "index" else "stranger"
-
-
-def _is_call(key: str, value: Any, tools: Toolset | None) -> bool:
-    return isinstance(value, dict) and (tools is None or key in tools)
-
-
-def _role_of_name(value: Any, tools: Toolset | None, name: str) -> Role | None:
-    if value == name:
-        return None
-    return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
-
-
-def _role_of_id(key: str, value: Any, tools: Toolset | None, name: str) -> Role | None:
-    if not isinstance(value, str):
-        return "known"
-    return "id" if _is_declared(key, tools, name) else None
 
 
 def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json as stdlib
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rightcall.repairs.schema_repair import fold
+from rightcall.repairs.schema_repair import Kind, fold
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Repair, Tool
 
@@ -22,12 +23,6 @@ _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is not compared with the tools: each comparison costs
 
 
-def _may_mean_another(name: str, tools: Toolset) -> bool:
-    """Return whether an unknown name may mean a declared tool. The name of a tool that could not be declared does not:
-    that tool was meant."""
-    return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
-
-
 def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
     """Return the declared tool that a name means, with the receipt; the name unchanged if none is certain."""
     if policy == "off" or tools is None or not _may_mean_another(name, tools):
@@ -36,38 +31,32 @@ def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[st
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
     for rule, kind, found in _interpretations(clean or name, tools):
-        if found is not None:
-            return found, (Repair(rule, kind, "", name, found),)
+        if len(found) == 1:
+            return found[0], (Repair(rule, kind, "", name, found[0]),)
     return name, ()
 
 
-def _interpretations(name: str, tools: Toolset) -> Any:
-    """Yield rule, kind and tool (None without a match) for each interpretation of a name, the strictest first."""
-    yield "namespace", "exact", _without_namespace(name, tools)
-    yield "namespace", "schema", _only([tool.name for tool in tools if _last(tool.name) == name])
-    folded = fold(name)
-    for wanted in (folded, fold(_last(name))):
-        yield "folded_name", "schema", _only([tool.name for tool in tools if wanted and fold(tool.name) == wanted])
+def _may_mean_another(name: str, tools: Toolset) -> bool:
+    """Return whether an unknown name may mean a declared tool. The name of a tool that could not be declared does not:
+    that tool was meant."""
+    return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
 
 
-def _only(names: list[str]) -> str | None:
-    return names[0] if len(names) == 1 else None
+def _interpretations(name: str, tools: Toolset) -> Iterator[tuple[str, Kind, list[str]]]:
+    """Yield rule, kind and matching tools for each interpretation of a name, the strictest first.
+
+    The first is the longest declared end of a name with a namespace (`functions.f`, `default_api.f`, `mcp__server__f`),
+    or `f` of `f.call`, as Llama writes the tools it was trained with.
+    """
+    ends = [name.removesuffix(_METHOD), *[name[found.end() :] for found in _SPLIT.finditer(name)]]
+    yield "namespace", "exact", [end for end in ends if end in tools][:1]
+    yield "namespace", "schema", [tool.name for tool in tools if _last(tool.name) == name]
+    for wanted in (fold(name), fold(_last(name))):
+        yield "folded_name", "schema", [tool.name for tool in tools if wanted and fold(tool.name) == wanted]
 
 
 def _last(name: str) -> str:
     return _SPLIT.split(name)[-1]
-
-
-def _without_namespace(name: str, tools: Toolset) -> str | None:
-    """Return the longest declared end of a name with a namespace (`functions.f`, `default_api.f`, `mcp__server__f`), or
-    `f` of `f.call`, as Llama writes the tools it was trained with."""
-    if name.endswith(_METHOD) and name.removesuffix(_METHOD) in tools:
-        return name.removesuffix(_METHOD)
-    for found in _SPLIT.finditer(name):
-        rest = name[found.end() :]
-        if rest in tools:
-            return rest
-    return None
 
 
 def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
@@ -77,23 +66,19 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     """
     if not isinstance(arguments, dict) or not arguments or tools is None:
         return None
+    if _named_tools(arguments, tools):
+        return None  # the name may be an argument or the name of the call
     keys = set(arguments)
     fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
-    if len(fitting) != 1 or not _is_alone(fitting[0], tools):
-        return None
-    name = fitting[0].name
-    # The name of a tool among the arguments may be an argument or the name of the call.
-    return None if any(_is_tool(arguments.get(key), tools) for key in _NAME_KEYS) else name
+    needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
+    is_alone = [required(tool.parameters) for tool in tools].count(needs) == 1
+    return fitting[0].name if needs and is_alone else None
 
 
-def _is_tool(value: Any, tools: Toolset) -> bool:
-    return isinstance(value, str) and value in tools
-
-
-def _is_alone(tool: Tool, tools: Toolset) -> bool:
-    """Return whether a tool requires arguments and no other tool requires the same ones."""
-    needs = required(tool.parameters)
-    return bool(needs) and not any(required(each.parameters) == needs for each in tools if each is not tool)
+def _named_tools(arguments: dict[str, Any], tools: Toolset) -> list[tuple[str, Tool]]:
+    """Return the arguments whose value is the name of a tool, with that tool."""
+    names = [(key, arguments[key]) for key in _NAME_KEYS if isinstance(arguments.get(key), str)]
+    return [(key, tool) for key, name in names if (tool := tools.get(name)) is not None]
 
 
 def _takes(tool: Tool, keys: set[str]) -> bool:
@@ -124,14 +109,10 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
         return None
     if any(_takes(tool, set(arguments)) for tool in tools):
         return None  # the name may be an argument
-    key = next((key for key in _NAME_KEYS if _is_name_of_tool(arguments.get(key), key, tools)), None)
-    return None if key is None else (arguments[key], {k: v for k, v in arguments.items() if k != key})
-
-
-def _is_name_of_tool(value: Any, key: str, tools: Toolset) -> bool:
-    """Return whether the value is the name of a tool that declares no argument `key`."""
-    tool = tools.get(value) if isinstance(value, str) else None
-    return tool is not None and key not in declared(tool.parameters)
+    for key, tool in _named_tools(arguments, tools):
+        if key not in declared(tool.parameters):
+            return tool.name, {other: value for other, value in arguments.items() if other != key}
+    return None
 
 
 def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:
@@ -152,11 +133,8 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
     """Return the declared tool that a call's id names, as `functions.f:0` and `f` do; "" if it names none."""
     if tools is None or not id:
         return ""
-    name = id
-    if ":" in id:
-        before, _, number = id.rpartition(":")
-        name = before if before and number.isdigit() else id
-    name = name.removeprefix("functions.")
+    before, _, number = id.rpartition(":")
+    name = (before if before and number.isdigit() else id).removeprefix("functions.")
     return name if name in tools else ""
 
 
@@ -177,21 +155,16 @@ def tool_of_call(arguments: Any, tools: Toolset | None) -> str:
     return "" if tool is None or declared(tool.parameters) & {"name", "arguments"} else tool.name
 
 
-def _is_namespace(word: str, name: str, tools: Toolset | None) -> bool:
-    """Return whether `word` is the namespace of the tool `name` and not a tool itself."""
-    is_before = name.startswith(word) and _SPLIT.match(name, len(word)) is not None
-    return is_before and (tools is None or word not in tools)
+def two_names(header: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
+    """Return code and message if the header of a call names another tool than `name`; None if they agree.
 
-
-def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
-    """Return code and message if a header names other tools than the call; None if they agree.
-
-    `said` is the text of the header, names separated by commas. Words that cannot be a name are ignored.
+    `header`: names separated by commas. Words that cannot be a name are ignored, and namespaces of the tool that are no
+    tools.
     """
-    names = [resolve_tool_name(each, tools, policy)[0] for each in said.split(",")]
-    others = [each for each in names if each != name and each.translate(_SIGNS).isalnum()]
-    others = [each for each in others if not _is_namespace(each, name, tools)]
-    if not others:
-        return None
-    message = f"the call names two tools: {others[0][:80]!r} in its header, {name[:80]!r} in its body"
-    return "names_disagree", f"{message}; send one name in both places"
+    for other in [resolve_tool_name(each, tools, policy)[0] for each in header.split(",")]:
+        is_before = name.startswith(other) and _SPLIT.match(name, len(other)) is not None
+        is_namespace = is_before and (tools is None or other not in tools)
+        if other != name and other.translate(_SIGNS).isalnum() and not is_namespace:
+            message = f"the call names two tools: {other[:80]!r} in its header, {name[:80]!r} in its body"
+            return "names_disagree", f"{message}; send one name in both places"
+    return None

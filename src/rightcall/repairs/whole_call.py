@@ -7,7 +7,7 @@ from collections.abc import Iterable, Set
 
 import msgspec
 
-from rightcall.repairs.finish import settle
+from rightcall.repairs.finish import finalize_call
 from rightcall.repairs.tool_meant import find_name, resolve_tool_name
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem
@@ -34,7 +34,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     if call.arguments and wrong is not None:
         return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
     name, json, renamed = _resolve_name(call, toolset, policy)
-    made, problems = settle(
+    made, problems = finalize_call(
         name,
         json,
         index=index,
