@@ -13,7 +13,7 @@ superfluous brackets at the end it is enough that nothing follows an object.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -47,22 +47,26 @@ def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: b
     If one bracket is in doubt, an object may be an item of a list. An extra bracket at the end cannot belong to a
     member that nothing follows.
     """
-    waiting = [arguments]
     if not extra and count == 1 and isinstance(arguments, dict) and arguments:
         last = next(reversed(arguments))
         if _holds_one_value(arguments[last], tool):
-            waiting = [{key: item for key, item in arguments.items() if key != last}]
-    while waiting:
-        here = waiting.pop()
-        members = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []
-        for index, item in enumerate(members):
-            if not isinstance(item, dict | list):
-                continue
-            waiting.append(item)
-            is_followed = index + 1 < len(members)
-            if (is_followed or not extra) and (type(item) is type(here) or (count > 1 and _holds_values(item))):
-                return False
+            arguments = {key: item for key, item in arguments.items() if key != last}
+    for item, around, is_followed in _nested_containers(arguments):
+        if (is_followed or not extra) and (type(item) is type(around) or (count > 1 and _holds_values(item))):
+            return False
     return True
+
+
+def _nested_containers(value: Any) -> Iterator[tuple[Any, Any, bool]]:
+    """Yield each object or list inside a value, the one around it, and whether another member follows it there."""
+    waiting = [value]
+    while waiting:
+        around = waiting.pop()
+        members = list(around.values()) if isinstance(around, dict) else around if isinstance(around, list) else []
+        for index, item in enumerate(members):
+            if isinstance(item, dict | list):
+                waiting.append(item)
+                yield item, around, index + 1 < len(members)
 
 
 def _holds_values(value: Any) -> bool:
@@ -80,16 +84,8 @@ def _holds_one_value(value: Any, tool: Tool | None) -> bool:
 
 def has_odd_key(value: Any) -> bool:
     """Return whether a key contains a comma, colon, quote or bracket: two members whose separator was lost."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if isinstance(here, dict):
-            if any(_ODD_KEY(key) for key in here):
-                return True
-            waiting += here.values()
-        elif isinstance(here, list):
-            waiting += here
-    return False
+    containers = [value, *[item for item, _, _ in _nested_containers(value)]]
+    return any(_ODD_KEY(key) for each in containers if isinstance(each, dict) for key in each)
 
 
 def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
@@ -190,16 +186,12 @@ def judge_brackets(
 
 
 def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    unsure = may_be_incomplete(read.open_at_end, arguments, tool) or (
-        isinstance(arguments, dict) and next(reversed(arguments), None) in beside
-    )
-    unsure = unsure or _lacks_arguments(arguments, tool, beside)
-    return unsure or not has_sure_brackets(arguments, read.missing_closers, tool) or _has_unusual_names(arguments, tool)
-
-
-def _lacks_arguments(arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    """Return whether an envelope was left open before its arguments, so that they may be missing."""
-    return arguments is None and bool(beside) and (tool is None or bool(tool.parameters.get("properties")))
+    if isinstance(arguments, dict) and next(reversed(arguments), None) in beside:
+        return True
+    if arguments is None and beside and (tool is None or tool.parameters.get("properties")):
+        return True  # the envelope was left open before its arguments
+    unsure = may_be_incomplete(read.open_at_end, arguments, tool) or _has_unusual_names(arguments, tool)
+    return unsure or not has_sure_brackets(arguments, read.missing_closers, tool)
 
 
 def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
@@ -227,18 +219,14 @@ class _StringPlaces:
         self._around: dict[tuple[str | int, ...], Any] = {}
         self._found: dict[int, bool] = {}
 
-    def _schema(self, where: tuple[str | int, ...]) -> Any:
-        assert self._places is not None
-        around = where[:-1]
-        if around not in self._around:
-            self._around[around] = self._places.at(list(around))
-        return self._places.inner(self._around[around], where[-1])
-
     def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
         """Return whether the schema requires a string at a place where a value of type `read_as` was parsed."""
         if self._places is None:
             return False
-        schema = self._schema(where)
+        around = where[:-1]
+        if around not in self._around:
+            self._around[around] = self._places.at(list(around))
+        schema = self._places.inner(self._around[around], where[-1])
         if read_as is bool and allows_type_of(schema, True, self._places.refs):
             return False
         if id(schema) not in self._found:  # the tool's schema outlives this object

@@ -152,7 +152,7 @@ _pattern = re.compile(r"(?<![\w\\])\\[dDwWsS](?:[+*]|\{[0-9])").search
 _NEVER_MEANT = frozenset(("\\b", "\\f"))
 
 
-def _join_pieces(pieces: list[str], source: str, *, has_lone_backslash: bool) -> str:
+def _join_pieces(pieces: list[str], source: str, has_lone_backslash: bool) -> str:
     """Decode a string from its escapes and the text between them (`pieces`).
 
     In a path with an undoubled backslash nothing is an escape, so the path is returned as it is (`source`).
@@ -163,15 +163,10 @@ def _join_pieces(pieces: list[str], source: str, *, has_lone_backslash: bool) ->
 
 
 def _decode_piece(piece: str, has_lone_backslash: bool) -> str:
-    if not piece.startswith("\\"):
-        return piece
     if piece in _ESCAPED_QUOTES:
         return piece[1]
-    return (
-        PYTHON_ESCAPES.read(piece)
-        if _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
-        else piece
-    )
+    is_escape = _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
+    return PYTHON_ESCAPES.read(piece) if is_escape else piece
 
 
 def _has_control(pieces: list[str]) -> bool:
@@ -268,28 +263,18 @@ class LooseStringReader:
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
         has_lone_backslash = "bad_escape" in odd
-        value = (
-            PYTHON_ESCAPES.read(source)
-            if not odd
-            else _join_pieces(pieces, source, has_lone_backslash=has_lone_backslash)
-        )
+        value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
         self.has_lone_backslash = self.has_lone_backslash or has_lone_backslash
         self.has_control_escapes = self.has_control_escapes or (value is not source and _has_control(pieces))
         if quote != '"' or odd:
-            guess = bool(odd - {"raw_newline"}) and not _is_escape_sure(pieces, source, quote)
-            after = json.dumps(value[:SHOWN], ensure_ascii=False)
-            self._record_string(self.text[start : self.pos], quote, odd, after, guess)
+            before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
+            if quote != '"':
+                self._record("single_quotes" if quote in "'`" else "smart_quotes", before, after)
+            if "raw_newline" in odd:
+                self._record("raw_newline", before, after)
+            if odd - {"raw_newline"}:
+                self._record("bad_escape", before, after, guess=not _is_escape_sure(pieces, source, quote))
         return value
-
-    def _record_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
-        if quote in "'`":
-            self._record("single_quotes", before, after)
-        elif quote != '"':
-            self._record("smart_quotes", before, after)
-        if "raw_newline" in odd:
-            self._record("raw_newline", before, after)
-        if len(odd) > ("raw_newline" in odd):
-            self._record("bad_escape", before, after, guess=guess)
 
 
 # White space between values that is written as an escape (OpenHands/software-agent-sdk#2488), not the beginning of an
@@ -339,7 +324,7 @@ class _LooseReader(LooseStringReader):
         self.word_kinds: set[bool] = set()  # True: a literal of JSON was read; False: one of Python
         self.open_at_end: list[Any] = []
         self.missing_closers = self.mixed = 0
-        self.key_styles: list[str | None] = []  # the quote of the keys of each open object; "" without quotes
+        self.key_styles: list[str | None] = []  # the quote of the keys of each open value; "" without quotes
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
@@ -361,10 +346,8 @@ class _LooseReader(LooseStringReader):
         if level > self.depth:
             raise UnreadableJson(f"nested deeper than {self.depth} levels")
         char = self.peek()
-        if char == "{":
-            return self._object(level)
-        if char == "[":
-            return self._array(level)
+        if char in ("{", "["):
+            return self._container(char, level)
         if self.text.startswith("```", self.pos):
             raise UnreadableJson("a code fence is inside the JSON")
         if char in CLOSING:
@@ -408,32 +391,12 @@ class _LooseReader(LooseStringReader):
             self.spellings.append((tuple(self.path), text))
         return value
 
-    def _array(self, level: int) -> list[Any]:
+    def _container(self, opener: str, level: int) -> Any:
+        """Read an object or a list."""
         self.pos += 1
-        self.expected_closers.append("]")
-        items: list[Any] = []
-        comma = True
-        while True:
-            char = self.peek()
-            if char == ",":
-                self._comma(comma, bool(items))
-                comma = True
-            elif self._closes(char, items, comma):
-                return items
-            else:
-                if not comma:
-                    self._record("missing_comma", char, "," + char)
-                self.path.append(len(items))
-                items.append(self.value(level + 1))
-                self.path.pop()
-                comma = False
-
-    def _object(self, level: int) -> dict[str, Any]:
-        self.pos += 1
-        self.expected_closers.append("}")
+        self.expected_closers.append("}" if opener == "{" else "]")
         self.key_styles.append(None)
-        found: dict[str, Any] = {}
-        key = ""
+        found: Any = {} if opener == "{" else []
         comma = True
         while True:
             char = self.peek()
@@ -441,20 +404,28 @@ class _LooseReader(LooseStringReader):
                 self._comma(comma, bool(found))
                 comma = True
             elif self._closes(char, found, comma):
-                self.key_styles.pop()
                 return found
             else:
                 if not comma:
                     self._record("missing_comma", char, "," + char)
-                self._note_key_style(char, level)
-                key = self._key(char)
-                self.path.append(key)
-                value = self.value(level + 1)
-                self.path.pop()
-                if key in found:
-                    self._check_repeated_key(key, found[key], value, level)
-                found[key] = value
+                if opener == "{":
+                    self._member(found, char, level)
+                else:
+                    self.path.append(len(found))
+                    found.append(self.value(level + 1))
+                    self.path.pop()
                 comma = False
+
+    def _member(self, found: dict[str, Any], char: str, level: int) -> None:
+        """Read a key that begins with `char`, and its value."""
+        self._note_key_style(char, level)
+        key = self._key(char)
+        self.path.append(key)
+        value = self.value(level + 1)
+        self.path.pop()
+        if key in found:
+            self._check_repeated_key(key, found[key], value, level)
+        found[key] = value
 
     def _check_repeated_key(self, key: str, before: Any, after: Any, level: int) -> None:
         """Record a repeated key, or raise if its values differ."""
@@ -474,24 +445,20 @@ class _LooseReader(LooseStringReader):
         """Close the current object or list if it ends here, at its bracket or where that is missing."""
         if char and char not in "}])":
             return False
-        self._close(char, value, comma)
+        closer = self.expected_closers[-1]
+        if char == closer:
+            self.pos += 1
+        elif char and char in self.expected_closers:
+            self._record_missing_closer(char, value)
+        elif not char or (self.closed and _OUTSIDE(self.text, self.pos)):
+            self._close_at_end(value, comma)  # also before the bracket of a list around this value
+        else:
+            raise UnreadableJson(f"{char!r} closes nothing that is open")
         if comma and value and char:
             self._record("trailing_comma", "," + char, char)
         self.expected_closers.pop()
+        self.key_styles.pop()
         return True
-
-    def _close(self, char: str, value: Any, comma: bool) -> None:
-        expected_closers = self.expected_closers[-1]
-        if not char:
-            self._close_at_end(value, comma)
-        elif char == expected_closers:
-            self.pos += 1
-        elif char in self.expected_closers:
-            self._record_missing_closer(char, expected_closers, value)
-        elif self.closed and _OUTSIDE(self.text, self.pos):
-            self._close_at_end(value, comma)  # it closes a list around this value
-        else:
-            raise UnreadableJson(f"{char!r} closes nothing that is open")
 
     def _close_at_end(self, value: Any, comma: bool) -> None:
         if not self.closed or (comma and value):
@@ -499,13 +466,13 @@ class _LooseReader(LooseStringReader):
         if not self.open_at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
             self.open_at_end.append(None)
         self.open_at_end.append(value)
-        self._record_missing_closer(self.text[self.pos : self.pos + 1], self.expected_closers[-1], value)
+        self._record_missing_closer(self.text[self.pos : self.pos + 1], value)
 
-    def _record_missing_closer(self, char: str, expected_closers: str, value: Any) -> None:
+    def _record_missing_closer(self, char: str, value: Any) -> None:
         """Record a missing bracket. In `[{]` and `[{}` the `{` may be superfluous instead: a guess."""
         self.missing_closers += 1
         is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
-        self._record("missing_closer", char, expected_closers + char, guess=is_empty)
+        self._record("missing_closer", char, self.expected_closers[-1] + char, guess=is_empty)
 
     def _note_key_style(self, char: str, level: int) -> None:
         """Record how an object quotes its first key. One that differs from its parent may be a text without quotes."""

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
-from math import isinf
+from math import inf, isinf
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -123,20 +123,13 @@ class FaultyArguments:
 
     def _property_names(self, where: list[Any], value: Json) -> PropertyNames:
         declared = self.places.properties(self.places.at(where))
-        unknown_names = [key for key in value if key not in declared]
-        return PropertyNames(
-            value, declared, unknown_names, _respelled_names(value, unknown_names, self._by_fold(declared))
-        )
-
-    def _by_fold(self, declared: Json) -> dict[str, list[str]]:
-        """Map folded names to the declared names of an object; computed once per schema, which may declare many."""
-        known = self.places.refs.folded
-        found = known.get(id(declared))
-        if found is None:
-            found = known[id(declared)] = {}
+        # Folded names are computed once per schema, which may declare many.
+        by_fold = self.places.refs.folded.setdefault(id(declared), {})
+        if not by_fold:
             for key in declared:
-                found.setdefault(fold(key), []).append(key)
-        return found
+                by_fold.setdefault(fold(key), []).append(key)
+        unknown_names = [key for key in value if key not in declared]
+        return PropertyNames(value, declared, unknown_names, _respelled_names(value, unknown_names, by_fold))
 
 
 def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
@@ -291,8 +284,8 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
         yield from _null_changes(at, given.places)
     elif isinstance(value, str):
         yield from _string_changes(at, value, given)
-    elif isinstance(value, bool | int | float) and not _is_infinite(value):
-        # A boolean may have been written as `true` or as `True`.
+    elif isinstance(value, bool | int | float) and not (type(value) is float and isinf(value)):
+        # The text of a number that overflowed is lost. A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
     if value is not None and not isinstance(value, list):
         yield Change("wrapped_in_array", _kind_of_wrapping(at, value), at, [value])
@@ -309,11 +302,6 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
     )
     is_empty = value in ({}, "")
     return "guess" if is_item or is_list or is_empty else "schema"
-
-
-def _is_infinite(value: float) -> bool:
-    """Return whether a number overflowed, so that its text is lost."""
-    return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
@@ -350,7 +338,7 @@ def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[
     is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
     if is_whole:
         yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
-    elif _NUMBER(bare) and abs(float(bare)) != float("inf"):
+    elif _NUMBER(bare) and abs(float(bare)) != inf:
         yield Change("scalar_type", kind, at, FloatText(bare) if _AS_JSON(bare) else float(bare))
     if bare.lower() in ("true", "false"):
         yield Change("scalar_type", "schema", at, bare.lower() == "true")
@@ -626,12 +614,8 @@ def _count_faults(faults: list[SchemaFault]) -> tuple[int, int]:
 
 
 def _to_fault(error: Any) -> SchemaFault:
-    where, word = error_path(error), error.kind.name
-    name = ""
-    if word == "required":
-        name = error.kind.property
-        where.append(name)
-    return SchemaFault(tuple(where), word, name, error.kind)
+    names = [error.kind.property] if error.kind.name == "required" else []
+    return SchemaFault((*error_path(error), *names), error.kind.name, "".join(names), error.kind)
 
 
 def _count_inner_errors(error: Any) -> int:
@@ -648,31 +632,24 @@ def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
 
 def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
     """Return the changed place that is this one or contains it."""
-    for size in range(len(where) + 1):
-        if where[:size] in picked:
-            return where[:size]
-    return None
+    return next((where[:size] for size in range(len(where) + 1) if where[:size] in picked), None)
 
 
 def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
     """Count the faults of each changed place by weight."""
-    found = {where: [0] * (2 * _DEEPEST + 2) for where in picked}
+    inside: dict[Where, list[SchemaFault]] = {where: [] for where in picked}
     for fault in faults:
         where = _enclosing_place(fault.where, picked)
         if where is not None:
-            found[where][_weight_index(fault)] += 1
-    return found
+            inside[where].append(fault)
+    return {where: _fault_weight(found) for where, found in inside.items()}
 
 
 def _fault_weight(faults: Iterable[SchemaFault]) -> list[int]:
+    """Count faults by weight. A fault nearer the root outweighs any number of deeper ones, and every fault outweighs a
+    tolerated unknown name."""
     counts = [0] * (2 * _DEEPEST + 2)
     for fault in faults:
-        counts[_weight_index(fault)] += 1
+        depth = min(len(fault.where), _DEEPEST)
+        counts[depth + _DEEPEST + 1 if fault.word == "stranger" else depth] += 1
     return counts
-
-
-def _weight_index(fault: SchemaFault) -> int:
-    """Return the position of a fault in a weight. A fault nearer the root outweighs any number of deeper ones, and
-    every fault outweighs a tolerated unknown name."""
-    depth = min(len(fault.where), _DEEPEST)
-    return depth + _DEEPEST + 1 if fault.word == "stranger" else depth
