@@ -47,6 +47,7 @@ from rightcall.parsing.markers import (
     lookahead,
     presence,
     seq,
+    split_at_name,
     template,
     templates,
     truncated_after_name,
@@ -384,7 +385,8 @@ def _nameless(body: Body) -> list[Pat]:
     opening = BODIES[type(body)].opening(body)[:1]
     texts = [text for marker in opening for text in marker_alternatives(marker)]
     # The token between a name and its arguments.
-    marks = [token for text in texts for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
+    tokens = [(text, token) for text in texts for token in getattr(text, "tokens", ())[:1]]
+    marks = [token for text, token in tokens if text.startswith("{name}" + token)]
     # An argument, if only the name precedes the first one.
     if any(text.strip() == "{name}" for text in texts):
         marks += marker_alternatives(BODIES[type(body)].param_opening(body))
@@ -394,15 +396,8 @@ def _nameless(body: Body) -> list[Pat]:
 
 def _without_name(text: str) -> Pat:
     """Return the pattern of a marker with only blanks in place of the name."""
-    tokens = getattr(text, "tokens", ())
-    sides = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
-    pats = [template(side) for side in sides if side.strip()]
+    pats = [template(side) for side in split_at_name(text) if side.strip()]
     return seq(pats[0], blanks(), *pats[1:]) if len(pats) > 1 else pats[0]
-
-
-def _is_next(text: str, token: str) -> bool:
-    """Return whether a marker is a name directly followed by this token."""
-    return text.startswith("{name}" + token)
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:
@@ -411,7 +406,8 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
     tags += [entry for marker in opening[:1] for text in longest_first(marker) for entry in _odd_openings(text)]
-    tags += [entry for marker in opening[1:] for entry in _cut_openings(marker)]
+    further = [text for marker in opening[1:] for text in longest_first(marker)]
+    tags += [(sign_of("body", text), truncated_after_name(text)) for text in further]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
@@ -432,11 +428,6 @@ def _misnamed(text: str, body: Body) -> Pat:
     """Return the pattern of an opening tag with other text in place of the name, before an argument."""
     params = longest_first(BODIES[type(body)].param_opening(body))
     return with_invalid_name(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
-
-
-def _cut_openings(marker: Marker) -> Entries:
-    """List opening tags that the text ends in."""
-    return [(sign_of("body", text), truncated_after_name(text)) for text in longest_first(marker)]
 
 
 def _odd_openings(text: str) -> Entries:

@@ -65,12 +65,12 @@ Kind = Literal["section", "call", "body", "header", "mark"]
 
 
 class Candidate:
-    """A format that an opener may belong to. `probe` tests whether the text at an opener is of that format."""
+    """A format that an opener may belong to. `pat` is the opener; for an opener of a call or a section (`kind`) also
+    the beginning of a body, which is known only when the format is compiled."""
 
-    def __init__(self, format: Format, pat: Pat | None = None) -> None:
-        self.format = format
-        if pat is not None:
-            self.pat = pat
+    def __init__(self, format: Format, opener: Pat, kind: Kind | None = None) -> None:
+        self.format, self.kind = format, kind
+        self._opener = opener
 
     @cached_property
     def compiled(self) -> CompiledFormat:
@@ -78,29 +78,19 @@ class Candidate:
 
     @cached_property
     def pat(self) -> Pat:
-        raise NotImplementedError
-
-    @cached_property
-    def probe(self) -> Probe:
-        return Probe(self.pat)
-
-
-class _CallCandidate(Candidate):
-    """A candidate for an opener of a call or a section. How a body begins is known only when the format is compiled."""
-
-    def __init__(self, format: Format, opener: Pat, kind: Kind) -> None:
-        super().__init__(format)
-        self._opener, self._kind = opener, kind
-
-    @cached_property
-    def pat(self) -> Pat:
-        """Return the pattern of the opener and the beginning of a body."""
+        if self.kind is None:
+            return self._opener
         inside = _inside_call(self.compiled)
-        if self._kind == "section":
+        if self.kind == "section":
             openers = [pat for pat in templates(self.format.call[0]) if pat.head != "`"]
             inner = [seq(opener, blanks(), inside) for opener in openers]
             inside = lookahead(alt(*inner, *[pat for pat, _ in self.compiled.bodies.openers]))
         return seq(self._opener, blanks(), inside)
+
+    @cached_property
+    def probe(self) -> Probe:
+        """Return a probe that tests whether the text at an opener is of this format."""
+        return Probe(self.pat)
 
 
 def _inside_call(found: CompiledFormat) -> Pat:
@@ -138,7 +128,7 @@ class Opener:
         self.candidates.sort(
             key=lambda each: (
                 not _is_preferred(each.format, self.pat.whole),
-                each.format.channels is not None and type(each) is Candidate and each.pat.whole == self.pat.whole,
+                each.format.channels is not None and each.kind is None and each.pat.whole == self.pat.whole,
             )
         )
 
@@ -331,10 +321,12 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
     """Return the patterns of a marker; a body may be opened by several."""
     format, kind, text = marker
     if kind == "body":
-        found = compile_format(format).bodies.openers
         start = _start(text)
-        alone = [(pat, sign) for pat, sign in found if pat.prefix.startswith(start) and _is_unambiguous(pat, format)]
-        return [(pat, Candidate(format, pat), sign) for pat, sign in alone]
+        return [
+            (pat, Candidate(format, pat), sign)
+            for pat, sign in compile_format(format).bodies.openers
+            if pat.prefix.startswith(start) and _is_unambiguous(pat, format)
+        ]
     pat = template(text)
     if kind == "header":
         assert format.channels is not None
@@ -342,7 +334,7 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
         return [(pat, Candidate(format, seq(pat, *behind) if behind else pat), Sign("header", True, True))]
     if kind == "mark":
         return [(pat, Candidate(format, pat), Sign("content"))]
-    return [(pat, _CallCandidate(format, pat, kind), sign_of(kind, text))]
+    return [(pat, Candidate(format, pat, kind), sign_of(kind, text))]
 
 
 def _required_recipient(format: Format, channels: Channels) -> list[Pat]:

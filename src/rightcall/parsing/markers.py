@@ -246,10 +246,15 @@ def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
     return [template(text, quoted=quoted) for text in longest_first(marker)]
 
 
+def split_at_name(text: str) -> tuple[str, str]:
+    """Return what a marker has before and after its name."""
+    before, _, after = text.partition("{name}")
+    return (Special(before, text.tokens), Special(after, text.tokens)) if isinstance(text, Special) else (before, after)
+
+
 def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
     """Return the pattern of a marker that the text ends in, in or after its name."""
-    tokens = getattr(text, "tokens", ())
-    before, _, after = [Special(side, tokens) if tokens else side for side in text.partition("{name}")]
+    before, after = split_at_name(text)
     begun = template(after).part if after.strip() else ""
     return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
 
@@ -257,8 +262,7 @@ def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
 def with_invalid_name(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
     """Return the pattern of a marker with other text where its name belongs, before what can only follow it. Text with
     nothing after it is prose about the marker. `named` makes a group of the text in place of the name."""
-    tokens = getattr(text, "tokens", ())
-    before, behind = [Special(side, tokens) if tokens else side for side in text.split("{name}")]
+    before, behind = split_at_name(text)
     is_line = behind[:1].isspace()
     words = rf"[^{'' if is_line else '<>'}\r\n]"
     whole = f"{words}{{1,{_MAX_INVALID_NAME}}}{'+' * is_line}"
@@ -375,10 +379,7 @@ class Holes:
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
         """Return the text of each hole in a match of `probe`."""
-        filled = {}
-        for hole, group in self.groups.get(match.lastindex or 0, ()):
-            filled[hole] = match[group]
-        return filled
+        return {hole: match[group] for hole, group in self.groups.get(match.lastindex or 0, ())}
 
 
 A = TypeVar("A")
@@ -451,12 +452,11 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
 
 def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:
     """Group entries by their first character, which is compared once for all that begin with it."""
-    heads = dict.fromkeys(pat.head for _, pat in certain + others)
-    return [(head, _of_head(head, certain), _of_head(head, others)) for head in heads]
-
-
-def _of_head(head: str, entries: Entries[A]) -> Entries[A]:
-    return [entry for entry in entries if entry[1].head == head]
+    groups: dict[str, tuple[Entries[A], Entries[A]]] = {pat.head: ([], []) for _, pat in certain + others}
+    for i, entries in enumerate((certain, others)):
+        for entry in entries:
+            groups[entry[1].head][i].append(entry)
+    return [(head, *both) for head, both in groups.items()]
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
