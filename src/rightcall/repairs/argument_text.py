@@ -47,10 +47,8 @@ def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: b
     If one bracket is in doubt, an object may be an item of a list. An extra bracket at the end cannot belong to a
     member that nothing follows.
     """
-    if not extra and count == 1 and isinstance(arguments, dict) and arguments:
-        last = next(reversed(arguments))
-        if _holds_one_value(arguments[last], tool):
-            arguments = {key: item for key, item in arguments.items() if key != last}
+    if not extra and count == 1:
+        arguments = _without_small_last(arguments, tool)
     for item, around, is_followed in _nested_containers(arguments):
         if (is_followed or not extra) and (type(item) is type(around) or (count > 1 and _holds_values(item))):
             return False
@@ -74,12 +72,18 @@ def _holds_values(value: Any) -> bool:
     return isinstance(value, dict) or any(isinstance(item, dict | list) for item in value)
 
 
-def _holds_one_value(value: Any, tool: Tool | None) -> bool:
-    """Return whether a value is an object with at most one scalar, whose key is not an argument of the tool."""
+def _without_small_last(arguments: Any, tool: Tool | None) -> Any:
+    """Return the arguments without the last one, if that is an object with at most one scalar, whose key is not an
+    argument of the tool."""
+    if not isinstance(arguments, dict):
+        return arguments
+    last = next(reversed(arguments), "")
+    value = arguments.get(last)
     if not isinstance(value, dict) or len(value) > 1 or any(isinstance(item, dict | list) for item in value.values()):
-        return False
+        return arguments
     places = Places(tool.parameters if tool is not None else {})
-    return value.keys().isdisjoint(places.properties(places.root))
+    is_argument = not value.keys().isdisjoint(places.properties(places.root))
+    return arguments if is_argument else {key: item for key, item in arguments.items() if key != last}
 
 
 def has_odd_key(value: Any) -> bool:

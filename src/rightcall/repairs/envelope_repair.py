@@ -214,9 +214,9 @@ def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth:
     """
     found: list[LooseCall] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
-    while pos < len(text) and not _ONLY_CLOSERS(text, pos):
+    while not _ONLY_CLOSERS(text, pos):
         if text[pos] != "{" or len(found) >= _MOST:
-            return found if found and not closed else []
+            return [] if closed else found
         try:
             read = read_loose(text, pos, depth=depth, closed=closed)
         except UnreadableJson:
@@ -293,8 +293,8 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
     texts = {key: value for key, value in fields.items() if isinstance(value, str)}
     named = next((key for key in (*keys.names, "function") if texts.get(key, "").strip()), "")
     args = next((key for key in keys.args if key in fields), None)
-    id = next((texts[key] for key in keys.ids if key in texts), "")
-    return named, texts[named] if named else "", args, id
+    ids = [texts[key] for key in keys.ids if key in texts]
+    return named, texts.get(named, ""), args, "".join(ids[:1])
 
 
 def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:

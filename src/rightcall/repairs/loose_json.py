@@ -192,9 +192,8 @@ def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
     if _has_bare_quote(pieces, escapes, quote):
         return False
     escapes -= _ESCAPED_QUOTES | {'\\"'}
-    if not escapes or _path(source):
-        return True
-    return _pattern(source) is not None and not any(_match_escape(piece, 0) for piece in escapes)
+    is_pattern = _pattern(source) is not None and not any(_match_escape(piece, 0) for piece in escapes)
+    return not escapes or is_pattern or _path(source) is not None
 
 
 def decode_escaped(text: str, depth: int) -> Any:
@@ -264,8 +263,8 @@ class LooseStringReader:
         source = "".join(pieces)
         has_lone_backslash = "bad_escape" in odd
         value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
-        self.has_lone_backslash = self.has_lone_backslash or has_lone_backslash
-        self.has_control_escapes = self.has_control_escapes or (value is not source and _has_control(pieces))
+        self.has_lone_backslash |= has_lone_backslash
+        self.has_control_escapes |= value is not source and _has_control(pieces)
         if quote != '"' or odd:
             before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
             if quote != '"':
@@ -443,12 +442,12 @@ class _LooseReader(LooseStringReader):
 
     def _closes(self, char: str, value: Any, comma: bool) -> bool:
         """Close the current object or list if it ends here, at its bracket or where that is missing."""
-        if char and char not in "}])":
+        if char not in ("", "}", "]", ")"):
             return False
         closer = self.expected_closers[-1]
         if char == closer:
             self.pos += 1
-        elif char and char in self.expected_closers:
+        elif char in self.expected_closers:
             self._record_missing_closer(char, value)
         elif not char or (self.closed and _OUTSIDE(self.text, self.pos)):
             self._close_at_end(value, comma)  # also before the bracket of a list around this value

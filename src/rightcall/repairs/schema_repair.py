@@ -284,8 +284,8 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
         yield from _null_changes(at, given.places)
     elif isinstance(value, str):
         yield from _string_changes(at, value, given)
-    elif isinstance(value, bool | int | float) and not (type(value) is float and isinf(value)):
-        # The text of a number that overflowed is lost. A boolean may have been written as `true` or as `True`.
+    elif isinstance(value, bool | int | float) and not _is_infinite(value):
+        # A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
     if value is not None and not isinstance(value, list):
         yield Change("wrapped_in_array", _kind_of_wrapping(at, value), at, [value])
@@ -302,6 +302,11 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
     )
     is_empty = value in ({}, "")
     return "guess" if is_item or is_list or is_empty else "schema"
+
+
+def _is_infinite(value: float) -> bool:
+    """Return whether a number overflowed, so that its text is lost."""
+    return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
