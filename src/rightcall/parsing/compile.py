@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Set
 from copy import copy
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
@@ -787,17 +787,13 @@ _BEGINS = frozenset(("section", "call", "body", "header", "content", "think"))
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
+_compile = lru_cache(1_024)(re.compile)
+
+
 def search_any(sources: list[str]) -> Closes | None:
     """Return a search for the first match of these sources, compiled at its first call; None if there are none."""
-    found: Closes | None = None
-
-    def search(text: str, pos: int) -> re.Match[str] | None:
-        nonlocal found
-        if found is None:
-            found = re.compile("|".join(sources)).search
-        return found(text, pos)
-
-    return search if sources else None
+    source = "|".join(sources)
+    return (lambda text, pos: _compile(source).search(text, pos)) if sources else None
 
 
 def _no_opener(close: Pat) -> Pat:

@@ -190,7 +190,13 @@ class _ArgumentRepair:
 
     def _fit_to_schema(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """Repair the arguments by the tool's schema, as far as the policy allows."""
-        from rightcall.repairs.schema_repair import call_inside, rename_aliases, rename_near_name, repair_by_schema
+        from rightcall.repairs.schema_repair import (
+            RepairOptions,
+            call_inside,
+            rename_aliases,
+            rename_near_name,
+            repair_by_schema,
+        )
 
         inside = call_inside(found, tool.name, tool.parameters.get("properties"))
         if inside is not None and self._is_other_call(tool, found, inside[0]):
@@ -208,14 +214,9 @@ class _ArgumentRepair:
         self._record(*receipts)
         if unknown_arguments(tool, found) or not fits_schema(tool, found):
             repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
-            found, receipts = repair_by_schema(
-                tool,
-                found,
-                guesses=may_guess(tool, self.policy),
-                depth=self.depth,
-                budget=self.budget,
-                sure_brackets=not repaired or has_sure_brackets(found, 1, tool),
-            )
+            sure_brackets = not repaired or has_sure_brackets(found, 1, tool)
+            options = RepairOptions(may_guess(tool, self.policy), self.depth, self.budget, sure_brackets)
+            found, receipts = repair_by_schema(tool, found, options)
             self._record(*receipts)
             if self.policy == "lenient":
                 found, receipts = rename_near_name(tool, found)

@@ -212,70 +212,6 @@ _PLAIN = {
 CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
 
 
-class LooseStringReader:
-    """Read strings from `pos` on and record their deviations."""
-
-    def __init__(self, text: str, pos: int) -> None:
-        self.text, self.pos = text, pos
-        self.found: dict[str, Deviation] = {}
-        # If one backslash is not doubled, that of a line break or a tab may not be an escape either.
-        self.has_lone_backslash = self.has_control_escapes = False
-
-    def _record(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
-        if rule not in self.found or (guess and not self.found[rule].guess):
-            self.found[rule] = Deviation(rule, before[:SHOWN], after[:SHOWN], guess)
-
-    def _string(self, quote: str) -> str:
-        start = self.pos
-        self.pos += 1
-        close = CLOSING[quote]
-        run = _PLAIN[close]
-        pieces: list[str] = []
-        odd: set[str] = set()
-        while True:
-            end = run(self.text, self.pos).end()  # type: ignore[union-attr]
-            pieces.append(self.text[self.pos : end])
-            self.pos = end
-            char = self.text[end : end + 1]
-            if char == close or (char and char in "\u201c\u2018" and CLOSING[char] == close):
-                self.pos += 1
-                break
-            if not char:
-                raise UnreadableJson("a string is not closed", cut=True)
-            if char == "\\":
-                pieces.append(self._escape(odd))
-            else:
-                odd.add("raw_newline")
-                pieces.append(char)
-                self.pos += 1
-        return self._decoded(pieces, quote, start, odd)
-
-    def _escape(self, odd: set[str]) -> str:
-        found = _match_escape(self.text, self.pos)
-        size = 2 if found is None else found.end() - found.start()
-        piece = self.text[self.pos : self.pos + size]
-        self.pos += size
-        if found is None:
-            odd.add("python_escape" if piece in _ESCAPED_QUOTES else "bad_escape")
-        return piece
-
-    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
-        source = "".join(pieces)
-        has_lone_backslash = "bad_escape" in odd
-        value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
-        self.has_lone_backslash |= has_lone_backslash
-        self.has_control_escapes |= value is not source and _has_control(pieces)
-        if quote != '"' or odd:
-            before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
-            if quote != '"':
-                self._record("single_quotes" if quote in "'`" else "smart_quotes", before, after)
-            if "raw_newline" in odd:
-                self._record("raw_newline", before, after)
-            if odd - {"raw_newline"}:
-                self._record("bad_escape", before, after, guess=not _is_escape_sure(pieces, source, quote))
-        return value
-
-
 # White space between values that is written as an escape (OpenHands/software-agent-sdk#2488), not the beginning of an
 # unquoted path such as `\new`.
 _ESCAPED_BLANK = re.compile(r"\\[nrt](?!(?!(?:true|false|null)\b)[A-Za-z_])").match
@@ -313,10 +249,14 @@ def skip_comments(text: str, pos: int) -> tuple[int, tuple[Deviation, ...]]:
     return reader.pos, tuple(reader.found.values())
 
 
-class _LooseReader(LooseStringReader):
+class _LooseReader:
+    """Reads one value from `pos` on and records its deviations."""
+
     def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
-        super().__init__(text, pos)
-        self.depth, self.closed = depth, closed
+        self.text, self.pos, self.depth, self.closed = text, pos, depth, closed
+        self.found: dict[str, Deviation] = {}
+        # If one backslash is not doubled, that of a line break or a tab may not be an escape either.
+        self.has_lone_backslash = self.has_control_escapes = False
         self.path: list[str | int] = []  # of the value being read
         self.spellings: list[Spelling] = []
         self.expected_closers: list[str] = []  # of the open objects and lists
@@ -324,6 +264,10 @@ class _LooseReader(LooseStringReader):
         self.open_at_end: list[Any] = []
         self.missing_closers = self.mixed = 0
         self.key_styles: list[str | None] = []  # the quote of the keys of each open value; "" without quotes
+
+    def _record(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+        if rule not in self.found or (guess and not self.found[rule].guess):
+            self.found[rule] = Deviation(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
@@ -496,3 +440,53 @@ class _LooseReader(LooseStringReader):
             raise UnreadableJson(f"the key {key[:40]!r} has no ':'", cut=not separator)
         self.pos += 1
         return key
+
+    def _string(self, quote: str) -> str:
+        start = self.pos
+        self.pos += 1
+        close = CLOSING[quote]
+        run = _PLAIN[close]
+        pieces: list[str] = []
+        odd: set[str] = set()
+        while True:
+            end = run(self.text, self.pos).end()  # type: ignore[union-attr]
+            pieces.append(self.text[self.pos : end])
+            self.pos = end
+            char = self.text[end : end + 1]
+            if char == close or (char and char in "\u201c\u2018" and CLOSING[char] == close):
+                self.pos += 1
+                break
+            if not char:
+                raise UnreadableJson("a string is not closed", cut=True)
+            if char == "\\":
+                pieces.append(self._escape(odd))
+            else:
+                odd.add("raw_newline")
+                pieces.append(char)
+                self.pos += 1
+        return self._decoded(pieces, quote, start, odd)
+
+    def _escape(self, odd: set[str]) -> str:
+        found = _match_escape(self.text, self.pos)
+        size = 2 if found is None else found.end() - found.start()
+        piece = self.text[self.pos : self.pos + size]
+        self.pos += size
+        if found is None:
+            odd.add("python_escape" if piece in _ESCAPED_QUOTES else "bad_escape")
+        return piece
+
+    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
+        source = "".join(pieces)
+        has_lone_backslash = "bad_escape" in odd
+        value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
+        self.has_lone_backslash |= has_lone_backslash
+        self.has_control_escapes |= value is not source and _has_control(pieces)
+        if quote != '"' or odd:
+            before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
+            if quote != '"':
+                self._record("single_quotes" if quote in "'`" else "smart_quotes", before, after)
+            if "raw_newline" in odd:
+                self._record("raw_newline", before, after)
+            if odd - {"raw_newline"}:
+                self._record("bad_escape", before, after, guess=not _is_escape_sure(pieces, source, quote))
+        return value

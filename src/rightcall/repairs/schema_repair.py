@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -414,22 +414,27 @@ class _TooManyFaults(Exception):
     """The validator stopped before it found all errors."""
 
 
-def repair_by_schema(
-    tool: Tool,
-    arguments: dict[str, Any],
-    *,
-    guesses: bool,
-    depth: int,
-    budget: RepairBudget,
-    sure_brackets: bool = True,
-) -> tuple[dict[str, Any], list[Repair]]:
-    """Repair arguments by the tool's schema; return them with the receipts, or the same object if nothing helped.
+class RepairOptions(NamedTuple):
+    """What the repair of one call may do.
 
-    Without `sure_brackets` a value of the wrong type may belong to another object, so types are not repaired.
+    - `guesses`: changes of kind `guess` are allowed. `depth`: the limit of nesting of JSON inside a string.
+    - `budget`: shared by all calls of a reply.
+    - `sure_brackets`: without it a value of the wrong type may belong to another object, so types are not repaired.
     """
-    if budget.left <= 0:
+
+    guesses: bool
+    depth: int
+    budget: RepairBudget
+    sure_brackets: bool
+
+
+def repair_by_schema(
+    tool: Tool, arguments: dict[str, Any], options: RepairOptions
+) -> tuple[dict[str, Any], list[Repair]]:
+    """Repair arguments by the tool's schema; return them with the receipts, or the same object if nothing helped."""
+    if options.budget.left <= 0:
         return arguments, []
-    repair = _SchemaRepair(tool, Places(tool.parameters), arguments, guesses, depth, budget, sure_brackets)
+    repair = _SchemaRepair(tool, Places(tool.parameters), arguments, options)
     try:
         repair.run()
     except _TooManyFaults:
@@ -478,18 +483,8 @@ def _is_near(name: str, other: str) -> bool:
 class _SchemaRepair:
     """The repair of one call's arguments: the current `value`, its remaining faults (`left`) and the receipts."""
 
-    def __init__(
-        self,
-        tool: Tool,
-        places: Places,
-        value: dict[str, Any],
-        guesses: bool,
-        depth: int,
-        budget: RepairBudget,
-        sure_brackets: bool,
-    ) -> None:
-        self.budget, self.sure_brackets = budget, sure_brackets
-        self.tool, self.places, self.guesses, self.depth = tool, places, guesses, depth
+    def __init__(self, tool: Tool, places: Places, value: dict[str, Any], options: RepairOptions) -> None:
+        self.tool, self.places, self.options = tool, places, options
         self.value = value
         self.receipts: list[Repair] = []
         self.left: list[SchemaFault] = []
@@ -506,9 +501,8 @@ class _SchemaRepair:
         self.left = self._faults(before)
         most = _count_faults(self.left)
         for _ in range(_ROUNDS):
-            picked = (
-                self._next_changes() if self.left and self._examined < MAX_REPAIR_STEPS and self.budget.left > 0 else {}
-            )
+            may_go_on = self.left and self._examined < MAX_REPAIR_STEPS and self.options.budget.left > 0
+            picked = self._next_changes() if may_go_on else {}
             if not picked:
                 break
             self._apply_if_better(picked)
@@ -526,14 +520,14 @@ class _SchemaRepair:
         found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in unknown_arguments(self.tool, value)]
         count = 1 + len(found) + sum(map(_count_inner_errors, wrong))
         self._examined += count
-        self.budget.left -= count + compiled_schema(self.tool).size // KEYWORDS_PER_STEP
+        self.options.budget.left -= count + compiled_schema(self.tool).size // KEYWORDS_PER_STEP
         return found
 
     def _next_changes(self) -> dict[Where, Change]:
         """Choose the next change of every faulty place; if one place is inside another, only that of the outer."""
         picked: dict[Where, Change] = {}
         turns: dict[Where, int] = {}
-        given = FaultyArguments(self.value, self.places, self.depth)
+        given = FaultyArguments(self.value, self.places, self.options.depth)
         for fault in sorted(self.left, key=lambda fault: len(fault.where)):
             if _enclosing_place(fault.where, picked) is None:
                 turn, change = self._next_change(fault, given)
@@ -550,7 +544,9 @@ class _SchemaRepair:
         turn = self._attempts.get(fault.key, 0)
         for change in islice(possible_changes(fault, given), turn, None):
             turn += 1
-            if self.guesses or (change.kind != "guess" and (self.sure_brackets or change.rule not in _OF_PLACES)):
+            if self.options.guesses or (
+                change.kind != "guess" and (self.options.sure_brackets or change.rule not in _OF_PLACES)
+            ):
                 return turn, change
         return turn, None
 
@@ -578,7 +574,7 @@ class _SchemaRepair:
         """Return the changes whose place has fewer faults in `left` than before."""
         before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
         good = {where: change for where, change in picked.items() if after[where] < before[where]}
-        if self.guesses:
+        if self.options.guesses:
             return good
         # A list from a string must fit without further repair: the string may be the one item of a list.
         return {where: each for where, each in good.items() if not (self._may_be_item(each) and any(after[where]))}
@@ -591,7 +587,7 @@ class _SchemaRepair:
     def _rename_then_repair(self) -> None:
         """Rename unknown names whose values do not fit the new name, if the values can be repaired afterwards."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
-        given = FaultyArguments(self.value, self.places, self.depth)
+        given = FaultyArguments(self.value, self.places, self.options.depth)
         made: dict[Where, Change] = {}
         for fault in unknown[:_MOST_RENAMED]:
             change = next(possible_changes(fault, given), None)
@@ -602,9 +598,7 @@ class _SchemaRepair:
         if not made:
             return
         renamed = with_changes(self.value, made.values())
-        further = _SchemaRepair(
-            self.tool, self.places, renamed, self.guesses, self.depth, self.budget, self.sure_brackets
-        )
+        further = _SchemaRepair(self.tool, self.places, renamed, self.options)
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
         if not lost and _fault_weight(further.left) < _fault_weight(self.left):

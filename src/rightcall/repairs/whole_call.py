@@ -29,7 +29,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     toolset = Toolset.of(tools)
     if not call.complete:
         return call
-    index = _index_of(call)
+    index = next((problem.call for problem in call.problems if problem.call is not None), None)
     wrong = argument_text_problem(call)
     if call.arguments and wrong is not None:
         return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
@@ -47,12 +47,10 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     )
     if made.repairs == call.repairs and not call.problems and wrong is None:
         return call
-    made = _with_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
+    misnamed = None if toolset is not None and name in toolset else name_problem(name, toolset)
+    found = [Problem(*misnamed, call=index)] if misnamed is not None else []
+    made = _with_problems(made, call, CHECKED_CODES, [*found, *problems])
     return call if made == call else made
-
-
-def _index_of(call: Call) -> int | None:
-    return next((problem.call for problem in call.problems if problem.call is not None), None)
 
 
 def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
@@ -68,14 +66,6 @@ def _with_problems(made: Call, before: Call, checked: Set[str], problems: list[P
     """Add problems to a repaired call, and keep those of `before` whose code was not checked again (`checked`)."""
     kept = [problem for problem in before.problems if problem.code not in checked]
     return msgspec.structs.replace(made, problems=(*kept, *problems))
-
-
-def _name_problems(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
-    """Return the problem of a name that is not declared; none without tools."""
-    if tools is not None and name in tools:
-        return []
-    wrong = name_problem(name, tools)
-    return [] if wrong is None else [Problem(*wrong, call=index)]
 
 
 def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
