@@ -346,12 +346,6 @@ def _to_someone(channels: Channels) -> list[Pat]:
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
 
 
-def lone_headers(format: Format) -> Entries:
-    """List headers without their start token."""
-    pats = _to_someone(format.channels) if format.channels is not None else []
-    return [(Sign("header", True, True), lookahead(pat)) for pat in pats]
-
-
 def recipient_headers(channels: Channels) -> list[Pat]:
     """Return the patterns of a header that is only a recipient. Before a token, which nobody writes by chance, the
     recipient may be missing."""
@@ -662,7 +656,9 @@ class Scans:
     reasoning that was opened inside content, which ends with the content."""
 
     def __init__(self, format: Format, markers: FormatMarkers, openers: Entries, strays: Entries, *, lines: bool):
-        turns = markers.turns + lone_headers(format) + markers.last
+        # A header may lack its start token.
+        headers = _to_someone(format.channels) if format.channels is not None else []
+        turns = markers.turns + [(Sign("header", True, True), lookahead(pat)) for pat in headers] + markers.last
         # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]

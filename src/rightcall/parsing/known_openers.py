@@ -283,7 +283,7 @@ class KnownOpeners:
 
 
 _LEVELS: dict[Kind, int] = {"section": SECTION, "call": CALL, "body": BODY, "header": OUTSIDE, "mark": INNERMOST}
-_KINDS: tuple[Kind, ...] = ("section", "call", "body", "header", "mark")
+_KINDS = list(_LEVELS)  # in the order in which openers are tried
 
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
