@@ -188,6 +188,7 @@ def _too_deep(depth: int) -> Undecodable:
     return Undecodable("too_deep", f"the arguments are nested deeper than {depth} levels")
 
 
+_LEVELS = {"[": 1, "{": 1, "]": -1, "}": -1}
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 
@@ -205,13 +206,9 @@ def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
         return False
     level = 0
     for found in _BRACKETS.finditer(text, start, end):
-        char = found.group()
-        if char in "[{":
-            level += 1
-            if level > depth:
-                return True
-        elif char in "]}":
-            level -= 1
+        level += _LEVELS.get(found.group(), 0)
+        if level > depth:
+            return True
     return False
 
 

@@ -53,7 +53,7 @@ def _iterate_texts(value: Any) -> Iterator[str]:
 def _mark(value: Any, tokens: Sequence[str]) -> Any:
     """Return the value with the tokens marked as special in all its strings."""
     if isinstance(value, str):
-        found = tuple(sorted([token for token in tokens if token in value], key=value.index))
+        found = tuple(sorted(filter(value.__contains__, tokens), key=value.index))
         return Special(value, found) if found else value
     if isinstance(value, msgspec.Struct):
         changed = {name: _mark(getattr(value, name), tokens) for name in _marker_fields(value)}

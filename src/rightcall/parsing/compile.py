@@ -338,10 +338,10 @@ def _cut(start: Special, *rest: Pat) -> Pat:
     return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
 
 
-def _to_someone(channels: Channels) -> list[Pat]:
+def _to_someone(channels: Channels | None) -> list[Pat]:
     """Return the header that is a recipient and the token that begins a message, for formats without channels in
     headers."""
-    if channels.channel or not channels.to or not isinstance(channels.message, Special):
+    if channels is None or channels.channel or not channels.to or not isinstance(channels.message, Special):
         return []
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
 
@@ -376,16 +376,15 @@ def _named_openings(body: Body) -> list[str]:
 def _nameless(body: Body) -> list[Pat]:
     """Return how a body without its name begins: its opening tag without the name, the token between name and
     arguments, or the first argument."""
-    opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text for marker in opening for text in marker_alternatives(marker)]
+    texts = marker_alternatives(body_open(body))
     # The token between a name and its arguments.
-    tokens = [(text, token) for text in texts for token in getattr(text, "tokens", ())[:1]]
-    marks = [token for text, token in tokens if text.startswith("{name}" + token)]
+    named = with_tokens(body_open(body))
+    marks = [token for text in named for token in text.tokens[:1] if text.startswith("{name}" + token)]
     # An argument, if only the name precedes the first one.
-    if any(text.strip() == "{name}" for text in texts):
+    if "{name}" in map(str.strip, texts):
         marks += marker_alternatives(BODIES[type(body)].param_opening(body))
-    named = [text for text in texts if len(text.replace("{name}", "").strip()) > _MIN_TAG]
-    return [_without_name(text) for text in named] + [template(mark) for mark in marks if len(mark) > _MIN_TAG]
+    tags = [text for text in texts if len(text.replace("{name}", "").strip()) > _MIN_TAG]
+    return [_without_name(text) for text in tags] + [template(mark) for mark in marks if len(mark) > _MIN_TAG]
 
 
 def _without_name(text: str) -> Pat:
@@ -398,8 +397,11 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     """List the tags by which a body is found in text. A bare name is none. If calls have markers of their own, tags
     that begin with a word are none either."""
     opening = BODIES[type(body)].opening(body)
-    tags = [entry for marker in opening for entry in entries("body", marker)]
-    tags += [entry for marker in opening[:1] for text in longest_first(marker) for entry in _odd_openings(text)]
+    tags: Entries = []
+    for marker in opening:
+        tags += entries("body", marker)
+    for text in longest_first(body_open(body)):
+        tags += _odd_openings(text)
     further = [text for marker in opening[1:] for text in longest_first(marker)]
     tags += [(sign_of("body", text), truncated_after_name(text)) for text in further]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
@@ -485,7 +487,7 @@ class BareCalls:
         self.excluded = "<" if is_other and "<" not in firsts else None
         self.fence = _any_of_some(markers.fences)
         self.writes_fence = marker_alternatives(format.call[0])[0].startswith("`")
-        self.headless = None if markers.is_bare else _headless(format)
+        self.headless = _headless(format, markers)
         self.can_begin_reply = bool(firsts) or self.fence is not None
         on_lines = any(BODIES[type(body)].found_on_lines for body in format.bodies)
         self.can_begin_line = on_lines and format.protocol is not None
@@ -505,12 +507,14 @@ def _between(format: Format, first_characters: str) -> Probe | None:
     return Probe(seq(alt(*marks.values()), blanks(), lookahead(opener)))
 
 
-def _headless(format: Format) -> Probe | None:
+def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
     """Return how a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
     arguments or the end of the text."""
     opens = [text for body in format.bodies for text in longest_first(body_open(body))]
     begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
-    return Probe(seq(alt(*begun), blanks(), lookahead(alt(literal("{"), END)))) if begun else None
+    if markers.is_bare or not begun:
+        return None
+    return Probe(seq(alt(*begun), blanks(), lookahead(alt(literal("{"), END))))
 
 
 class CallEnds:
@@ -657,7 +661,7 @@ class Scans:
 
     def __init__(self, format: Format, markers: FormatMarkers, openers: Entries, strays: Entries, *, lines: bool):
         # A header may lack its start token.
-        headers = _to_someone(format.channels) if format.channels is not None else []
+        headers = _to_someone(format.channels)
         turns = markers.turns + [(Sign("header", True, True), lookahead(pat)) for pat in headers] + markers.last
         # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
@@ -686,7 +690,7 @@ class CompiledFormat:
     def __init__(self, format: Format, *, reasoning: bool = True) -> None:
         self.format = format
         self.channels = format.channels
-        self.think_tag = THINK_TAG if reasoning and _knows_no_tag(format) else None
+        self.think_tag = _think_tag(format) if reasoning else None
         markers = FormatMarkers(format)
         self.bodies = Bodies(format, markers)
         self.headers = Headers(format)
@@ -696,12 +700,12 @@ class CompiledFormat:
         self.recovery = Recovery(format, markers)
         self.shown_ends = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
         self.is_content_implied = any(not opens for opens, _ in format.content)
-        self.content_tags = _tags(format.content) if format.protocol is not None else {}
+        self.content_tags = _content_tags(format)
         beside = self._beside_calls(markers)
         # A marker with another meaning in text says nothing about reasoning there.
         shared = {pat.whole for pat in patterns(beside)}
-        ends = [pat.whole for pat in patterns(markers.think_closes) if pat.whole in shared]
-        self.reasoning_ends = [re.compile(source).fullmatch for source in ends]
+        sources = [pat.whole for pat in patterns(markers.think_closes)]
+        self.reasoning_ends = [re.compile(source).fullmatch for source in sources if source in shared]
         own = [entry for entry in markers.thinks + markers.think_closes if entry[1].whole not in shared]
         openers = markers.sections + markers.inner + own + beside
         self.openers = Openers(format, markers, openers)
@@ -766,10 +770,11 @@ THINK_OPENS, THINK_CLOSES = "<think>", "</think>"
 THINK_TAG = Probe(literal(THINK_OPENS))
 
 
-def _knows_no_tag(format: Format) -> bool:
-    """Return whether `<think>` has no meaning in this format."""
+def _think_tag(format: Format) -> Probe | None:
+    """Return the probe for `<think>`; None if it has a meaning of its own in this format."""
     pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
-    return not any(THINK_OPENS in text for pair in pairs for marker in pair for text in marker_alternatives(marker))
+    texts = [text for pair in pairs for marker in pair for text in marker_alternatives(marker)]
+    return None if any(THINK_OPENS in text for text in texts) else THINK_TAG
 
 
 LEVELS: dict[str, int] = {
@@ -797,10 +802,10 @@ def _no_opener(close: Pat) -> Pat:
     return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
-def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
-    """Return the tags of content: opening tags with the name of their block, closing tags with ""."""
+def _content_tags(format: Format) -> dict[str, str]:
+    """Return the tags of the content of a protocol: opening tags with the name of their block, closing tags with ""."""
     found = {}
-    for opens, closes in content:
+    for opens, closes in format.content if format.protocol is not None else ():
         found[str(opens).strip()] = str(opens).strip("<> \t\r\n")
         found[str(closes).strip()] = ""
     return found

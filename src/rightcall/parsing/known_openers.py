@@ -376,13 +376,9 @@ def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
     """List the markers of reasoning and content that few formats have and that end no turn or message. The first token
     of one counts alone if no other format ends a turn or message with a marker that begins with it."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in marker_alternatives(side) if _is_tag(mark)]
-    own = Counter([end.strip() for end in ends_of(format)])
-    tokens = [
-        token
-        for token in _first_tokens(marks)
-        if not any(end.startswith(token) for end, count in ends.items() if count > own[end])
-    ]
-    return [mark for mark in marks + tokens if mark.strip() and mark.strip() not in ends]
+    others = ends - Counter([end.strip() for end in ends_of(format)])
+    tokens = [token for token in _first_tokens(marks) if not any(end.startswith(token) for end in others)]
+    return [mark for mark in marks + tokens if mark.strip() not in ("", *ends)]
 
 
 def _is_tag(mark: str) -> bool:

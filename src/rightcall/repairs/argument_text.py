@@ -151,16 +151,16 @@ def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...], int]:
     """Parse one value, or a sequence of equal objects as one; return it with the deviations and its end."""
-    read = read_loose(text, start, depth=depth, closed=closed)
-    value, taken = fit_to_tool(read, tool)
-    objects, deviations = [value], {deviation.rule: deviation for deviation in taken}
-    while isinstance(value, dict) and text.startswith("{", here := _BLANK(text, read.end).end()):  # type: ignore[union-attr]
+    objects: list[Any] = []
+    deviations: dict[str, Deviation] = {}
+    while not objects or (isinstance(objects[-1], dict) and text.startswith("{", start)):
         if len(objects) >= MOST_OBJECTS:
             raise UnreadableJson("too many objects follow each other")
-        read = read_loose(text, here, depth=depth, closed=closed)
+        read = read_loose(text, start, depth=depth, closed=closed)
         value, taken = fit_to_tool(read, tool)
         objects.append(value)
         deviations = {deviation.rule: deviation for deviation in taken} | deviations
+        start = _BLANK(text, read.end).end()  # type: ignore[union-attr]
     if len(objects) > 1:
         value, deviation = one_object(objects)
         deviations[deviation.rule] = deviation

@@ -292,9 +292,9 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
         return name, name, name or None, ""
     texts = {key: value for key, value in fields.items() if isinstance(value, str)}
     named = next((key for key in (*keys.names, "function") if texts.get(key, "").strip()), "")
-    args = next((key for key in keys.args if key in fields), None)
+    args = [key for key in keys.args if key in fields]
     ids = [texts[key] for key in keys.ids if key in texts]
-    return named, texts.get(named, ""), args, "".join(ids[:1])
+    return named, texts.get(named, ""), (*args, None)[0], (*ids, "")[0]
 
 
 def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:

@@ -98,6 +98,11 @@ def _note_repeated_key(key: DuplicateKey) -> Problem:
     return Problem(key.code, key.message, blocking=False)
 
 
+def _note_repeated_keys(deviations: Iterable[Deviation]) -> list[Problem]:
+    keys = [each.before for each in deviations if each.rule == AGAIN]
+    return [_note_repeated_key(DuplicateKey(key, False, True, "", "")) for key in keys]
+
+
 def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy: str) -> list[Problem]:
     """Report the first guess if the policy allows none: the text has several interpretations."""
     guess = next((repair for repair in made if repair.kind == "guess"), None)
@@ -106,6 +111,11 @@ def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy:
     place = f" at {guess.path}" if guess.path else ""
     message = f"the call can be read in more than one way ({guess.rule}{place}); send it again, well formed"
     return [Problem("uncertain", message, guess.path)]
+
+
+def _joined_texts(made: tuple[Repair, ...], rule: str) -> str:
+    """Join the texts that a rule replaced."""
+    return "".join([repair.before for repair in made if repair.rule == rule])
 
 
 class RepairBudget:
@@ -160,8 +170,8 @@ class _ArgumentRepair:
         """Return all receipts. Superfluous brackets, and arguments behind one, are guesses if another bracket may be
         the superfluous one."""
         made = (*repairs, *self.receipts)
-        extra = "".join([each.before for each in made if each.rule == "extra_closer"])
-        has_comma = any(each.rule == "trailing_comma" for each in made)
+        extra = _joined_texts(made, "extra_closer")
+        has_comma = bool(_joined_texts(made, "trailing_comma"))
         is_unsure = extra and (
             self.has_unknown_member or has_comma or is_one_too_many_unsure(arguments, self.tool, extra)
         )
@@ -279,8 +289,7 @@ class _ArgumentRepair:
             elif error.code:
                 self.problem = Problem(error.code, str(error))
             return None
-        again = [DuplicateKey(each.before, False, True, "", "") for each in deviations if each.rule == AGAIN]
-        self.notes += map(_note_repeated_key, again)
+        self.notes += _note_repeated_keys(deviations)
         made = receipts(deviations)
         if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None

@@ -54,21 +54,17 @@ def without_spelling(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Serialize a value to JSON; a `FloatText` is written as it was in the input."""
+    """Serialize a value to JSON. A `FloatText` is written as it was in the input, infinity as a number that overflows
+    when it is parsed."""
     if isinstance(value, dict):
         return "{" + ", ".join([f"{json.dumps(key, ensure_ascii=False)}: {dumps(value[key])}" for key in value]) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(dumps, value)) + "]"
-    if isinstance(value, float):
-        return float_text(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def float_text(value: float) -> str:
-    """Write a float as JSON; infinity becomes a number that overflows when it is parsed."""
     if isinstance(value, FloatText):
         return value.text
-    return repr(value) if isfinite(value) else "1e999" if value > 0 else "-1e999"
+    if isinstance(value, float) and not isfinite(value):
+        return "1e999" if value > 0 else "-1e999"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 FENCE_LABEL = r"[^`\s{\[<\"'][^`\n]{0,63}+"  # a non-empty info string
@@ -366,17 +362,13 @@ class _LooseReader:
         self.path.append(key)
         value = self.value(level + 1)
         self.path.pop()
-        if key in found:
-            self._check_repeated_key(key, found[key], value, level)
-        found[key] = value
-
-    def _check_repeated_key(self, key: str, before: Any, after: Any, level: int) -> None:
-        """Record a repeated key, or raise if its values differ."""
-        if not is_same_json(before, after):
-            shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
-            reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
+        if key in found and not is_same_json(found[key], value):
+            values = [json.dumps(each, ensure_ascii=False)[:80] for each in (found[key], value)]
+            reason = f"{key[:80]!r} is given twice, as {values[0]} and as {values[1]}; send it once"
             raise UnreadableJson(reason, code="duplicate_key" if level else "duplicate_argument")
-        self._record(AGAIN, key, key)
+        if key in found:
+            self._record(AGAIN, key, key)
+        found[key] = value
 
     def _comma(self, comma: bool, begun: bool) -> None:
         """Consume a comma. Before the first member, or doubled in a list, it may show a lost value: a guess."""

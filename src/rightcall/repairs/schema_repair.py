@@ -560,9 +560,7 @@ class _SchemaRepair:
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
         """Apply the changes, validate, and keep those that leave fewer faults in their place."""
         candidate = with_changes(self.value, picked.values())
-        if not isinstance(candidate, dict):
-            return
-        left = self._faults(candidate)
+        left = self._faults(candidate) if isinstance(candidate, dict) else self.left
         good = self._improving(picked, left)
         if good and len(good) < len(picked):
             candidate = with_changes(self.value, good.values())
@@ -588,13 +586,8 @@ class _SchemaRepair:
         """Rename unknown names whose values do not fit the new name, if the values can be repaired afterwards."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.options.depth)
-        made: dict[Where, Change] = {}
-        for fault in unknown[:_MOST_RENAMED]:
-            change = next(possible_changes(fault, given), None)
-            if change is not None:
-                made[change.where] = change
-                self._about[change.where] = fault
-        made = _outermost(made)
+        changes = [next(possible_changes(fault, given), None) for fault in unknown[:_MOST_RENAMED]]
+        made = _outermost({change.where: change for change in changes if change is not None})
         if not made:
             return
         renamed = with_changes(self.value, made.values())

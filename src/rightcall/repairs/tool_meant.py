@@ -64,10 +64,9 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
 
     All its required arguments are given, it declares every argument, and no other tool requires the same ones.
     """
-    if not isinstance(arguments, dict) or not arguments or tools is None:
+    # The name of a tool among the arguments may be an argument or the name of the call.
+    if not isinstance(arguments, dict) or tools is None or _named_tools(arguments, tools):
         return None
-    if _named_tools(arguments, tools):
-        return None  # the name may be an argument or the name of the call
     keys = set(arguments)
     fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
     needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
@@ -120,11 +119,9 @@ def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, st
 
     Return the name ("" if there is none), the JSON of the arguments without it, and the receipts.
     """
-    hoisted = hoist_name(arguments, tools)
-    if hoisted is not None:
-        name, rest = hoisted
-        made = stdlib.dumps(rest, ensure_ascii=False)
-        return name, made, (Repair("hoisted_name", "schema", "", json, made),)
+    if (hoisted := hoist_name(arguments, tools)) is not None:
+        rest = stdlib.dumps(hoisted[1], ensure_ascii=False)
+        return hoisted[0], rest, (Repair("hoisted_name", "schema", "", json, rest),)
     inferred = infer_name(arguments, tools)
     return (inferred, json, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", json, ())
 

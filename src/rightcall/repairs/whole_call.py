@@ -47,9 +47,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     )
     if made.repairs == call.repairs and not call.problems and wrong is None:
         return call
-    misnamed = None if toolset is not None and name in toolset else name_problem(name, toolset)
-    found = [Problem(*misnamed, call=index)] if misnamed is not None else []
-    made = _with_problems(made, call, CHECKED_CODES, [*found, *problems])
+    made = _with_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
     return call if made == call else made
 
 
@@ -66,6 +64,12 @@ def _with_problems(made: Call, before: Call, checked: Set[str], problems: list[P
     """Add problems to a repaired call, and keep those of `before` whose code was not checked again (`checked`)."""
     kept = [problem for problem in before.problems if problem.code not in checked]
     return msgspec.structs.replace(made, problems=(*kept, *problems))
+
+
+def _name_problems(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
+    """Return the problem of a name that is not declared; none without tools."""
+    misnamed = None if tools is not None and name in tools else name_problem(name, tools)
+    return [] if misnamed is None else [Problem(*misnamed, call=index)]
 
 
 def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
