@@ -9,7 +9,7 @@ import pytest
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special, marker_alternatives
-from rightcall.parsing.known_openers import ends_of
+from rightcall.parsing.compile import ends_of
 from rightcall.types import Part
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks

@@ -18,8 +18,8 @@ from rightcall.formats.spec import Format, Special, marker_alternatives
 from rightcall.ids import Ids
 from rightcall.parsing.buffer import Sink, TokenMap
 from rightcall.parsing.call_builder import MINTED, name_at
-from rightcall.parsing.compile import CompiledFormat, compile_format
-from rightcall.parsing.known_openers import Candidate, FoundOpener, Opener, ends_of, known_openers
+from rightcall.parsing.compile import CompiledFormat, compile_format, ends_of
+from rightcall.parsing.known_openers import Candidate, FoundOpener, Opener, known_openers
 from rightcall.parsing.machine import MOST_OPENERS, SHOWN_ENDS, InReasoning, InText, Machine
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.rescue import Piece, fold, quiet

@@ -303,10 +303,13 @@ def _is_at_edge(text: str, token: str) -> bool:
 
 def _turns(format: Format) -> Entries:
     """List end-of-turn tokens, and what begins the header of a channel."""
-    ends = [entry for end in format.ends for entry in entries("end", end)]
-    if format.channels is None:
-        return ends
-    return ends + [entry for end in format.channels.ends for entry in entries("end", end)] + _headers(format.channels)
+    ends = [entry for end in ends_of(format) for entry in entries("end", end)]
+    return ends + (_headers(format.channels) if format.channels is not None else [])
+
+
+def ends_of(format: Format) -> tuple[str, ...]:
+    """Return the markers that end a turn or a message."""
+    return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def _headers(channels: Channels) -> Entries:

@@ -32,6 +32,7 @@ from rightcall.parsing.compile import (
     Sign,
     closing_sources,
     compile_format,
+    ends_of,
     first_opener,
     is_sentence,
     search_any,
@@ -406,11 +407,6 @@ def _rare_sides(format: Format) -> list[Marker]:
 def _all_ends(formats: list[Format]) -> list[str]:
     """List the end markers of turns and messages of these formats, with repetitions."""
     return [end for format in formats for end in ends_of(format)]
-
-
-def ends_of(format: Format) -> tuple[str, ...]:
-    """Return the markers that end a turn or a message."""
-    return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def known_openers() -> KnownOpeners:
