@@ -14,7 +14,8 @@ from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, 
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Special, marker_alternatives
 from rightcall.parsing import markers
-from rightcall.parsing.known_openers import ends_of, known_openers
+from rightcall.parsing.compile import ends_of
+from rightcall.parsing.known_openers import known_openers
 from rightcall.types import Part
 from support.cuts import Setting, cuts, join_events, nothing_lost, reply_of_events
 from support.cuts import read as read_chunks
