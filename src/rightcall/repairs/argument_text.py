@@ -115,13 +115,10 @@ def read_arguments(
 ) -> tuple[Any, tuple[Deviation, ...]]:
     """Parse the whole text from `start` on as arguments; return them with the deviations. Raise `UnreadableJson`."""
     removed: tuple[Deviation, ...] = ()
-    if (begin := begins_fence(text, start)) is not None:
-        fenced = unfence(text[start:])
-        if fenced is None and closed:  # the marker of the call closes the fence too
-            fenced = text[begin.end() :]
-        if fenced is not None:
-            removed = (Deviation("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
-            text, start = fenced, 0
+    fenced = _content_of_fence(text, start, closed)
+    if fenced is not None:
+        removed = (Deviation("code_fence", text[start : start + SHOWN], fenced[:SHOWN]),)
+        text, start = fenced, 0
     value, deviations, end = read_object_sequence(text, start, tool, depth=depth, closed=closed)
     end, comments = skip_comments(text, end)
     deviations += tuple([each for each in comments if each.rule not in {deviation.rule for deviation in deviations}])
@@ -134,6 +131,16 @@ def read_arguments(
         unsure = unsure or is_one_too_many_unsure(value, tool, extra)
         deviations += (Deviation("extra_closer", extra, "", unsure),)
     return value, (*removed, *deviations)
+
+
+def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
+    """Return the content of a code fence around the whole text from `start` on. The marker of the call (`closed`)
+    closes the fence too."""
+    begin = begins_fence(text, start)
+    if begin is None:
+        return None
+    fenced = unfence(text[start:])
+    return text[begin.end() :] if fenced is None and closed else fenced
 
 
 def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:

@@ -165,7 +165,8 @@ def fold_option(text: str) -> str:
 
 def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
     """Yield changes of an object with a missing or unknown name: unwrap, rename, fill the default, drop nulls."""
-    yield from _unwrap_changes(where, names, sure=fault.word == "required")
+    if not where:
+        yield from _unwrap_changes(names, sure=fault.word == "required")
     # Unknown names that differ from a declared one only in case and separators: all of them, then each alone.
     if names.folded:
         yield _rename("folded_name", "schema", where, names, names.folded)
@@ -214,14 +215,13 @@ def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
-def _unwrap_changes(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
+def _unwrap_changes(names: PropertyNames, *, sure: bool) -> Iterator[Change]:
     """Yield the change that moves arguments out of an object inside the arguments: `{"arguments": {...}}`.
 
     Next to declared arguments, or if no required one is missing (not `sure`), only if all its members are declared.
     """
-    beside = {key: item for key, item in names.value.items() if key in names.declared} if not where else {}
-    others = {key: item for key, item in names.value.items() if key not in beside}
-    wrapper = None if where else _wrapper(others, names.declared)
+    beside = {key: item for key, item in names.value.items() if key in names.declared}
+    wrapper = _wrapper({key: names.value[key] for key in names.unknown_names}, names.declared)
     if wrapper is not None:
         inner = names.value[wrapper]
         if (sure and not beside) or (inner and inner.keys() <= names.declared.keys() - beside.keys()):
