@@ -290,10 +290,8 @@ class Buffer:
         taken = self.capture()
         try:
             yield from self.skip_json()
-        except (LostJsonEnd, Cut):
-            self.drop(taken)
-            raise
-        text = self.release(taken)
+        finally:
+            text = self.release(taken)
         return text, decode_unique(text, self.limits.depth)[0]
 
     def take_json_string(self) -> Steps[str | None]:

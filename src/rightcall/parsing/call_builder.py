@@ -167,9 +167,8 @@ class CallBuilder(Buffer):
     def report_too_many(self, much: str = "") -> None:
         """Report that a limit is exceeded, by default that of calls: the remainder is not parsed."""
         self.full = True
-        self.problem(
-            "too_large", f"the reply has {much or f'more than {self.limits.calls} calls'}; the rest was not read"
-        )
+        much = much or f"more than {self.limits.calls} calls"
+        self.problem("too_large", f"the reply has {much}; the rest was not read")
 
     # -- the input text of a call --------------------------------------------------------------------------------------
 
@@ -550,7 +549,15 @@ class ArgumentPreview:
         builder.advance()
         while True:
             char = yield from builder.peek()
-            if char == '"' and (yield from self._read_member()):
+            if char == '"' and (key := (yield from builder.take_json_string())) is not None:
+                char = yield from builder.peek()
+                if char == ":":
+                    builder.advance()
+                    char = yield from builder.peek()
+                if char == '"' and builder.kind(key) == "plain":
+                    yield from builder.skip_json_string(self)
+                elif char:
+                    yield from (builder.skip_json() if char in '"[{' else builder.skip_scalar())
                 char = yield from builder.peek()
             if not char:
                 raise Cut
@@ -560,23 +567,3 @@ class ArgumentPreview:
             self.emit()
         # The closing brace, or something odd: then the end is found as it is without looking inside.
         yield from builder.skip_brackets(["}"])
-
-    def _read_member(self) -> Steps[bool]:
-        """Take a key and its value. Return False if a key is not what is here; then nothing odd was taken."""
-        builder = self._builder
-        key = yield from builder.take_json_string()
-        if key is None:
-            return False
-        char = yield from builder.peek()
-        if char == ":":
-            builder.advance()
-            char = yield from builder.peek()
-        if not char:
-            raise Cut
-        if char == '"' and builder.kind(key) == "plain":
-            yield from builder.skip_json_string(self)
-        elif char in '"[{':
-            yield from builder.skip_json()
-        else:
-            yield from builder.skip_scalar()
-        return True

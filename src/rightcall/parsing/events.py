@@ -41,7 +41,7 @@ class SpanTiling:
         self.end = 0
         self._kind: SpanKind = "marker"  # of the last span, which ends at `end`
         self._tiles: list[Tile] = []  # the spans before it
-        self._joined: set[int] | None = None  # positions where text continues behind a mark inside it
+        self._joined: set[int] = set()  # positions where text continues behind a mark inside it
 
     def mark(self, kind: SpanKind, end: int) -> None:
         """Cover the text up to `end`, as far as no span covers it yet, with a span of this kind."""
@@ -54,8 +54,6 @@ class SpanTiling:
     def mark_inside_text(self, end: int) -> None:
         """Cover a mark inside a text that continues behind it."""
         self.mark("marker", end)
-        if self._joined is None:
-            self._joined = set()
         self._joined.add(end)
 
     def to_list(self) -> list[Span]:
@@ -79,7 +77,7 @@ class SpanTiling:
     def reasoning_since(self, start: int) -> int:
         """Count the characters of reasoning that were emitted from this position on."""
         given = [span for span in self.to_list() if span.kind == "reasoning" and span.end > start]
-        breaks = sum(span.start not in (self._joined or ()) for span in given[1:])
+        breaks = sum(span.start not in self._joined for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def snapshot(self) -> tuple[list[Tile], int, SpanKind, int]:
@@ -92,17 +90,11 @@ class SpanTiling:
 
 
 # The state of an output that `Output.restore` brings back, beside its events and spans.
-_RESTORED = (
-    *("_blanks", "_last", "after_marker", "in_reasoning", "is_placed", "is_silent", "shown"),
-    *("text_chars", "text_start"),
-)
+_RESTORED = "_blanks _last after_marker in_reasoning is_placed is_silent shown text_chars text_start".split()
 
 
-class Snapshot(msgspec.Struct, frozen=True):
-    """The state of an output, to which `Output.restore` returns."""
-
-    spans: tuple[list[Tile], int, SpanKind, int]
-    values: list[Any]
+# The state of an output, to which `Output.restore` returns: of its spans, and the values of `_RESTORED`.
+Snapshot = tuple[tuple[list[Tile], int, SpanKind, int], list[Any]]
 
 
 class Output:
@@ -353,15 +345,15 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         """Return the current state. What follows is shown only by text of its own."""
-        taken = Snapshot(self.spans.snapshot(), [getattr(self, name) for name in _RESTORED])
+        taken = self.spans.snapshot(), [getattr(self, name) for name in _RESTORED]
         self.shown, self._blanks = Shown(), self._blanks[:]
         return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Return to an earlier state. `events` are the events that were not yet taken then."""
         self.events = events
-        self.spans.restore(before.spans)
-        for name, value in zip(_RESTORED, before.values, strict=True):
+        self.spans.restore(before[0])
+        for name, value in zip(_RESTORED, before[1], strict=True):
             setattr(self, name, value)
         self._is_behind_call = False
 

@@ -62,7 +62,8 @@ class EnvelopePatterns:
 
 def _usual(body: Envelope) -> Pat:
     """Return the pattern of an envelope from its bracket to its arguments."""
-    opens, colon, comma = Pat(r"(?P<object>\{)", ""), _spaced(":"), _spaced(",")
+    opens = Pat(r"(?P<object>\{)", "")
+    colon, comma = ([blanks(), literal(sign), blanks()] for sign in ":,")
     if body.names:
         members = [_key("name_key", body.names), *colon, _string("name"), *comma, _key("args_key", body.args), *colon]
         before = Pat("(?P<id_key>)(?P<id>)", "")
@@ -87,10 +88,6 @@ def _key(group: str, keys: tuple[str, ...]) -> Pat:
 
 def _quoted(keys: tuple[str, ...]) -> list[Pat]:
     return [literal(f'"{key}"') for key in keys]
-
-
-def _spaced(sign: str) -> list[Pat]:
-    return [blanks(), literal(sign), blanks()]
 
 
 def _any_of(keys: tuple[str, ...]) -> str:
@@ -442,20 +439,20 @@ class EnvelopeReader(BodyReader):
         parts: Parts | None = None  # of a call that is not finished
         while True:
             char = p.char() or (yield from p.peek())
-            if char == "]" and (p.index > first or not bare):
+            is_over = char == "]" and (p.index > first or not bare)
+            if is_over:
                 p.output.drop_blanks()
                 p.advance()
-                if parts is not None:
-                    closed = p.compiled.call_ends.close is not None and not bare
-                    odd = "" if self.outer else (yield from find_unexpected(p, closed=closed))
-                    p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
-                return
             if parts is not None:
-                is_lost = char in _MEMBERS and bool((yield from p.test(LOST_MEMBER)))
-                p.finish(parts.value, empty=not parts.has_args, unexpected="," if is_lost else "")
+                odd = ""
+                if is_over and not self.outer:
+                    odd = yield from find_unexpected(p, closed=p.compiled.call_ends.close is not None and not bare)
+                elif not is_over and char in _MEMBERS and (yield from p.test(LOST_MEMBER)):
+                    odd, is_over = ",", True
+                p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
                 parts = None
-                if is_lost:
-                    return
+            if is_over:
+                return
             if char == "," and p.index > first:
                 p.advance()
             elif char == "{":
@@ -477,9 +474,8 @@ class EnvelopeReader(BodyReader):
         except LostJsonEnd:
             message = "the list of calls is not valid JSON; send it again as valid JSON"
             raise Broken("invalid_json", message) from None
-        p.fail(
-            "call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments"
-        )
+        message = "an entry of the list of calls is no object; send an object with a name and arguments"
+        p.fail("call_not_object", message)
 
     def _read_outer(self, p: CallBuilder) -> Steps[None]:
         """Parse `{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""

@@ -10,19 +10,7 @@ from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
 from rightcall.parsing.bodies.trailing_text import ANOTHER_OBJECT, ARGUMENTS, HALF_A_KEY, find_unexpected
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.markers import (
-    NAME,
-    RUN,
-    Holes,
-    Pat,
-    Probe,
-    alt,
-    blanks,
-    literal,
-    lookahead,
-    seq,
-    templates,
-)
+from rightcall.parsing.markers import NAME, RUN, Holes, Pat, Probe, alt, blanks, literal, lookahead, seq, templates
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.repairs.loose_json import FENCE_LABEL
 from rightcall.repairs.tool_meant import find_name, resolve_tool_name, tool_in_id, tool_of_call
@@ -236,8 +224,7 @@ def _read_nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[N
     except LostJsonEnd:
         p.begin(id)
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
-    name = id
-    repairs: tuple[Repair, ...] = ()
+    name, repairs = id, tuple[Repair, ...]()
     if id and (tool := tool_of_call(value, p.tools)) and p.policy(tool) != "off":
         name, repairs = tool, (Repair("hoisted_name", "schema", "", id, tool),)
     elif not id and p.policy("") != "off":
@@ -250,7 +237,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, and take what closes them."""
     if not (yield from p.peek()):
         raise Cut
-    # A labelled fence is not the closing marker where that is a fence too.
+    # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.
     is_fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
     for end in (close, p.compiled.call_ends.close):
         if end is not None and not is_fenced and (yield from p.test(end)):
