@@ -311,24 +311,27 @@ def native(name: str, arguments: Any, id: str = "call_1") -> dict[str, Any]:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def test_native_json_is_read_if_it_is_the_whole_reply() -> None:
-    many = json.dumps([native("edit", '{"path": "a"}'), native("run", {"command": "b"}, "call_2")])
-    reply = contract(many, repair="safe")
-    assert args(reply) == [EDIT, ("run", {"command": "b"})]
-    assert [call.id for call in reply.attempts] == ["call_1", "call_2"]
-    one = json.dumps(native("edit", {"path": "a"}))
-    for beside in (f"Let me see. {many}", f"{many}\nThat is all.", f"Well. {one}"):
-        reply = contract(beside, repair="safe")
-        assert (reply.attempts, reply.content, notes(reply)) == ((), beside, {"looks_like_a_call"})
+def test_native_json_is_read_where_there_is_no_other_call() -> None:
+    many = [native("edit", '{"path": "a"}'), native("run", {"command": "b"}, "call_2")]
+    for before in ("", "Let me see. "):
+        reply = contract(before + json.dumps(many), repair="safe")
+        assert args(reply) == [EDIT, ("run", {"command": "b"})]
+        assert [call.id for call in reply.attempts] == ["call_1", "call_2"]
+        assert reply.content.split() == before.split()
+        told_of = before + json.dumps(many) + "\nThat is all."
+        reply = contract(told_of, repair="safe")
+        assert (reply.attempts, reply.content, notes(reply)) == ((), told_of, {"looks_like_a_call"})
+    assert args(contract("Well. " + json.dumps(many[0]), repair="safe")) == [EDIT]
 
 
 def test_native_json_in_a_block_is_read_too() -> None:
     assert args(contract(f"<tool_call>{json.dumps([native('edit', {'path': 'a'})])}</tool_call>")) == [EDIT]
 
 
-def test_native_json_with_bad_arguments_behind_text_is_reported() -> None:
+def test_native_json_with_an_unknown_tool_or_bad_arguments_is_kept_and_blocked() -> None:
+    assert ("unknown_tool", 0) in blocking(contract("See: " + json.dumps([native("nope", "{}")])))
     reply = contract("See: " + json.dumps([native("edit", "{not json}")]))
-    assert (reply.attempts, notes(reply)) == ((), {"looks_like_a_call"})
+    assert [call.name for call in reply.attempts] == ["edit"] and blocking(reply)
 
 
 def test_calls_in_text_win_over_native_json() -> None:

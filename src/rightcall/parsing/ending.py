@@ -19,7 +19,16 @@ from rightcall.parsing.headers import parse_stripped_messages
 from rightcall.parsing.machine import InReasoning, Machine
 from rightcall.parsing.near_misses import find_near_misses, near_miss, near_miss_in_reasoning
 from rightcall.parsing.options import was_cut
-from rightcall.parsing.rescue import Piece, behind_text, located, other_format, read_piece, shifted, whole_reply
+from rightcall.parsing.rescue import (
+    Piece,
+    api_calls,
+    behind_text,
+    located,
+    other_format,
+    read_piece,
+    shifted,
+    whole_reply,
+)
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 
 _MAX_CHARS = 400_000
@@ -171,7 +180,9 @@ class _Conclusion:
         elif not options.tools:
             return
         if piece is None and output.text_start is not None and compiled.format.name != "auto":
-            piece = other_format(self._source[output.text_start :], options, self._letters())
+            text = self._source[output.text_start :]
+            piece = api_calls(text, options) if compiled.bare_calls.can_begin_line else None
+            piece = piece or other_format(text, options, self._letters())
             if piece is not None:
                 start, end, chars = output.text_start, len(self._source), output.text_chars
         if piece is None and compiled.bare_calls.can_begin_reply and self._may_be_bare:

@@ -26,7 +26,7 @@ from rightcall.parsing.compile import CompiledFormat, compile_format
 from rightcall.parsing.events import Fold
 from rightcall.parsing.machine import Machine
 from rightcall.parsing.options import ReadOptions
-from rightcall.parsing.shown import Shown, last_fence, only_fence
+from rightcall.parsing.shown import Shown, last_fence, only_fence, shows
 from rightcall.strict_json import scan_once
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Event, Reply, Span, Text
@@ -102,6 +102,7 @@ _MAX_STARTS = 8
 _CLOSERS_ONLY = re.compile(r"[\s`;,}\])]*+").fullmatch
 _BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
 _QUOTES = frozenset("\"'")
+_NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
 # -- the whole reply ---------------------------------------------------------------------------------------------------
@@ -192,6 +193,16 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
             if piece is not None and _ends_with_calls(text[start:], piece):
                 return _after_text(text, start, piece)
     return None
+
+
+def api_calls(text: str, options: ReadOptions) -> Piece | None:
+    """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback."""
+    found = _NATIVE(text) if len(text) <= _MAX_CHARS else None
+    if found is None or shows(text[: found.start()]):
+        return None
+    piece = read_piece(text[found.start() :], compile_format(FORMATS["xlam"]), options)
+    named = msgspec.structs.replace(piece.reply, format="a provider's API")
+    return _after_text(text, found.start(), Piece(named, piece.spans)) if named.attempts else None
 
 
 def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
