@@ -234,6 +234,11 @@ def test_a_scalar_at_the_end_of_a_cut_text_completes_nothing_and_the_name_is_kep
     assert [(call.name, call.complete) for call in reply.attempts] == [("lookup", False)]
 
 
+def test_a_comment_ends_with_its_slash_and_the_next_one_begins_anew() -> None:
+    assert runs(CONTRACT % 'word: /* a *//* b */ "owl"', "contract")[0] == {"word": "owl"}
+    assert not parse(CONTRACT % 'word: /* a *// b\n "owl"', format="contract").calls
+
+
 @pytest.mark.parametrize("format, text", [("lfm2", "<|tool_call_start|>[lookup"), ("contract", "<tool_call>\nlookup")])
 def test_a_call_truncated_after_its_name_keeps_the_name(format: str, text: str) -> None:
     assert [(call.name, call.complete) for call in read(text, format).attempts] == [("lookup", False)]
@@ -314,3 +319,16 @@ def test_words_before_a_colon_in_a_text_are_no_key(format: str) -> None:
         text = block % f"word:{quote}an {inner}owl{inner}, that is to say: a bird{quote},n:1"
         [call] = read(text, format).attempts
         assert call.arguments == {"word": f"an {inner}owl{inner}, that is to say: a bird", "n": 1}
+
+
+# -- values without a notation -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nullable", [{"type": "string", "nullable": True}, {"type": ["string", "null"]}])
+@pytest.mark.parametrize("text, value", [("null", None), ("None", None), ("nullable", "nullable"), ("", "")])
+def test_a_raw_null_is_null_only_where_the_schema_allows_it(nullable: dict[str, Any], text: str, value: Any) -> None:
+    raw = f"<tool_call>\n<function=note>\n<parameter=a>\n{text}\n</parameter>\n</function>\n</tool_call>"
+    for schema, expected in ((nullable, value), ({"type": "string"}, text)):
+        tool = Tool(name="note", parameters={"type": "object", "properties": {"a": schema}})
+        (call,) = parse(raw, tools=[tool], format="qwen3_coder").calls
+        assert call.arguments == {"a": expected}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Parser, Tool, Toolset, check, dispatch_sync, parse, repair, tool
+from rightcall.repairs.argument_text import read_arguments
 from support.replies import INTEGER, STRING, Json, runnable
 
 # -- nothing runs that was not read -----------------------------------------------------------------------------------
@@ -57,6 +58,13 @@ def test_a_bracket_with_two_possible_places_is_a_guess() -> None:
     assert runnable(parse(text, tools=DELETE, format="hermes")) == []
     lenient = parse(text, tools=DELETE, format="hermes", repair="lenient")
     assert {(made.rule, made.kind) for call in lenient.calls for made in call.repairs} == {("missing_closer", "guess")}
+
+
+@pytest.mark.parametrize("text, is_guess", [('{"a": 1}}', False), ('{"a": 1,}}', True), ('{"a": [1,]}]', True)])
+def test_a_superfluous_bracket_after_a_trailing_comma_is_a_guess(text: str, is_guess: bool) -> None:
+    """The comma says that something was to follow: the bracket may be the end of that."""
+    _, deviations = read_arguments(text, 0, None, depth=8, closed=True)
+    assert [each.guess for each in deviations if each.rule == "extra_closer"] == [is_guess]
 
 
 def test_a_bracket_with_one_possible_place_is_inserted() -> None:
