@@ -212,6 +212,12 @@ def test_content_in_parts_and_refusals_are_text() -> None:
     assert read({"output": [refusal]}).content == "I cannot."
 
 
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
+def test_the_reasoning_of_a_chat_message_is_read_under_each_key_of_servers(key: str) -> None:
+    reply = read(chat(content="Hi", **{key: "Hm."}))
+    assert (reply.reasoning, reply.content) == ("Hm.", "Hi")
+
+
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 

@@ -272,3 +272,9 @@ def test_the_choice_none_lets_no_call_run(choice: Any, given: Any) -> None:
 def test_any_other_choice_takes_no_tool_away(choice: Any) -> None:
     tools = Toolset.of([CALC], choice=choice)
     assert tools is not None and tools.names == ("calculate",)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\u202eb", "a\0"])
+def test_a_name_that_controls_the_display_is_refused(name: str) -> None:
+    with pytest.raises(BadTools, match="control characters"):
+        Toolset([{"name": name}])

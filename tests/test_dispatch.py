@@ -275,6 +275,17 @@ def test_a_tool_cannot_change_the_call_it_was_made_from() -> None:
     assert [each.arguments for each in calls] == [{"items": [0]}] * 2
 
 
+def test_a_tool_cannot_change_what_is_nested_in_its_call() -> None:
+    def grow(order: dict[str, Any]) -> int:
+        order["items"].append(1)
+        return len(order["items"])
+
+    bare = Tool(name="bare", parameters={"type": "object"}, run=grow)
+    calls = [call("grow", order={"items": [0]}), call("bare", order={"items": [0]})]
+    assert [result.output for result in dispatch_sync(calls, [grow, bare])] == [2, 2]
+    assert [each.arguments for each in calls] == [{"order": {"items": [0]}}] * 2
+
+
 def test_numbers_stay_exact() -> None:
     def same(n: int, x: float, any: Any) -> Any:
         return [n, x, any]

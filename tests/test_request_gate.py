@@ -130,6 +130,14 @@ def test_only_json_is_read(kind: str, code: int) -> None:
     assert status("GET", content_type=kind) == 200
 
 
+@pytest.mark.parametrize("host, address", [("::1", "http://[::1]:8080"), ("127.0.0.1", "http://127.0.0.1:8080")])
+def test_the_address_of_a_server_can_be_opened_as_it_is(host: str, address: str) -> None:
+    async def handle(request: Any) -> Any:
+        raise AssertionError("it does not listen")
+
+    assert WebServer(handle, make_gate(host, key=None, no_key=True), port=8080).address == address
+
+
 BARE = make_gate("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"], bare_bodies=True)
 
 
