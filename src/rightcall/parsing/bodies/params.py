@@ -33,7 +33,7 @@ from rightcall.parsing.markers import (
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.types import Repair
 
-_BEGINS_IN_TAG = re.compile(r"[<\r\n]|[^\s<>]{0,32}+>").match  # what may be left of the tag before a value
+_IS_PLAIN_NAME = re.compile(r"[^\s<>/|=\"']++").fullmatch
 
 
 class EndsOfCall:
@@ -276,6 +276,9 @@ class ParamsReader(BodyReader):
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.take_match(found)
+            if p.call is not None and p.tools is not None and p.kind(key) is None and not _IS_PLAIN_NAME(key):
+                message = f"{key[:80]!r} is not the name of an argument; close each tag"
+                p.problem("invalid_argument_name", message, call=p.call.index)
             said = types.get(holes.get("type", ""))
             value = values[key] = yield from self.values.read(p, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
@@ -320,7 +323,9 @@ class ParamsReader(BodyReader):
         taken = p.capture()
         value = yield from self.values.read(p, key, None, values)
         text = p.release(taken)
-        if tag in text or _BEGINS_IN_TAG(text) or (isinstance(value, str) and not value.strip()):
+        near = value[: len(tag) + 2].partition("\n")[0] if isinstance(value, str) else "x"
+        may_be_tag = not near.strip() or "<" in near or ">" in near or tag.strip("<>") in near
+        if tag in text or text[:1] in "<\r\n" or may_be_tag:
             message = f"the tag {tag} before the value of {key!r} is missing, and where the value begins is not certain"
             raise Broken("ambiguous_end", f"{message}; send the call again", f"/{key}")
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from json.encoder import encode_basestring as quoted
 from string import punctuation
@@ -146,8 +146,6 @@ class Doubt(NamedTuple):
     message: str
 
 
-# A value that ends in a tag character or in a tag without its last character may end in what is left of its close.
-_ENDS_IN_TAG = re.compile(r"(?:[<>/|]|<[^<>\n]*+)\s*\Z").search
 _LONGEST_TAG = 80
 _LINE_BREAK = frozenset("\r\n")
 _BREAK = alt(literal("\r\n"), literal("\n"))
@@ -192,7 +190,10 @@ class ValueEnd:
     """Finds the end of one argument's value. `line`: the line break of its own that its opener came with. `inline`: it
     came with none, and neither did those of an argument before it."""
 
-    __slots__ = ("chain", "easy", "end_of_call", "has_line", "is_named", "is_special", "param", "scan", "tags")
+    __slots__ = (
+        *("chain", "easy", "end_of_call", "ends_in_tag", "has_line", "is_named", "is_special", "param", "scan"),
+        "tags",
+    )
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: str, quote: str, inline: bool) -> None:
         self.tags, self.param, self.is_named, self.has_line = tags, param, bool(key), bool(line)
@@ -206,6 +207,15 @@ class ValueEnd:
         self.easy = easy_without(heads)
         self.chain = Probe(self._chain())
         self.end_of_call = self._end_of_call()
+        self.ends_in_tag = self._remainder_of_close()
+
+    def _remainder_of_close(self) -> Callable[[str], re.Match[str] | None]:
+        """Return the search for what may be left of a damaged close at the end of a value: a tag character, a tag
+        without its last character, the beginning of a close in the last line, or the name in a close."""
+        closes = [text.partition("{")[0].strip() for text in marker_alternatives(self.tags.body.value_close)]
+        begins = [re.escape(close[:4]) + r"[^\n]*+" for close in closes if close]
+        names = [re.escape(name) for close in closes if len(name := close.strip("<>/|")) >= _LEAST_NAME]
+        return re.compile(rf"(?:[<>/|]|<[^<>\n]*+|{'|'.join([*begins, *names]) or '(?!)'})\s*\Z").search
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
         body = self.tags.body
@@ -400,7 +410,7 @@ class ValueEnd:
     def _doubt_of_next(self, value: Value) -> Doubt | None:
         """Return why a value that the next argument ended may contain the remainder of its close."""
         has_tags = value.has_close or value.has_outer_close or value.has_opener
-        if has_tags or _ENDS_IN_TAG("".join(value.pieces)[-_LONGEST_TAG:]):
+        if has_tags or self.ends_in_tag("".join(value.pieces)[-_LONGEST_TAG:]):
             message = f"the argument {value.key!r} is not closed as it should be; send the call again"
             return Doubt("ambiguous_end", message)
         return None
@@ -521,12 +531,14 @@ class SwallowedArguments:
         starts = dict.fromkeys([before.partition("{")[0].rstrip() for before, _, _ in params])
         self._heads = [(head, {head[i : i + 2] for i in range(len(head) - 1)}) for head in starts if len(head) > 4]
         self._tails = tuple({tail for _, _, each in params if (tail := each.partition("{")[0].rstrip())})
+        self._long_tails = tuple([tail for tail in self._tails if len(tail) >= _LEAST_NAME])
         self._is_inline = "\n" not in marker_alternatives(body.value_close)[0]
         signs = set("".join([*starts, *self._tails])) & set(punctuation) - {"_"}
         self._has_sign = re.compile(f"[{re.escape(''.join(sorted(signs)))}]" if signs else "(?!)").search
         self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.closing.all).whole).sub
         close = f"(?:{alt(*tags.closers).whole})"
         self._is_reopened = re.compile(rf"{close}(?:<|[\r\n]++[^\r\n])").search
+        self._is_reopened_anywhere = re.compile(rf"{close}(?:\S|[\r\n]++[^\r\n])").search
         self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search
         torn = [rf"(?:{re.escape(head[0])}{_one_missing(head[1:])}|{re.escape(head)})\w" for head, _ in self._heads]
         self._has_torn_tag = re.compile("|".join(torn) or "(?!)").search
@@ -547,7 +559,8 @@ class SwallowedArguments:
         rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
         if declared is None:
             return self._has_torn_tag(rest) is not None
-        if self._is_reopened(value) is not None or any(tag[1] in declared for tag in self._find_other_tags(value)):
+        is_reopened = self._is_reopened_anywhere if missing else self._is_reopened
+        if is_reopened(value) is not None or any(tag[1] in declared for tag in self._find_other_tags(value)):
             return True
         return any(
             any(self._is_in_tag(value, *place) for place in _find_all(key, value))
@@ -563,7 +576,7 @@ class SwallowedArguments:
         is_first = before[-1:] in ("", "\n") or (
             self._is_inline and text[end : end + 1] == '"' and bool(_is_text(before))
         )
-        return is_first and text.startswith(self._tails, end)
+        return text.startswith(self._tails if is_first else self._long_tails, end)
 
     def _is_behind_head(self, text: str, start: int, end: int) -> bool:
         """Is the name directly after most of an opening tag, of which the first or the last sign is there?"""
