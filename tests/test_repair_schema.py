@@ -477,6 +477,7 @@ OTHER_NAMES: dict[str, tuple[Tool, Json]] = {
     "part of a word": (READ, {"filepath": "a"}),
     "no word": (READ, {"_": "a"}),
     "the missing one has no word": (declared({"_": STRING}, required=("_",)), {"path": "a"}),
+    "the remainder of two members": (READ, {"limit, path": "a"}),
     "a synonym": (READ, {"file": "a"}),
     "another type": (READ, {"file_path": ["a", "b"]}),
     "two undeclared": (READ, {"file_path": "a", "path_name": "b"}),

@@ -40,6 +40,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,400}(?:\.0*)?").fullmatch
 _AS_JSON = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+").fullmatch
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
+_IS_NAME = re.compile(r"[\w\-]++").fullmatch
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])").sub
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # separators of list items in a text
@@ -476,6 +477,8 @@ def rename_near_name(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, A
 
 def _is_near(name: str, other: str) -> bool:
     """Return whether one of two names has all words of the other: `filePath` or `file_path` those of `path`."""
+    if not _IS_NAME(name):  # the remainder of two damaged members: "days, path"
+        return False
     words, others = [set(_SEPARATORS(" ", _HUMPS(" ", each)).casefold().split()) for each in (name, other)]
     return bool(words and others) and (words <= others or words >= others)
 
