@@ -1,4 +1,4 @@
-"""A diagnosis of a server: the values that the terminal, the page, JSON and tests read."""
+"""The results of an examination, for the terminal, the page, JSON and tests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one probe in one dialect, whole or streamed.
 
     - `probe`, `title`: the name of the probe, and its title for people.
-    - `api`, `way`: the dialect, and `whole` or `streamed`.
+    - `api`, `way`: the dialect, and whether the answer was requested `whole` or `streamed`.
     - `verdict`: `ok`, `fault`, `model`, `not offered` or `unreachable`.
     - `slug`: the class of failure, if there is one.
     - `says`: the reason of the verdict.
@@ -82,10 +82,10 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
         """The cure, in a sentence."""
         if self.failure is None:
             return ""
-        return self.failure.cure if self.is_curable else "The server must; nothing between it and a client can."
+        return self.failure.cure if self.is_curable else "Only the server can cure it, not a proxy in front of it."
 
     def cure(self, url: str) -> str:
-        """Return the command that cures it for the server at this `url`; empty if there is none."""
+        """Return the `rightcall serve` command that cures it for the server at this `url`; empty if there is none."""
         failure = self.failure
         return "" if failure is None or self.flags is None else failure.line(upstream(url, self.api))
 
@@ -125,22 +125,22 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def classes(self) -> tuple[FailureClass, ...]:
         """The classes of the faults, the most frequently reported first."""
-        return _classes(self.faults)
+        return _classes_of(self.faults)
 
     @property
     def habits(self) -> tuple[FailureClass, ...]:
         """The classes that only the model shows. They are no faults of the server, but the proxy may cure them."""
-        found = _classes([each for each in self.results if each.is_named])
+        found = _classes_of([each for each in self.results if each.is_named])
         return tuple([each for each in found if each not in self.classes])
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
-        """Return the cure of a class (`failure`), as a sentence and as a command; "" if there is none."""
+        """Return the cure of a class (`failure`) as a sentence and as a command; each is "" if there is none."""
         mine = self.shown(failure)
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
 
     def shown(self, failure: FailureClass) -> list[ProbeResult]:
-        """Return the results that show a class (`failure`), faults of the server first."""
+        """Return the results that show a class (`failure`), faults of the server before failures of the model."""
         mine = [each for each in self.results if each.is_named and each.slug == failure.slug]
         return sorted(mine, key=lambda each: each.verdict != "fault")
 
@@ -158,7 +158,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """Return the flags of `rightcall serve` that cure all results, or those of one dialect (`api`)."""
+        """Return the flags of `rightcall serve` with their values that cure all results, or those of one dialect
+        (`api`)."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()
@@ -175,12 +176,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join([*line, *[word for pair in self.cure_flags(api).items() for word in pair]])
 
     def check(self) -> None:
-        """Raise an AssertionError that lists the faults, for tests. An unreachable server is a fault."""
+        """Raise an AssertionError that lists the faults, for tests. An unreachable server is a fault too."""
         if self.is_sound:
             return
         if not self.spoken:
             tried = "; ".join([f"{each.api}: {each.says}" for each in self.dialects])
-            raise AssertionError(f"{self.url} answers in no dialect that was tried ({tried})")
+            raise AssertionError(f"{self.url} answers in none of the dialects that were tried ({tried})")
         wrong = [*self.faults, *self.unanswered]
         lines = [f"{each.api} {each.way} {each.probe}: {each.slug or each.verdict}: {each.says}" for each in wrong]
         more = [f"and {len(lines) - _MAX_LINES} more"] if len(lines) > _MAX_LINES else []
@@ -208,16 +209,18 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-def _classes(results: Iterable[ProbeResult]) -> tuple[FailureClass, ...]:
+def _classes_of(results: Iterable[ProbeResult]) -> tuple[FailureClass, ...]:
+    """Return the classes of these results, each once, the most frequently reported first."""
     found = {each.slug: failure for each in results if (failure := each.failure) is not None}
     return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
 
 
 def upstream(url: str, api: Api) -> str:
-    """Return the server as a value of `--upstream`."""
+    """Return the server as a value of `--upstream`: its URL, for most dialects after `API=`."""
     return url if api in ("chat", "completions") else f"{api}={url}"
 
 
 def _result_json(result: ProbeResult, url: str) -> Json:
+    """Return a result as JSON data, with the command that cures it."""
     fields: dict[str, Any] = msgspec.to_builtins(result)
     return {**fields, "cure": result.cure(url)}

@@ -34,24 +34,25 @@ _TONES: dict[Verdict, Tone] = {
 }
 _ORDER: dict[Verdict, float] = {"fault": 0.0, "unreachable": 1.0, "model": 2.0, "not offered": 3.0, "ok": 4.0}
 _FOOT = (
-    "ok: the server did as it should. fault: it did not, in the way that the class names. model: the model did not do "
-    "as it was asked, so nothing can be said of the server. not offered: the server has no such thing.",
-    "Secrets that are known by their shape are taken out of what was sent and received.",
+    "ok: the server behaved as expected. fault: it did not; the class names the deviation. model: the model did not do "
+    "as it was asked, so the answer shows nothing about the server. not offered: the server does not have the feature.",
+    "Secrets of a known form are removed from requests and responses.",
 )
 
 
 def doctor_page(diagnosis: Diagnosis) -> WebPage:
     """Return the page of a diagnosis."""
-    parts: list[PagePart] = [_figures(diagnosis)]
-    parts += [_cures(diagnosis)] if diagnosis.classes or diagnosis.habits else []
-    parts += [_dialect(diagnosis, api) for api in diagnosis.spoken]
-    parts += [SampleCards("What was sent and what came", tuple(_cards(diagnosis)))]
+    parts: list[PagePart] = [_figure_tiles(diagnosis)]
+    parts += [_cure_table(diagnosis)] if diagnosis.classes or diagnosis.habits else []
+    parts += [_dialect_table(diagnosis, api) for api in diagnosis.spoken]
+    parts += [SampleCards("Requests and responses", tuple(_evidence_cards(diagnosis)))]
     return WebPage(
         KIND, f"{diagnosis.url} · {diagnosis.model or 'no model'}", _headline(diagnosis), tuple(parts), _FOOT
     )
 
 
 def _headline(diagnosis: Diagnosis) -> Headline:
+    """Return the number of failure classes with server, model, dialects and cure; or why no dialect was answered."""
     if not diagnosis.spoken:
         says = "was answered: " + "; ".join([f"{each.api}: {each.says}" for each in diagnosis.dialects])
         return Headline("No dialect", says[:400])
@@ -63,26 +64,29 @@ def _headline(diagnosis: Diagnosis) -> Headline:
     return Headline(str(len(diagnosis.classes) or "No"), says, tuple(notes))
 
 
-def _figures(diagnosis: Diagnosis) -> FigureTiles:
-    tiles = [_tile("checks that failed", diagnosis)]
+def _figure_tiles(diagnosis: Diagnosis) -> FigureTiles:
+    """Return the numbers of failed checks, also through the proxy, and of requests."""
+    tiles = [_fault_tile("checks that failed", diagnosis)]
     if diagnosis.through is not None:
-        tiles.append(_tile("through the proxy", diagnosis.through))
+        tiles.append(_fault_tile("through the proxy", diagnosis.through))
     took = diagnosis.seconds + (0.0 if diagnosis.through is None else diagnosis.through.seconds)
     asked = diagnosis.requests + (0 if diagnosis.through is None else diagnosis.through.requests)
     tiles.append(FigureTile("requests", f"{asked:,}", f"in {took:.1f} s"))
     return FigureTiles(tuple(tiles))
 
 
-def _tile(label: str, diagnosis: Diagnosis) -> FigureTile:
+def _fault_tile(label: str, diagnosis: Diagnosis) -> FigureTile:
+    """Return the number of faults of a diagnosis, out of its results."""
     many = len(diagnosis.faults)
     return FigureTile(label, f"{many}", f"of {len(diagnosis.results)}", "bad" if many else "good")
 
 
-# -- classes and what cures them ---------------------------------------------------------------------------------------
+# -- classes and their cures -------------------------------------------------------------------------------------------
 
 
-def _cures(diagnosis: Diagnosis) -> PageTable:
-    columns = ("class", "what happens", "what cures it", "command")
+def _cure_table(diagnosis: Diagnosis) -> PageTable:
+    """Return the table of failure classes: what happens, the cure, and the command."""
+    columns = ("class", "what happens", "cure", "command")
     rows = [
         (NamedCell(each.title, each.slug), each.what, *diagnosis.advice(each))
         for each in (*diagnosis.classes, *diagnosis.habits)
@@ -93,14 +97,16 @@ def _cures(diagnosis: Diagnosis) -> PageTable:
 # -- a dialect ---------------------------------------------------------------------------------------------------------
 
 
-def _dialect(diagnosis: Diagnosis, api: str) -> PageTable:
+def _dialect_table(diagnosis: Diagnosis, api: str) -> PageTable:
+    """Return the table of one dialect: a row for each probe, with columns for the proxy if it was examined."""
     sides = [diagnosis] if diagnosis.through is None else [diagnosis, diagnosis.through]
     heads = ["whole", "streamed"] if len(sides) == 1 else ["whole", "whole, proxy", "streamed", "streamed, proxy"]
     columns = [PageColumn("probe"), *[PageColumn(head) for head in heads], PageColumn("class"), PageColumn("seen")]
-    return PageTable(api, tuple(columns), tuple(_rows(sides, api)))
+    return PageTable(api, tuple(columns), tuple(_probe_rows(sides, api)))
 
 
-def _rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
+def _probe_rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
+    """Yield the row of each probe: a verdict for each mode and side, the classes, and the worst verdict's reason."""
     by_place = {
         (at, each.probe, each.way): each for at, side in enumerate(sides) for each in side.results if each.api == api
     }
@@ -109,10 +115,11 @@ def _rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
         cells = [by_place.get((at, probe, way)) for way in ("whole", "streamed") for at in range(len(sides))]
         worst = min([each for each in cells if each is not None], key=lambda each: _ORDER[each.verdict])
         slugs = dict.fromkeys([each.slug for each in cells if each is not None and each.is_named])
-        yield NamedCell(title, probe), *[_cell(each) for each in cells], ", ".join(slugs), worst.says
+        yield NamedCell(title, probe), *[_verdict_cell(each) for each in cells], ", ".join(slugs), worst.says
 
 
-def _cell(result: ProbeResult | None) -> Cell:
+def _verdict_cell(result: ProbeResult | None) -> Cell:
+    """Return a verdict as a coloured cell, with the pass rate if the probe was repeated; "" without a result."""
     if result is None:
         return ""
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
@@ -122,7 +129,8 @@ def _cell(result: ProbeResult | None) -> Cell:
 # -- evidence ----------------------------------------------------------------------------------------------------------
 
 
-def _cards(diagnosis: Diagnosis) -> Iterator[SampleCard]:
+def _evidence_cards(diagnosis: Diagnosis) -> Iterator[SampleCard]:
+    """Yield a card with the evidence of each fault and of each unreachable result."""
     for each in diagnosis.results:
         if each.evidence is not None and each.verdict in ("fault", "unreachable"):
             meaning = each.failure.what if each.failure is not None else ""
@@ -131,11 +139,12 @@ def _cards(diagnosis: Diagnosis) -> Iterator[SampleCard]:
                 each.title,
                 meaning,
                 f"{each.api} · {each.way} · {each.says}",
-                tuple(_samples(each.evidence)),
+                tuple(_evidence_samples(each.evidence)),
                 _TONES[each.verdict],
             )
 
 
-def _samples(shown: ProbeEvidence) -> Iterator[PageSample]:
+def _evidence_samples(shown: ProbeEvidence) -> Iterator[PageSample]:
+    """Yield the request and the response of this evidence as samples for the page."""
     yield PageSample((SamplePiece(shown.request),), "sent", after=shown.request_left_out)
     yield PageSample((SamplePiece(shown.answer, found=True),), f"status {shown.status}", after=shown.answer_left_out)

@@ -26,7 +26,7 @@ from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
 from rightcall.doctor.diagnosis import Diagnosis, ProbeResult, SpokenDialect, upstream
 from rightcall.doctor.judges import PATIENCE, ProbedCase
-from rightcall.doctor.probes import PROBES, ProbeResults, odd_answer, odd_status, rejection_message
+from rightcall.doctor.probes import PROBES, ProbeResults, describe_odd_answer, describe_odd_status, rejection_message
 from rightcall.doctor.questions import BARE, QUESTIONS, Sending, ServerQuestion, Way, follow_up, question_body
 from rightcall.doctor.server_answers import (
     RawAnswer,
@@ -54,10 +54,10 @@ Watch = Callable[[int, int], None]
 class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How to examine a server.
 
-    - `model`: the model to ask; the first that the server lists, if none is named.
+    - `model`: the model; if empty, the first that the server lists.
     - `apis`: the dialects to try; empty for all.
-    - `n`: how often each question is sent, except those whose answer does not depend on chance.
-    - `max_requests`: the most requests.
+    - `n`: how often each question is sent; those whose answer does not depend on chance are sent once.
+    - `max_requests`: the maximum number of requests.
     - `seconds`: the time limit of one request.
     - `patience`: seconds of silence that clients tolerate in a stream.
     - `concurrency`: how many requests are sent at the same time.
@@ -75,12 +75,15 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
-    """Examine the server at `url`. `watch` is called with the number of finished and of planned requests. Raises
-    `CallerError` for an invalid address or key, and never because of what the server does."""
+    """Examine the server at `url` and return the diagnosis.
+
+    `watch` is called with the numbers of finished and of planned requests. Raises `CallerError` for an invalid address
+    or key, and never because of what the server does.
+    """
     begun = time.monotonic()
-    backend = _backend(url, settings)
+    backend = _make_identifying_backend(url, settings)
     async with backend:
-        kind, model = await _identify(backend, settings.model)
+        kind, model = await _identify_server(backend, settings.model)
     examination = _Examination(url, msgspec.structs.replace(settings, model=model), watch)
     dialects, results = await examination.run()
     return Diagnosis(
@@ -95,15 +98,16 @@ async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) 
     )
 
 
-def _backend(url: str, settings: ExamSettings) -> Backend:
+def _make_identifying_backend(url: str, settings: ExamSettings) -> Backend:
+    """Return a backend that only identifies the server: short timeouts, no retries."""
     limits = Timeouts(
         connect=_PROFILE_SECONDS, first_byte=_PROFILE_SECONDS, idle=_PROFILE_SECONDS, total=_PROFILE_SECONDS
     )
     return Backend(url, api_key_env=settings.api_key_env, timeouts=limits, retries=Retries(most=0))
 
 
-async def _identify(backend: Backend, model: str) -> tuple[str, str]:
-    """Return the kind of the server, and the model: the given one, or the first that the server lists."""
+async def _identify_server(backend: Backend, model: str) -> tuple[str, str]:
+    """Return the type of the server and the model: the given one, or the first that it lists; "" if unknown."""
     try:
         profile, _ = await backend.profile()
     except BackendError:
@@ -132,6 +136,7 @@ class _Examination:
         self.requests = self.skipped = self._planned = 0
 
     async def run(self) -> tuple[list[SpokenDialect], list[ProbeResult]]:
+        """Try all dialects, ask and judge the questions of those that the server has, and return both results."""
         for connection in self._connections.values():
             connection.keep()
         try:
@@ -144,10 +149,10 @@ class _Examination:
                 await connection.aclose()
         return list(dialects), [each for results in judged for each in results]
 
-    # -- which dialects ------------------------------------------------------------------------------------------------
+    # -- dialects ------------------------------------------------------------------------------------------------------
 
     async def _try_dialect(self, api: Api) -> SpokenDialect:
-        """Find out whether the server has this dialect, and which of the optional fields it accepts."""
+        """Greet the server until it accepts the fields. Return whether it has the dialect, and if not, why."""
         while True:
             case = await self._ask(BARE, api, "whole")
             if case is None:
@@ -162,7 +167,7 @@ class _Examination:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _plan_requests(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
-        """Return every question of this dialect, with mode and number of the repetition."""
+        """Return every question of this dialect, with the mode (whole or streamed) and the number of the repetition."""
         return [
             (question, way, number)
             for question in QUESTIONS.values()
@@ -172,6 +177,7 @@ class _Examination:
         ]
 
     async def _examine_dialect(self, api: Api) -> list[ProbeResult]:
+        """Send all questions of a dialect, those that follow an answer last, and return the results of all probes."""
         requests = self._plan_requests(api)
         first = [each for each in requests if not each[0].follows]
         cases = await self._ask_all(api, first, {})
@@ -181,6 +187,8 @@ class _Examination:
     async def _ask_all(
         self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
     ) -> dict[tuple[str, Way, int], ProbedCase]:
+        """Send these questions concurrently and return the cases; those not sent are missing. `before` has answers to
+        follow."""
         asked = list(asked)
         plain = {number: case for (name, way, number), case in before.items() if (name, way) == ("plain", "whole")}
         made = await asyncio.gather(*[self._ask(question, api, way, plain.get(at)) for question, way, at in asked])
@@ -190,7 +198,7 @@ class _Examination:
     async def _ask(
         self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
     ) -> ProbedCase | None:
-        """Send one question. Return None if the budget is spent, or the answer that it follows is missing."""
+        """Send one question and return its case; None if the budget is spent or the answer to follow is missing."""
         connection, stream = self._connections[api], way == "streamed"
         body = question_body(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
@@ -213,11 +221,12 @@ class _Examination:
     # -- judging -------------------------------------------------------------------------------------------------------
 
     def _judge_cases(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
+        """Yield the result of each probe in each mode for which there are cases."""
         results = ProbeResults(self._connections[api].scrubber)
         for probe in PROBES.values():
             for way in probe.ways:
                 mine = [
-                    msgspec.structs.replace(case, others=_others(cases, number))
+                    msgspec.structs.replace(case, others=_cases_of_round(cases, number))
                     for (name, its_way, number), case in cases.items()
                     if (name, its_way) == (probe.question, way)
                 ]
@@ -226,7 +235,7 @@ class _Examination:
 
 
 def _adapt_sending(sending: Sending, message: str) -> Sending:
-    """Return how to send requests to a server that rejected one with this message."""
+    """Return `sending` without the field that a server rejected with this message; unchanged if it names none."""
     if _ABOUT_LIMIT.search(message):
         return msgspec.structs.replace(sending, max_tokens="max_completion_tokens")
     if _ABOUT_TEMPERATURE.search(message):
@@ -234,15 +243,17 @@ def _adapt_sending(sending: Sending, message: str) -> Sending:
     return sending
 
 
-def _others(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
-    """Return the cases of one round, and those of questions that are sent once."""
+def _cases_of_round(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
+    """Return the cases of repetition `number`, and those of the first one for questions that have no such case."""
     first = {(name, way): case for (name, way, at), case in cases.items() if at == 0}
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
 def follow_up_body(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
-    """Return the body of a question that follows the answer to `plain`; None if that has no call, or no reasoning to
-    drop."""
+    """Return the body of a question that follows the answer to `plain`.
+
+    None if that answer is missing, has no call, or has no reasoning where the question drops it.
+    """
     if plain is None or not plain.raw.is_ok or not plain.answer.calls:
         return None
     kept = follow_up(body, api, plain.answer, reasoning=True)
@@ -263,8 +274,10 @@ def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAn
 
 
 def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool, str]:
-    """Tell whether the answer to a greeting is one of this dialect, and if not, why. A dialect that the user `named` is
-    examined even if its answer is an error, as long as its address exists."""
+    """Return whether the answer to a greeting is one of this dialect, and if not, why.
+
+    A dialect that the user `named` is examined even if its answer is an error, as long as its address exists.
+    """
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return False, raw.says
@@ -274,13 +287,13 @@ def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool
             return False, f"no such address (status {raw.status})"
         return named and there and raw.status not in (401, 403), f"status {raw.status}: {message}"
     if not 200 <= raw.status < 300:
-        return False, odd_status(raw)
+        return False, describe_odd_status(raw)
     if raw.broke:
         return named, raw.says
     if answer.error:
         return named, f"an error in place of an answer: {answer.error[:200]}"
     if not (answer.finish or answer.text or answer.reasoning):
-        return named, odd_answer(raw)
+        return named, describe_odd_answer(raw)
     return True, ""
 
 
@@ -288,7 +301,7 @@ _SERVE_PREFIX = "RIGHTCALL_SERVE_"
 
 
 async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
-    """Examine a server through the proxy, in each dialect of the `direct` diagnosis. The budget counts anew."""
+    """Examine a server through the proxy in each dialect of the `direct` diagnosis, with a new budget of requests."""
     from rightcall.serve.proxy import Proxy
 
     begun = time.monotonic()
@@ -312,8 +325,7 @@ async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watc
 
 
 def proxy_settings(direct: Diagnosis, api: Api, settings: ExamSettings) -> ProxySettings:
-    """Return the settings of the proxy in front of a server: those of the command that cures its faults in this
-    dialect."""
+    """Return the settings of a proxy for this dialect with the flags that cure the faults of the `direct` diagnosis."""
     from rightcall.serve.settings_source import source_of, upstream_key
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith(_SERVE_PREFIX)}
@@ -348,7 +360,7 @@ def diagnose(
     - `model`: the model; if empty, the first that the server lists.
     - `apis`: the dialects to try (`chat`, `responses`, `messages`, `ollama`, `gemini`, `completions`); all if empty.
     - `n`: how often each question is sent.
-    - `max_requests`: the most requests.
+    - `max_requests`: the maximum number of requests.
     - `timeout`: the time limit of one request, in seconds.
     - `patience`: seconds of silence that clients tolerate in a stream.
     - `concurrency`: how many requests are sent at the same time.
@@ -380,8 +392,10 @@ async def diagnose_server(
     through: bool,
     watching: Callable[[str], AbstractContextManager[Watch | None]] = _unwatched,
 ) -> Diagnosis:
-    """Examine a server, and with `through` once more through the proxy. `watching` is called with the title of each
-    round, and returns a context manager that gives the `Watch` of the round."""
+    """Examine a server, and with `through` once more through the proxy, and return the diagnosis.
+
+    `watching` is called with the title of each round and returns a context manager that gives its `Watch`.
+    """
     with watching("asking") as watch:
         found = await examine(url, settings, watch)
     if not through:

@@ -2,9 +2,9 @@
 `ProbeFinding` with one of five verdicts:
 
     ok            the server did what it should
-    fault         it did not; the class of failure says how
-    model         the model did not do what it was asked, so the answer says nothing about the server
-    not offered   the server says, or shows, that it does not have the feature
+    fault         it did not; the class of failure names the deviation
+    model         the model did not do what it was asked, so the answer shows nothing about the server
+    not offered   the server reports, or shows, that it does not have the feature
     unreachable   there was no answer
 """
 
@@ -74,12 +74,12 @@ OK = ProbeFinding("ok")
 
 
 def server_fault(slug: str, says: str) -> ProbeFinding:
-    """Return a fault of the server, of this class."""
+    """Return the finding that the server has a fault of this class."""
     return ProbeFinding("fault", slug, says)
 
 
 def model_failure(says: str, slug: str = "") -> ProbeFinding:
-    """Return a failure of the model, of this class if it has one."""
+    """Return the finding that the model failed, with a class of failure if it has one."""
     return ProbeFinding("model", slug, says)
 
 
@@ -88,47 +88,48 @@ _MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")
 
 
 def parse_text_calls(case: ProbedCase) -> Reply | None:
-    """Parse the text of an answer as the model's own output; return the reply if it has a call."""
-    said = case.answer.text
-    if not said.strip() or not case.question.tools:
+    """Parse the text of an answer as raw model output. Return the reply; None if it has no call."""
+    answered = case.answer.text
+    if not answered.strip() or not case.question.tools:
         return None
-    reply = parse(said, tools=list(case.question.tools))
+    reply = parse(answered, tools=list(case.question.tools))
     return reply if reply.attempts else None
 
 
 def find_call_in_text(case: ProbedCase) -> ProbeFinding | None:
-    """Return a fault if an answer without calls has one in its text or reasoning."""
+    """Return the fault if an answer without calls has one in its text or reasoning, otherwise None."""
     if case.answer.calls:
         return None
     reply = parse_text_calls(case)
     if reply is not None:
-        return server_fault("call_as_text", f"the call stands in the text, in the format {reply.format}")
+        return server_fault("call_as_text", f"the call is in the text, in the format {reply.format}")
     if case.answer.reasoning and parse(case.answer.reasoning, tools=list(case.question.tools)).attempts:
-        return server_fault("think_tags", "the call stands in the reasoning and nowhere else")
+        return server_fault("think_tags", "the call is only in the reasoning")
     return None
 
 
 def explain_missing_call(case: ProbedCase) -> ProbeFinding:
-    """Judge an answer without calls: a call in its text is the server's fault, else the model made none."""
+    """Judge an answer without calls: a call in its text is the server's fault, otherwise the model made none."""
     found = find_call_in_text(case)
     if found is not None:
         return found
-    said = case.answer.text.strip()
+    answered = case.answer.text.strip()
     if case.answer.is_cut:
         return model_failure(f"no call within {case.question.max_tokens} tokens")
-    if not said:
-        return model_failure("the model made no call and said nothing")
-    slug = "announced_only" if _is_announced(said, case) else ""
-    return model_failure(f"the model made no call, and said: {said[:160]}", slug)
+    if not answered:
+        return model_failure("the model made no call and wrote no text")
+    slug = "announced_only" if _is_announced(answered, case) else ""
+    return model_failure(f"the model made no call, and wrote: {answered[:160]}", slug)
 
 
-def _is_announced(said: str, case: ProbedCase) -> bool:
+def _is_announced(answered: str, case: ProbedCase) -> bool:
+    """Return whether this text announces a call without making it."""
     tools = Toolset.of(list(case.question.tools))
-    return any(True for _ in announced()(Turn((), tools, reply=parse(said, tools=tools))))
+    return any(True for _ in announced()(Turn((), tools, reply=parse(answered, tools=tools))))
 
 
 def judge_calls(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there is a call of a declared tool with readable arguments."""
+    """Judge whether there are calls, all of declared tools and with arguments that a client can parse."""
     if not case.answer.calls:
         return explain_missing_call(case)
     for call in case.answer.calls:
@@ -142,24 +143,25 @@ def judge_calls(case: ProbedCase) -> ProbeFinding:
 
 
 def find_unreadable_arguments(call: ClientCall) -> ProbeFinding | None:
-    """Return why a client cannot read the arguments of a call; None if it can."""
+    """Return the fault that keeps a client from parsing the arguments of a call; None if it can."""
     given = call.arguments
     if given is None or given == "":
         return server_fault("empty_arguments", f"the arguments are {_brief_json(given)}")
     if call.as_text and not isinstance(given, str):
-        return server_fault("broken_arguments", f"the arguments are no text: {_brief_json(given)}")
+        return server_fault("broken_arguments", f"the arguments are not text: {_brief_json(given)}")
     value = call.value
     if isinstance(value, str) or (not call.as_text and isinstance(given, str)):
-        what = "a text in a text" if call.as_text else "a text, and no object"
+        what = "a text in a text" if call.as_text else "a text, not an object"
         return server_fault("broken_arguments", f"the arguments are {what}: {_brief_json(given)}")
     if value is None and str(given).strip() == "null":
         return server_fault("empty_arguments", "the arguments are null")
     if not isinstance(value, dict):
-        return _not_json(given)
+        return _classify_invalid_json(given)
     return None
 
 
-def _not_json(given: Any) -> ProbeFinding:
+def _classify_invalid_json(given: Any) -> ProbeFinding:
+    """Return the fault of arguments that are not one JSON value: truncated, several values, or not JSON."""
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
     except json.JSONDecodeError as error:
@@ -169,14 +171,14 @@ def _not_json(given: Any) -> ProbeFinding:
     except (ValueError, RecursionError):
         return server_fault("broken_arguments", f"the arguments are no JSON: {_brief_json(given)}")
     rest = str(given).lstrip()[end:].strip()
-    if not rest:  # a number that JSON has no word for
+    if not rest:  # a number that JSON cannot represent, such as NaN
         return server_fault("broken_arguments", f"the arguments are no JSON: {_brief_json(given)}")
     slug = "bad_index" if rest.startswith("{") else "broken_arguments"
     return server_fault(slug, f"the arguments are more than one JSON value: {_brief_json(given)}")
 
 
 def is_cut_json(given: str) -> bool:
-    """Tell whether a text is JSON that only lacks its end."""
+    """Return whether a text is JSON that only lacks its end."""
     try:
         json.loads(given)
     except json.JSONDecodeError as error:
@@ -191,7 +193,7 @@ def _normalize(name: str) -> str:
 
 
 def find_wrong_name(call: ClientCall, case: ProbedCase) -> ProbeFinding | None:
-    """Return a finding if a call names no declared tool: the server's fault if the name resembles one."""
+    """Return a finding if a call names no declared tool: a fault of the server if the name resembles one. Else None."""
     names = [tool.name for tool in case.question.tools]
     if call.name in names:
         return None
@@ -224,8 +226,11 @@ def judge_schema_fit(case: ProbedCase) -> ProbeFinding:
 
 
 def _judge_arguments(call: ClientCall, tools: Toolset) -> ProbeFinding:
-    """Judge the arguments of one call: what a repair by the schema undoes is the server's fault, the rest the
-    model's."""
+    """Return the finding for the first problem in the arguments of a call; `OK` if they fit the schema.
+
+    A missing or unknown argument is a failure of the model. Otherwise it is a fault of the server if a repair by the
+    schema removes all problems, and a failure of the model if not.
+    """
     given = Call(text(call.name), call.value, "")
     problems = [each for each in check(given, tools) if each.blocking]
     if not problems:
@@ -240,6 +245,7 @@ def _judge_arguments(call: ClientCall, tools: Toolset) -> ProbeFinding:
 
 
 def _is_encoded_json(value: Any) -> bool:
+    """Return whether a value is a text that holds a JSON object or array."""
     if not isinstance(value, str) or value.strip()[:1] not in ("{", "["):
         return False
     try:
@@ -252,14 +258,14 @@ def judge_unicode(case: ProbedCase) -> ProbeFinding:
     """Judge whether the arguments fit the schema and no character is damaged."""
     found = judge_schema_fit(case)
     if found.verdict == "ok":
-        said = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
-        if any(wrong in said for wrong in _MOJIBAKE):
-            return server_fault("broken_arguments", f"letters were lost: {said[:160]}")
+        answered = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
+        if any(wrong in answered for wrong in _MOJIBAKE):
+            return server_fault("broken_arguments", f"characters were damaged: {answered[:160]}")
     return found
 
 
 def judge_long_argument(case: ProbedCase) -> ProbeFinding:
-    """Judge whether a long argument is complete."""
+    """Judge whether a long argument is complete: its last word must have arrived."""
     found = judge_schema_fit(case)
     if found.verdict != "ok":
         return found
@@ -270,7 +276,7 @@ def judge_long_argument(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_two_calls(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there are two calls in one answer."""
+    """Judge whether there are at least two calls in one answer."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -287,31 +293,30 @@ _NO_CALL = ProbeFinding("not offered", "", "there is no call to look at")
 
 
 def judge_acceptance(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the server accepted the request; its answer does not matter."""
+    """Return `OK`: a server that answers has accepted the request. Rejections never reach a judge of a probe."""
     return OK
 
 
 def judge_text(case: ProbedCase) -> ProbeFinding:
     """Judge whether the answer has text."""
     if not case.answer.text.strip():
-        return model_failure("the answer says nothing" + (", but thinks" if case.answer.reasoning else ""))
+        return model_failure("the answer has no text" + (", only reasoning" if case.answer.reasoning else ""))
     return OK
 
 
 def judge_leak(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the calls arrive as calls: a server fault if the text contains one, the explanation of the missing
-    call if there is none at all, else OK."""
+    """Judge whether no call is in the text. A missing call is judged by `explain_missing_call`."""
     found = find_call_in_text(case)
     if found is not None:
         return found
     reply = parse_text_calls(case)
     if reply is not None:
-        return server_fault("call_as_text", f"a call stands in the text too, in the format {reply.format}")
+        return server_fault("call_as_text", f"a call is in the text too, in the format {reply.format}")
     return OK if case.answer.calls else explain_missing_call(case)
 
 
 def _judge_rules(case: ProbedCase, *slugs: str) -> ProbeFinding:
-    """Judge an answer with calls by its violations of these classes."""
+    """Return a fault for the violations of these classes; without one `OK`, or "not offered" without a call."""
     faults = case.violations_of(*slugs)
     if faults:
         return server_fault(faults[0].slug, faults[0].says + _more_text(faults))
@@ -323,7 +328,7 @@ def _more_text(faults: list[RuleViolation]) -> str:
 
 
 def judge_ids(case: ProbedCase) -> ProbeFinding:
-    """Judge whether every call has its own id. Calls of Gemini and Ollama need none."""
+    """Judge whether every call has a unique id. Calls of Gemini and Ollama need none."""
     return _judge_rules(case, "bad_ids")
 
 
@@ -350,22 +355,22 @@ def judge_events(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_required_call(case: ProbedCase) -> ProbeFinding:
-    """There is a call, of the tool that `tool_choice` names."""
+    """Judge whether there is a call of the tool that `tool_choice` names, or of any tool if it is required."""
     if not case.answer.calls:
         found, reply = find_call_in_text(case), parse_text_calls(case)
         if found is not None and (reply is None or any(call.name in _allowed_tools(case) for call in reply.attempts)):
             return found
         if case.api == "ollama":
             return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
-        came = "no call came" if reply is None else f"{text(reply.attempts[0].name)[:80]!r} was called, in the text"
-        return server_fault("tool_choice_ignored", f"{case.question.choice} was asked for, and {came}")
+        came = "there is no call" if reply is None else f"{text(reply.attempts[0].name)[:80]!r} was called, in the text"
+        return server_fault("tool_choice_ignored", f"{case.question.choice} was requested, and {came}")
     named, declared = case.question.choice, [tool.name for tool in case.question.tools]
     other = [call for call in case.answer.calls if named != "required" and call.name != named and call.name in declared]
     if other and case.api == "ollama":
         return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
     if other:
         return server_fault(
-            "tool_choice_ignored", f"{named} was asked for, and {text(other[0].name)[:80]!r} was called"
+            "tool_choice_ignored", f"{named} was requested, and {text(other[0].name)[:80]!r} was called"
         )
     return judge_calls(case)
 
@@ -384,16 +389,16 @@ def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
     found = judge_schema_fit(case)
     if found.verdict == "ok":
         return found
-    return server_fault("schema_kills_grammar", f"a strict schema was taken and not held: {found.says}")
+    return server_fault("schema_kills_grammar", f"a strict schema was accepted but not enforced: {found.says}")
 
 
 def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
-    """There is no call, since `tool_choice` is none."""
+    """Judge whether there is no call, as `tool_choice` none requires."""
     if case.answer.calls and case.api == "ollama":
         return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
     if case.answer.calls:
         return server_fault(
-            "tool_choice_ignored", f"none was asked for, and {text(case.answer.calls[0].name)[:80]!r} was called"
+            "tool_choice_ignored", f"none was requested, and {text(case.answer.calls[0].name)[:80]!r} was called"
         )
     if not case.answer.text.strip() and not case.answer.reasoning:
         return model_failure("the answer is empty")
@@ -404,7 +409,7 @@ def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_history(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the server accepts a history with a result and answers with text."""
+    """Judge whether the server accepts a history with a result and answers it with text, not with another call."""
     if case.answer.calls:
         return model_failure("the model called the tool again in place of an answer", "repeated_calls")
     found = find_call_in_text(case)
@@ -414,16 +419,16 @@ def judge_history(case: ProbedCase) -> ProbeFinding:
 def judge_reasoning(case: ProbedCase) -> ProbeFinding:
     """Judge whether reasoning is in its own field and contains no call."""
     if _THINK.search(case.answer.text):
-        return server_fault("think_tags", "the tags of reasoning stand in the text")
+        return server_fault("think_tags", "the tags of reasoning are in the text")
     found = find_call_in_text(case)
     if found is not None and found.slug == "think_tags":
         return found
     if not case.answer.reasoning:
-        return ProbeFinding("not offered", "", "no reasoning came")
+        return ProbeFinding("not offered", "", "the answer has no reasoning")
     return OK
 
 
-# -- cuts --------------------------------------------------------------------------------------------------------------
+# -- truncation --------------------------------------------------------------------------------------------------------
 
 
 def judge_truncation(case: ProbedCase) -> ProbeFinding:
@@ -431,16 +436,16 @@ def judge_truncation(case: ProbedCase) -> ProbeFinding:
     if case.answer.is_cut:
         found_in_text = find_call_in_text(case)
         return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
-    found = next(filter(None, map(_truncation, case.answer.calls)), "")
+    found = next(filter(None, map(_describe_truncation, case.answer.calls)), "")
     if not found and (case.answer.written_tokens or 0) >= case.question.max_tokens:
         found = "the limit was reached"
     if found:
         return server_fault("cut_but_run", f"{found}, and the answer ends with {case.answer.finish or 'no reason'}")
-    return model_failure(f"the answer was over within {case.question.max_tokens} tokens")
+    return model_failure(f"the answer ended within {case.question.max_tokens} tokens")
 
 
-def _truncation(call: ClientCall) -> str:
-    """Describe how a call is truncated; empty if it is not."""
+def _describe_truncation(call: ClientCall) -> str:
+    """Return how a call is truncated, as text; "" if it is not."""
     value, given = call.value, call.arguments
     if isinstance(given, str) and given.lstrip().startswith("{") and value is None and is_cut_json(given):
         return "the call is cut in the middle"
@@ -453,49 +458,55 @@ def _truncation(call: ClientCall) -> str:
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 
-def _prompt_tokens(case: ProbedCase, name: str) -> int | None:
+def _prompt_tokens_of(case: ProbedCase, name: str) -> int | None:
+    """Return the prompt tokens of the whole answer to the question `name`; None if it is missing, failed or has no
+    count."""
     found = case.others.get((name, "whole"))
     return found.answer.prompt_tokens if found is not None and found.raw.is_ok else None
 
 
 def judge_tool_tokens(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the prompt has more tokens with tools than without. If the counts do not show it, a server none of
-    whose answers has a call drops the tools."""
-    own, bare = case.answer.prompt_tokens, _prompt_tokens(case, "toolless")
+    """Judge whether the prompt has more tokens with tools than without.
+
+    If the counts do not show it, a server none of whose answers has a call drops the tools.
+    """
+    own, bare = case.answer.prompt_tokens, _prompt_tokens_of(case, "toolless")
     if own is not None and bare is not None and own >= bare + _MIN_TOOL_TOKENS:
         return ProbeFinding("ok", "", f"{bare} tokens without tools, {own} with one")
-    is_conclusive = own is not None and bare is not None and _prompt_tokens(case, "filler") != own
+    is_conclusive = own is not None and bare is not None and _prompt_tokens_of(case, "filler") != own
     if not _has_any_call(case):
         counts = f"the prompt has {bare} tokens without tools and {own} with one, and " if is_conclusive else ""
-        return server_fault("no_native_tools", f"{counts}no call came in any way: the tools are dropped")
+        return server_fault("no_native_tools", f"{counts}no answer has a call: the tools are dropped")
     says = f": {bare} tokens without tools, {own} with one" if own is not None else ""
-    return ProbeFinding("not offered", "", f"the counts do not tell{says}")
+    return ProbeFinding("not offered", "", f"the token counts are inconclusive{says}")
 
 
 def _has_any_call(case: ProbedCase) -> bool:
-    """Tell whether any answer of this round has a call, also one in its text."""
+    """Return whether any answer of this round has a call, also one in its text."""
     asked = [other for other in case.others.values() if other.question.tools and other.raw.is_ok]
     return any(other.answer.calls or find_call_in_text(other) is not None for other in asked)
 
 
 def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
     """Judge whether the server counts all tokens of a long prompt."""
-    own, plain = case.answer.prompt_tokens, _prompt_tokens(case, "plain")
+    own, plain = case.answer.prompt_tokens, _prompt_tokens_of(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
     if plain is not None and own == plain and own < FILLER_WORDS // 6:
-        return ProbeFinding("not offered", "", f"the counts do not tell: {own} tokens, however long the prompt is")
+        return ProbeFinding(
+            "not offered", "", f"the token counts are inconclusive: {own} tokens, however long the prompt is"
+        )
     if own < FILLER_WORDS * 0.75:
         return server_fault("context_cut", f"{FILLER_WORDS:,} words were sent, and {own:,} tokens were read")
     return ProbeFinding("ok", "", f"{own:,} tokens for {FILLER_WORDS:,} words")
 
 
 def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the server rejects a prompt that is too long with a message, which is right."""
-    return ProbeFinding("ok", "", f"the window is smaller than {FILLER_WORDS:,} words, and the server says so")
+    """Return `OK` for a rejected prompt: a server must reject one that is too long."""
+    return ProbeFinding("ok", "", f"the context is smaller than {FILLER_WORDS:,} words, and the server reports it")
 
 
-# -- constraints, time, ways -------------------------------------------------------------------------------------------
+# -- constraints, time, streams ----------------------------------------------------------------------------------------
 
 
 def judge_constraint(case: ProbedCase) -> ProbeFinding:
@@ -507,13 +518,13 @@ def judge_constraint(case: ProbedCase) -> ProbeFinding:
     if holds:
         return OK
     if case.answer.is_cut:
-        return model_failure("the answer was cut before it was whole")
-    said = case.answer.text.strip()[:120]
-    return server_fault("schema_kills_grammar", f"a schema for the answer was taken and not held: {said!r}")
+        return model_failure("the answer was cut before it was complete")
+    answered = case.answer.text.strip()[:120]
+    return server_fault("schema_kills_grammar", f"a schema for the answer was accepted but not enforced: {answered!r}")
 
 
 def judge_first_byte(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the first byte comes soon, and a stream does not come in one piece at its end."""
+    """Judge whether the first byte arrives soon, and a stream does not arrive in one piece at its end."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
     if case.raw.first_byte > case.patience:
         return server_fault("idle_stream", first)
@@ -524,8 +535,8 @@ def judge_first_byte(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_silence(case: ProbedCase) -> ProbeFinding:
-    """There is no long silence in a stream, also not during a call."""
-    says = f"at most {case.raw.silence:.2f} s without a sign of life"
+    """Judge whether a stream has no silence longer than clients tolerate, also not during a call."""
+    says = f"at most {case.raw.silence:.2f} s without data"
     return server_fault("idle_stream", says) if case.raw.silence > case.patience else ProbeFinding("ok", "", says)
 
 
@@ -536,25 +547,25 @@ def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
         return OK if case.answer.calls else _NO_CALL
     if not case.answer.calls:
         found = find_call_in_text(case)
-        says = found.says if found is not None else f"it says {case.answer.text.strip()[:80]!r}"
+        says = found.says if found is not None else f"the text is {case.answer.text.strip()[:80]!r}"
         return server_fault(
             "lost_in_stream", f"whole, there are {len(other.answer.calls)} calls; streamed, none: {says}"
         )
     if pieces := case.violations_of("bad_index"):
-        return server_fault("bad_index", f"the calls cannot be put together: {pieces[0].says}")
+        return server_fault("bad_index", f"the pieces of the calls cannot be joined: {pieces[0].says}")
     if len(case.answer.calls) < len(other.answer.calls):
         return server_fault(
             "lost_in_stream", f"{len(other.answer.calls)} calls whole, {len(case.answer.calls)} streamed"
         )
     for one, whole in zip(case.answer.calls, other.answer.calls, strict=False):
         if find_unreadable_arguments(whole) is None and (found := find_unreadable_arguments(one)) is not None:
-            slug = "broken_arguments" if _begins_with(one.arguments, whole.value) else "lost_in_stream"
+            slug = "broken_arguments" if _begins_with_value(one.arguments, whole.value) else "lost_in_stream"
             return server_fault(slug, f"whole, the arguments are JSON; streamed: {found.says}")
     return OK
 
 
-def _begins_with(given: object, value: object) -> bool:
-    """Tell whether a text begins with this value as JSON, so that nothing of it is lost."""
+def _begins_with_value(given: object, value: object) -> bool:
+    """Return whether a text begins with this value as JSON, so that none of the value is lost."""
     try:
         return bool(json.JSONDecoder().raw_decode(text(given).lstrip())[0] == value)
     except (ValueError, RecursionError):

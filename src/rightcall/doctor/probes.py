@@ -1,7 +1,7 @@
 """The table of probes, and their results: each probe is a question, a judge and a title.
 
 `judge_case` judges one case; `ProbeResults` makes one result of all cases of a probe, with evidence. A response that is
-no answer of the dialect (no connection, a rejected request, a broken stream) is judged here, before any probe.
+not an answer of the dialect (no connection, a rejected request, a broken stream) is judged here, before any probe.
 """
 
 from __future__ import annotations
@@ -77,58 +77,61 @@ class ServerProbe(msgspec.Struct, frozen=True, kw_only=True):
     is_curable: bool = True
 
 
-def _probe(
+def _make_probe(
     name: str, title: str, question: str, judge: Judge, ways: tuple[Way, ...] = BOTH, **more: Any
 ) -> ServerProbe:
+    """Return a probe; `more` are further fields of `ServerProbe`."""
     return ServerProbe(name=name, title=title, question=question, judge=judge, ways=ways, **more)
 
 
-_LIST = (
-    _probe("text", "an answer without tools", "bare", judge_text),
-    _probe("first_byte", "time to the first byte", "bare", judge_first_byte),
-    _probe("plain_call", "a plain call", "plain", judge_schema_fit),
-    _probe("leak", "no call left in the text", "plain", judge_leak),
-    _probe("ids", "ids of calls", "parallel", judge_ids),
-    _probe("index", "index of streamed calls", "parallel", judge_index, STREAMED),
-    _probe("finish", "finish reason", "plain", judge_finish),
-    _probe("events", "the dialect's own rules", "plain", judge_events),
-    _probe("no_arguments", "a call without arguments", "no_arguments", judge_calls),
-    _probe("nested", "nested and unicode arguments", "nested", judge_unicode),
-    _probe("long", "long arguments", "long", judge_long_argument),
-    _probe("silence", "signs of life in a stream", "long", judge_silence, STREAMED),
-    _probe("types", "enum and union types", "types", judge_schema_fit),
-    _probe("parallel", "two calls at once", "parallel", judge_two_calls),
-    _probe("required", "tool_choice required", "required", judge_required_call),
-    _probe("named", "tool_choice by name", "named", judge_required_call),
-    _probe("none", "tool_choice none", "none", judge_forbidden_call),
-    _probe("same_plain", "streamed as whole: a call", "plain", judge_stream_equality, STREAMED),
-    _probe("same_parallel", "streamed as whole: two calls", "parallel", judge_stream_equality, STREAMED),
-    _probe("same_long", "streamed as whole: long", "long", judge_stream_equality, STREAMED),
-    _probe("cut", "cut at max_tokens", "cut", judge_truncation),
-    _probe("history", "a history with results", "history", judge_history),
-    _probe("reasoning", "reasoning with tools", "plain", judge_reasoning),
-    _probe("kept", "its own turn sent back", "kept", judge_acceptance, WHOLE),
-    _probe("dropped", "its turn without reasoning", "dropped", judge_acceptance, WHOLE),
-    _probe("poisoned", "a broken call in the history", "poisoned", judge_acceptance, WHOLE),
-    _probe("own_ids", "long ids in the history", "own_ids", judge_acceptance, WHOLE),
-    _probe("null_content", "null content in the history", "null_content", judge_acceptance, WHOLE),
-    _probe("orphan", "a result without its call", "orphan", judge_acceptance, WHOLE),
-    _probe("same_role", "turns of one role in a row", "same_role", judge_acceptance, WHOLE),
-    _probe("result_parts", "a result in parts", "result_parts", judge_acceptance, WHOLE),
-    _probe("tool_tokens", "tools counted in the prompt", "plain", judge_tool_tokens, WHOLE),
-    _probe("prompt", "a long prompt read whole", "filler", judge_prompt_length, WHOLE, refusal=judge_prompt_refusal),
-    _probe("constraint", "a constraint that holds", "constraint", judge_constraint, WHOLE, is_curable=False),
-    _probe("hard_schema", "schemas with hard keywords", "hard_schema", judge_acceptance, WHOLE),
-    _probe("strict", "strict tools hold their schema", "strict", judge_strict_tool, WHOLE),
-    _probe("prefixed", "a name with a prefix", "prefixed", judge_schema_fit, WHOLE),
-    _probe("client_fields", "fields that clients send", "client_fields", judge_acceptance, WHOLE),
-    _probe("unknown_field", "a field nobody knows", "unknown_field", judge_acceptance, WHOLE),
-    _probe("empty_tools", "an empty list of tools", "empty_tools", judge_acceptance, WHOLE),
-    _probe("other_tools", "tools that are no functions", "other_tools", judge_acceptance, WHOLE),
-    _probe("tool_names", "names with dots, and long", "tool_names", judge_acceptance, WHOLE),
-    _probe("image", "an image", "image", judge_acceptance, WHOLE),
+_ALL_PROBES = (
+    _make_probe("text", "an answer without tools", "bare", judge_text),
+    _make_probe("first_byte", "time to the first byte", "bare", judge_first_byte),
+    _make_probe("plain_call", "a plain call", "plain", judge_schema_fit),
+    _make_probe("leak", "no call left in the text", "plain", judge_leak),
+    _make_probe("ids", "ids of calls", "parallel", judge_ids),
+    _make_probe("index", "index of streamed calls", "parallel", judge_index, STREAMED),
+    _make_probe("finish", "finish reason", "plain", judge_finish),
+    _make_probe("events", "the dialect's own rules", "plain", judge_events),
+    _make_probe("no_arguments", "a call without arguments", "no_arguments", judge_calls),
+    _make_probe("nested", "nested and unicode arguments", "nested", judge_unicode),
+    _make_probe("long", "long arguments", "long", judge_long_argument),
+    _make_probe("silence", "signs of life in a stream", "long", judge_silence, STREAMED),
+    _make_probe("types", "enum and union types", "types", judge_schema_fit),
+    _make_probe("parallel", "two calls at once", "parallel", judge_two_calls),
+    _make_probe("required", "tool_choice required", "required", judge_required_call),
+    _make_probe("named", "tool_choice by name", "named", judge_required_call),
+    _make_probe("none", "tool_choice none", "none", judge_forbidden_call),
+    _make_probe("same_plain", "streamed as whole: a call", "plain", judge_stream_equality, STREAMED),
+    _make_probe("same_parallel", "streamed as whole: two calls", "parallel", judge_stream_equality, STREAMED),
+    _make_probe("same_long", "streamed as whole: long", "long", judge_stream_equality, STREAMED),
+    _make_probe("cut", "cut at max_tokens", "cut", judge_truncation),
+    _make_probe("history", "a history with results", "history", judge_history),
+    _make_probe("reasoning", "reasoning with tools", "plain", judge_reasoning),
+    _make_probe("kept", "its own turn sent back", "kept", judge_acceptance, WHOLE),
+    _make_probe("dropped", "its turn without reasoning", "dropped", judge_acceptance, WHOLE),
+    _make_probe("poisoned", "a broken call in the history", "poisoned", judge_acceptance, WHOLE),
+    _make_probe("own_ids", "long ids in the history", "own_ids", judge_acceptance, WHOLE),
+    _make_probe("null_content", "null content in the history", "null_content", judge_acceptance, WHOLE),
+    _make_probe("orphan", "a result without its call", "orphan", judge_acceptance, WHOLE),
+    _make_probe("same_role", "turns of one role in a row", "same_role", judge_acceptance, WHOLE),
+    _make_probe("result_parts", "a result in parts", "result_parts", judge_acceptance, WHOLE),
+    _make_probe("tool_tokens", "tools counted in the prompt", "plain", judge_tool_tokens, WHOLE),
+    _make_probe(
+        "prompt", "a long prompt read whole", "filler", judge_prompt_length, WHOLE, refusal=judge_prompt_refusal
+    ),
+    _make_probe("constraint", "a constraint that holds", "constraint", judge_constraint, WHOLE, is_curable=False),
+    _make_probe("hard_schema", "schemas with hard keywords", "hard_schema", judge_acceptance, WHOLE),
+    _make_probe("strict", "strict tools hold their schema", "strict", judge_strict_tool, WHOLE),
+    _make_probe("prefixed", "a name with a prefix", "prefixed", judge_schema_fit, WHOLE),
+    _make_probe("client_fields", "fields that clients send", "client_fields", judge_acceptance, WHOLE),
+    _make_probe("unknown_field", "an unknown field", "unknown_field", judge_acceptance, WHOLE),
+    _make_probe("empty_tools", "an empty list of tools", "empty_tools", judge_acceptance, WHOLE),
+    _make_probe("other_tools", "tools that are no functions", "other_tools", judge_acceptance, WHOLE),
+    _make_probe("tool_names", "names with dots, and long", "tool_names", judge_acceptance, WHOLE),
+    _make_probe("image", "an image", "image", judge_acceptance, WHOLE),
 )
-PROBES: dict[str, ServerProbe] = {each.name: each for each in _LIST}
+PROBES: dict[str, ServerProbe] = {each.name: each for each in _ALL_PROBES}
 
 
 _MAX_EVIDENCE = 4000  # characters of a request, and of an answer
@@ -145,7 +148,7 @@ _GAVE_UP = "x-rightcall-gave-up"  # header of the proxy when it rejected all cal
 
 
 def judge_case(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
-    """Judge one case by a probe; a case without an answer is judged by its response."""
+    """Judge one case by a probe. A case without an answer of the dialect is judged by its response."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return ProbeFinding("unreachable", "", raw.says)
@@ -154,17 +157,18 @@ def judge_case(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     if raw.broke:
         return server_fault("idle_stream", raw.says)
     if not 200 <= raw.status < 300:
-        return ProbeFinding("unreachable", "", odd_status(raw))
+        return ProbeFinding("unreachable", "", describe_odd_status(raw))
     if answer.error:
-        return server_fault("idle_stream", f"an error stands in place of an answer: {answer.error[:200]}")
+        return server_fault("idle_stream", f"the answer is an error: {answer.error[:200]}")
     if not answer.is_json and _is_other_protocol(case.others.get(("bare", "whole"), case)):
-        return ProbeFinding("unreachable", "", odd_answer(raw))
+        return ProbeFinding("unreachable", "", describe_odd_answer(raw))
     if not answer.is_json:
-        return server_fault("bad_translation", "there is nothing in the answer that a client can read")
+        return server_fault("bad_translation", "the answer has nothing that a client can parse")
     return probe.judge(case)
 
 
 def _judge_rejection(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
+    """Judge a rejected request: unreachable if the server rejects everything, not offered if it may reject this."""
     status, message = case.raw.status, rejection_message(case.raw.body)
     says = f"status {status}: {message}"
     if status in _ALWAYS_REJECTED or _was_rejected(case, "bare") or case.question.name == "bare":
@@ -180,13 +184,13 @@ def _judge_rejection(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
 
 
 def _was_rejected(case: ProbedCase, name: str) -> bool:
-    """Tell whether the question of this name was rejected too, when it was not streamed."""
+    """Return whether the question `name` was rejected too, when its answer was requested whole."""
     other = case.others.get((name, "whole"))
     return other is not None and other.raw.is_refused
 
 
 def _classify_rejection(case: ProbedCase, message: str, says: str) -> ProbeFinding:
-    """Return the class of a rejection: that of the question, unless the server's message suggests another."""
+    """Return the finding for a rejection: the class of the question, unless the message suggests another."""
     slug = case.question.refused
     if slug == "lost_reasoning" and (kept := case.others.get(("kept", "whole"))) is not None and kept.raw.is_refused:
         slug = "history_order"  # it is rejected with its reasoning as well
@@ -210,40 +214,41 @@ def _is_other_protocol(case: ProbedCase) -> bool:
     return case.question.name == "bare" and case.raw.is_ok and not case.answer.is_json
 
 
-def odd_answer(raw: RawAnswer) -> str:
-    """Describe an answer that is not of this dialect."""
-    return f"what it answers is none of this dialect ({raw.kind[:60] or 'of no type'}); is the address right?"
+def describe_odd_answer(raw: RawAnswer) -> str:
+    """Return why an answer that is not of this dialect is unusable, as text."""
+    return f"the answer is not of this dialect ({raw.kind[:60] or 'no content type'}); check the address"
 
 
-def odd_status(raw: RawAnswer) -> str:
-    """Describe a status that is neither a success nor an error, such as a redirect."""
+def describe_odd_status(raw: RawAnswer) -> str:
+    """Return a status that is neither a success nor an error, such as a redirect, as text."""
     where = raw.headers.get("location", "")
-    return f"status {raw.status}" + (f": it sends on to {where:.200}; ask there" if where else "")
+    return f"status {raw.status}" + (f": it redirects to {where:.200}; pass that address" if where else "")
 
 
 def rejection_message(body: bytes) -> str:
-    """Return the message of an error body, which may be JSON in any shape, or text."""
+    """Return the message of an error body, which is text or JSON in any form, in at most 300 characters."""
     text = body[:64_000].decode("utf-8", "replace")
     value = decode(text, _DEPTH)
     if isinstance(value, Undecodable) or not isinstance(value, dict):
-        return " ".join(text.split())[:300] or "nothing was said"
+        return " ".join(text.split())[:300] or "no message"
     return error_text(value.get("error") or value.get("detail") or value)[:300]
 
 
 class ProbeResults:
-    """Makes results of cases. Evidence that several results share is searched for secrets once."""
+    """Makes results from cases. Evidence that several results share is searched for secrets once."""
 
     def __init__(self, scrubber: Scrubber) -> None:
         self._scrubber = scrubber
         self._evidence_by_id: dict[int, ProbeEvidence] = {}
 
-    def _evidence(self, case: ProbedCase) -> ProbeEvidence:
+    def _evidence_of(self, case: ProbedCase) -> ProbeEvidence:
+        """Return the evidence of a case, made once for each response."""
         if id(case.raw) not in self._evidence_by_id:
-            self._evidence_by_id[id(case.raw)] = _evidence(case, self._scrubber)
+            self._evidence_by_id[id(case.raw)] = _make_evidence(case, self._scrubber)
         return self._evidence_by_id[id(case.raw)]
 
     def result_of(self, probe: ServerProbe, cases: list[ProbedCase]) -> ProbeResult:
-        """Return the result of a probe from all its cases in one mode: the worst verdict, or else the most frequent."""
+        """Return the result of a probe from all its cases in one mode: its worst verdict, or else its most frequent."""
         findings = [judge_case(probe, case) for case in cases]
         counts = Counter([each.verdict for each in findings])
         worst = [each for each in VERDICTS[:2] if counts[each]]
@@ -260,12 +265,13 @@ class ProbeResults:
             says=self._scrubber.text(findings[at].says),
             passed=counts["ok"],
             of=len(cases),
-            evidence=None if verdict == "ok" else self._evidence(case),
+            evidence=None if verdict == "ok" else self._evidence_of(case),
             is_curable=probe.is_curable,
         )
 
 
-def _evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
+def _make_evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
+    """Return request and response of a case, shortened and without secrets."""
     request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
     (body,), _ = scrub_pieces([case.raw.body[:_MAX_SEARCHED] or b" "], [0], scrubber)
     answer = body.decode("utf-8", "replace").strip() or scrubber.text(case.raw.says)

@@ -146,6 +146,7 @@ _OWN_ID = "call_Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1Zk3bQ9xw1"  # of the form that many s
 
 
 def _assistant_call(arguments: str = '{"city": "Oslo"}', content: Any = "", id: str = _ID) -> Json:
+    """Return an assistant message with one call of get_weather with these arguments."""
     call = {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": arguments}}
     return {"role": "assistant", "content": content, "tool_calls": [call]}
 
@@ -154,7 +155,7 @@ def _tool_result(content: Any = "rain, 9 degrees", id: str = _ID) -> Json:
     return {"role": "tool", "tool_call_id": id, "content": content}
 
 
-# The prompts contain the arguments, so that a small model seldom fails for its choice of words.
+# The prompts contain the arguments, so that a small model seldom fails to choose the right ones.
 _ASK = 'What is the weather? Call the tool get_weather with {"city": "Oslo"}.'
 _LONG = f'Call the tool write_file with {{"path": "notes.txt", "content": "{LONG_WORDS}"}}.'
 _PREFIXED_ASK = 'Call the tool mcp__files__read_file with {"path": "notes.txt"}.'
@@ -406,7 +407,7 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question_body(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
-    """Return the body of a question as a client would send it."""
+    """Return the body of a question as a client would send it in this dialect, nothing repaired."""
     request = Request(
         messages=question.messages,
         tools=list(question.tools) or None,
@@ -430,7 +431,7 @@ def question_body(question: ServerQuestion, api: Api, model: str, *, stream: boo
 
 
 def _restore_arguments(body: Json, question: ServerQuestion) -> None:
-    """Put the arguments of the question into the history unchanged, also if they are not JSON."""
+    """Replace the arguments in the history of a Responses body by those of the question, also if they are not JSON."""
     calls = [call for message in question.messages for call in objects(message.get("tool_calls"))]
     items = [item for item in objects(body.get("input")) if item.get("type") == "function_call"]
     for item, call in zip(items, calls, strict=True):
@@ -438,8 +439,10 @@ def _restore_arguments(body: Json, question: ServerQuestion) -> None:
 
 
 def follow_up(body: Json, api: Api, answer: StrictClientAnswer, *, reasoning: bool) -> Json:
-    """Return the body of the next request, with the turn of the server and a result for each of its calls. Without
-    `reasoning`, it is removed from the turn, as some clients do."""
+    """Return the body of the next request: with the turn of the server and a result for each of its calls.
+
+    Without `reasoning`, it is removed from the turn, as some clients do.
+    """
     turn = answer.turn if reasoning else [entry for each in answer.turn for entry in _without_reasoning(each, api)]
     results = [entry for call in answer.calls for entry in _call_results(call, api)]
     if api == "messages":
@@ -453,12 +456,13 @@ def _as_list(given: Any) -> Sequence[Any]:
 
 
 def _call_results(call: ClientCall, api: Api) -> list[Json]:
+    """Return the messages with the result of a call in this dialect."""
     call_made = Call(text(call.name), obj(call.value) or {}, "", id=text(call.id))
     return [DIALECTS.get(api, CHAT).tool_result(call_made, _RESULT)]
 
 
 def _without_reasoning(entry: Json, api: Api) -> list[Json]:
-    """Return an entry of the history without its reasoning; an item that is only reasoning is dropped."""
+    """Return an entry of the history without its reasoning, as a list: empty if it is only reasoning."""
     if api == "responses":
         return [] if entry.get("type") == "reasoning" else [entry]
     if api == "messages":

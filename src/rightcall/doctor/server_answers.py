@@ -6,7 +6,7 @@
     find_rule_violations(raw, "chat", stream=True)               [RuleViolation("bad_index", "event 1: ...")]
 
 Time and bytes are limited, also for a server that never answers, never ends or sends without limit. Nothing is
-repaired. What came may contain secrets; `ServerConnection.scrubber` removes them before anything is shown.
+repaired. Answers may contain secrets; `ServerConnection.scrubber` removes them before anything is shown.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     - `status`, `headers`, `body`: the response.
     - `first_byte`, `seconds`, `silence`: the time to the first byte, in total, and the longest time without data.
-    - `pieces`: how many pieces the body came in.
+    - `pieces`: in how many pieces the body arrived.
     - `broke`: why the response is incomplete: no response (`unreachable`), out of time (`late`), out of time after a
       long silence (`silent`), a closed connection (`broke`), or too many bytes (`endless`); empty if it is complete.
-    - `says`: the same in words.
+    - `says`: the same as a sentence.
     """
 
     status: int = 0
@@ -83,21 +83,23 @@ class ServerConnection:
         self.scrubber = Scrubber(own_secrets(key))
 
     def keep(self) -> None:
-        """Keep connections open between requests."""
+        """Keep connections open between requests, until `aclose`."""
         self._exchange.keep()
 
     async def aclose(self) -> None:
+        """Close all connections."""
         await self._exchange.aclose()
 
     async def ask(self, body: Json, model: str, *, stream: bool) -> RawAnswer:
-        """Send a request and return the response. It never raises because of what the server does."""
+        """Send a request and return the response. It never raises because of what the server does; see
+        `RawAnswer.broke`."""
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        start = loop.time()
         url = request_address(self._address, self.api, model, stream=stream)
         fields: dict[str, Any] = {}
         pieces: list[bytes] = []
-        last_data = [begun]  # when data last arrived
-        sent = HttpRequest("POST", url, body, self._headers, begun + self._seconds)
+        last_data = [start]  # when data last arrived
+        sent = HttpRequest("POST", url, body, self._headers, start + self._seconds)
         try:
             try:
                 await self._receive(sent, fields, pieces, last_data)
@@ -108,34 +110,40 @@ class ServerConnection:
         except BackendError as error:
             fields |= {"broke": _interruption(error), "says": str(error).removeprefix(f"{url}: ")}
             if isinstance(error, TimedOut) and error.stage != "connect":
-                fields |= self._describe_timeout(loop.time() - last_data[0], begun="status" in fields)
-        return RawAnswer(body=b"".join(pieces), seconds=loop.time() - begun, **fields)
+                fields |= self._describe_timeout(loop.time() - last_data[0], has_begun="status" in fields)
+        return RawAnswer(body=b"".join(pieces), seconds=loop.time() - start, **fields)
 
-    def _describe_timeout(self, silence: float, *, begun: bool) -> dict[str, Any]:
-        """Return the fields of an answer that ran out of time, after `silence` seconds without data; `begun` says
-        whether a status had arrived."""
-        if not begun:
+    def _describe_timeout(self, silence: float, *, has_begun: bool) -> dict[str, Any]:
+        """Return the fields of an answer that ran out of time after `silence` seconds without data.
+
+        `has_begun` is whether a status had arrived.
+        """
+        if not has_begun:
             return {"says": f"no answer within {self._seconds:g} s; allow more (--timeout)"}
         if silence > self._seconds / 2:
-            return {"broke": "silent", "says": f"nothing came for {silence:.0f} s in the middle of the answer"}
-        return {"broke": "late", "says": f"it was not done within {self._seconds:g} s; allow more (--timeout)"}
+            return {"broke": "silent", "says": f"no data for {silence:.0f} s in the middle of the answer"}
+        return {
+            "broke": "late",
+            "says": f"the answer was not complete within {self._seconds:g} s; allow more (--timeout)",
+        }
 
     async def _receive(
         self, sent: HttpRequest, fields: dict[str, Any], pieces: list[bytes], last_data: list[float]
     ) -> None:
-        size, begun, loop = 0, last_data[0], asyncio.get_running_loop()
+        """Send the request and fill in `fields`, `pieces` and the time of the last data while the response arrives."""
+        size, start, loop = 0, last_data[0], asyncio.get_running_loop()
         async with self._exchange.open(sent) as received:
             fields |= {"status": received.status, "headers": received.headers}
             async for piece in received.chunks:
                 now = loop.time()
                 fields["silence"] = max(fields.get("silence", 0.0), now - last_data[0])
                 last_data[0] = now
-                fields.setdefault("first_byte", now - begun)
+                fields.setdefault("first_byte", now - start)
                 pieces.append(piece)
                 fields["pieces"] = len(pieces)
                 size += len(piece)
                 if size > MAX_BYTES:
-                    fields |= {"broke": "endless", "says": f"more than {MAX_BYTES:,} bytes came, and no end"}
+                    fields |= {"broke": "endless", "says": f"more than {MAX_BYTES:,} bytes were sent without an end"}
                     return
 
 
@@ -144,8 +152,8 @@ def _interruption(error: BackendError) -> Break:
 
 
 class ClientCall(msgspec.Struct, kw_only=True):
-    """A call exactly as it was sent. Its arguments must be text if `as_text`, else an object. `pieces` are the pieces
-    of its arguments: texts to be joined, or other values if the server sent such."""
+    """A call exactly as the server sent it. Its arguments must be text if `as_text`, else an object. `pieces` are the
+    pieces of its arguments: texts to be joined, or other values if the server sent such."""
 
     id: Any = None
     name: Any = ""
@@ -154,7 +162,7 @@ class ClientCall(msgspec.Struct, kw_only=True):
 
     @property
     def arguments(self) -> Any:
-        """The arguments as they were sent; None if there are none."""
+        """The arguments as sent: the joined text, or the last piece that is not text; None if there are none."""
         given = [piece for piece in self.pieces if piece is not None]
         odd = [piece for piece in given if not isinstance(piece, str)]
         return odd[-1] if odd else "".join(given) if given else None
@@ -172,7 +180,7 @@ class ClientCall(msgspec.Struct, kw_only=True):
 class StrictClientAnswer(msgspec.Struct, kw_only=True):
     """An answer as a strict client reads it.
 
-    - `said`, `thought`: the pieces of its text and of its reasoning.
+    - `texts`, `thoughts`: the pieces of its text and of its reasoning.
     - `calls`: its calls.
     - `finish`: the finish reason, as the server sent it.
     - `prompt_tokens`, `written_tokens`: the counts of the server.
@@ -181,8 +189,8 @@ class StrictClientAnswer(msgspec.Struct, kw_only=True):
     - `is_json`: whether a client can read anything of it.
     """
 
-    said: list[str] = []
-    thought: list[str] = []
+    texts: list[str] = []
+    thoughts: list[str] = []
     calls: list[ClientCall] = []
     finish: str = ""
     prompt_tokens: int | None = None
@@ -193,18 +201,18 @@ class StrictClientAnswer(msgspec.Struct, kw_only=True):
 
     @property
     def text(self) -> str:
-        return "".join(self.said)
+        return "".join(self.texts)
 
     @property
     def reasoning(self) -> str:
-        return "".join(self.thought)
+        return "".join(self.thoughts)
 
     @property
     def is_cut(self) -> bool:
         return self.finish in ("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete")
 
     def add_usage(self, usage: Any, prompt: str, written: str) -> None:
-        """Set the counts of tokens from an object with these keys; counts that are missing stay as they are."""
+        """Set the counts of tokens from an object with these keys. A count that is missing stays as it is."""
         found = obj(usage) or {}
         self.prompt_tokens = _int_or(found.get(prompt), self.prompt_tokens)
         self.written_tokens = _int_or(found.get(written), self.written_tokens)
@@ -215,23 +223,27 @@ def _int_or(value: Any, before: int | None) -> int | None:
 
 
 def parse_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswer:
-    """Return the answer as a strict client of this dialect reads it. Unreadable parts are left out."""
+    """Return the answer as a strict client of this dialect parses it. Unreadable parts are left out.
+
+    A whole answer to a request for a stream is parsed as one. `is_json` is False if nothing can be parsed.
+    """
     whole = _parse_object(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]
         if not payloads:
             return StrictClientAnswer(is_json=False)
         answer = _STREAMED[api](payloads)
-        answer.error = next((_error(each) for each in payloads if _error(each)), answer.error)
+        answer.error = next((_error_message(each) for each in payloads if _error_message(each)), answer.error)
         return answer
     if whole is None:
         return StrictClientAnswer(is_json=False)
     answer = _WHOLE[api](whole)
-    answer.error = _error(whole)
+    answer.error = _error_message(whole)
     return answer
 
 
 def _parse_object(body: bytes) -> Json | None:
+    """Return the JSON object in `body`; None if it is not UTF-8, not JSON or no object."""
     try:
         found = read_json(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -239,11 +251,12 @@ def _parse_object(body: bytes) -> Json | None:
     return found if isinstance(found, dict) else None
 
 
-def _error(payload: Json) -> str:
+def _error_message(payload: Json) -> str:
+    """Return the message of the error in a payload; "" if it has none."""
     error = payload.get("error") or (payload if payload.get("type") == "error" else None)
     if not error:
         return ""
-    return text((obj(error) or {}).get("message")) or (error if isinstance(error, str) else "no words")
+    return text((obj(error) or {}).get("message")) or (error if isinstance(error, str) else "no message")
 
 
 # -- Chat --------------------------------------------------------------------------------------------------------------
@@ -256,12 +269,13 @@ def _reasoning_text(message: Json) -> str:
 
 
 def _read_chat(body: Json) -> StrictClientAnswer:
+    """Read a Chat completion: its first choice."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
     answer = StrictClientAnswer(
-        said=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message]
+        texts=[text(message.get("content"))], finish=text(choice.get("finish_reason")), turn=[message]
     )
-    answer.thought = [_reasoning_text(message)]
+    answer.thoughts = [_reasoning_text(message)]
     for entry in objects(message.get("tool_calls")):
         function = obj(entry.get("function")) or {}
         answer.calls.append(
@@ -272,14 +286,15 @@ def _read_chat(body: Json) -> StrictClientAnswer:
 
 
 def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    """Read the chunks of a Chat completion: those of its first choice."""
     answer = StrictClientAnswer()
     by_index: dict[Any, ClientCall] = {}
     for payload in payloads:
         answer.add_usage(payload.get("usage"), "prompt_tokens", "completion_tokens")
         for choice in objects(payload.get("choices"))[:1]:
             delta = obj(choice.get("delta")) or {}
-            answer.said.append(text(delta.get("content")))
-            answer.thought.append(_reasoning_text(delta))
+            answer.texts.append(text(delta.get("content")))
+            answer.thoughts.append(_reasoning_text(delta))
             answer.finish = answer.finish or text(choice.get("finish_reason"))
             for entry in objects(delta.get("tool_calls")):
                 _add_chat_call_piece(answer, by_index, entry)
@@ -287,7 +302,7 @@ def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientCall], entry: Json) -> None:
-    """Add a piece to its call, as clients do: by its index; without one, it belongs to the last call, or begins one."""
+    """Add a piece to its call, found as clients do: by index or id, else the last call. Any other begins a new call."""
     function = obj(entry.get("function")) or {}
     key = str(
         entry.get("index", entry.get("id") or ("last" if answer.calls and not function.get("name") else object()))
@@ -308,6 +323,7 @@ def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientC
 
 
 def _read_responses(body: Json) -> StrictClientAnswer:
+    """Read a whole response of the Responses API."""
     answer = StrictClientAnswer(turn=objects(body.get("output")), finish=_response_finish(body))
     for item in answer.turn:
         _add_response_item(answer, item)
@@ -320,18 +336,19 @@ def _response_finish(response: Json) -> str:
 
 
 def _add_response_item(answer: StrictClientAnswer, item: Json) -> None:
+    """Add a call, message or reasoning item to the answer; ignore any other."""
     kind = item.get("type")
     if kind == "function_call":
         answer.calls.append(ClientCall(id=item.get("call_id"), name=item.get("name"), pieces=[item.get("arguments")]))
     elif kind == "message":
-        answer.said += [text(part.get("text")) for part in objects(item.get("content"))]
+        answer.texts += [text(part.get("text")) for part in objects(item.get("content"))]
     elif kind == "reasoning":
         parts = [*objects(item.get("summary")), *objects(item.get("content"))]
-        answer.thought += [text(part.get("text")) for part in parts]
+        answer.thoughts += [text(part.get("text")) for part in parts]
 
 
 def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read a stream of events; clients take the items of `response.output_item.done`."""
+    """Read the events of the Responses API: the items that are done, or else those of the last event."""
     answer = StrictClientAnswer()
     for payload in payloads:
         kind, response = text(payload.get("type")), obj(payload.get("response")) or {}
@@ -351,6 +368,7 @@ def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_messages(body: Json) -> StrictClientAnswer:
+    """Read a whole message of the Messages API."""
     answer = StrictClientAnswer(finish=text(body.get("stop_reason")))
     answer.turn = [{"role": "assistant", "content": body.get("content")}]
     for block in objects(body.get("content")):
@@ -360,16 +378,18 @@ def _read_messages(body: Json) -> StrictClientAnswer:
 
 
 def _add_message_block(answer: StrictClientAnswer, block: Json) -> None:
+    """Add a tool_use, text or thinking block to the answer; ignore any other."""
     if block.get("type") == "tool_use":
         given = block.get("input")
         answer.calls.append(ClientCall(id=block.get("id"), name=block.get("name"), pieces=[given], as_text=False))
     elif block.get("type") == "text":
-        answer.said.append(text(block.get("text")))
+        answer.texts.append(text(block.get("text")))
     elif block.get("type") == "thinking":
-        answer.thought.append(text(block.get("thinking")))
+        answer.thoughts.append(text(block.get("thinking")))
 
 
 def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    """Read the events of the Messages API."""
     answer = StrictClientAnswer()
     calls: dict[Any, ClientCall] = {}
     for payload in payloads:
@@ -385,8 +405,8 @@ def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
                 else:
                     _add_message_block(answer, block)
             case "content_block_delta":
-                answer.said.append(text(delta.get("text")))
-                answer.thought.append(text(delta.get("thinking")))
+                answer.texts.append(text(delta.get("text")))
+                answer.thoughts.append(text(delta.get("thinking")))
                 if index in calls:
                     calls[index].pieces.append(delta.get("partial_json"))
             case "message_delta":
@@ -399,17 +419,19 @@ def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_ollama(body: Json) -> StrictClientAnswer:
+    """Read a whole answer of Ollama's chat API."""
     answer = _read_ollama_stream([body])
     answer.turn = [obj(body.get("message")) or {}]
     return answer
 
 
 def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    """Read the lines of Ollama's chat API. Calls arrive whole."""
     answer = StrictClientAnswer()
     for payload in payloads:
         message = obj(payload.get("message")) or {}
-        answer.said.append(text(message.get("content")))
-        answer.thought.append(text(message.get("thinking")))
+        answer.texts.append(text(message.get("content")))
+        answer.thoughts.append(text(message.get("thinking")))
         for entry in objects(message.get("tool_calls")):
             function = obj(entry.get("function")) or {}
             given = function.get("arguments")
@@ -426,6 +448,7 @@ def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_gemini(body: Json) -> StrictClientAnswer:
+    """Read a whole answer of Gemini: its first candidate."""
     answer = _read_gemini_stream([body])
     candidate = next(iter(objects(body.get("candidates"))), {})
     answer.turn = [obj(candidate.get("content")) or {}]
@@ -433,6 +456,7 @@ def _read_gemini(body: Json) -> StrictClientAnswer:
 
 
 def _read_gemini_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    """Read the chunks of Gemini: those of its first candidate. Calls arrive whole."""
     answer = StrictClientAnswer()
     for payload in payloads:
         for candidate in objects(payload.get("candidates"))[:1]:
@@ -444,7 +468,8 @@ def _read_gemini_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _add_gemini_part(answer: StrictClientAnswer, part: Json) -> None:
-    (answer.thought if part.get("thought") is True else answer.said).append(text(part.get("text")))
+    """Add the text, thought or function call of a part to the answer."""
+    (answer.thoughts if part.get("thought") is True else answer.texts).append(text(part.get("text")))
     if call := obj(part.get("functionCall")):
         given = call.get("args")
         answer.calls.append(ClientCall(id=call.get("id"), name=call.get("name"), pieces=[given], as_text=False))
@@ -454,11 +479,12 @@ def _add_gemini_part(answer: StrictClientAnswer, part: Json) -> None:
 
 
 def _read_completions_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
+    """Read the chunks of a plain completion, which has text but no calls."""
     answer = StrictClientAnswer()
     for payload in payloads:
         answer.add_usage(payload.get("usage"), "prompt_tokens", "completion_tokens")
         for choice in objects(payload.get("choices"))[:1]:
-            answer.said.append(text(choice.get("text")))
+            answer.texts.append(text(choice.get("text")))
             answer.finish = answer.finish or text(choice.get("finish_reason"))
     return answer
 
@@ -525,7 +551,7 @@ class RuleViolation(msgspec.Struct, frozen=True):
 
 
 def find_rule_violations(raw: RawAnswer, api: Api, *, stream: bool) -> list[RuleViolation]:
-    """Return the violations of an answer in their order; equal violations of several events count once."""
+    """Return the violations of the dialect's rules in their order; one that several events have counts once."""
     found = [*_content_type_violations(raw, api, stream=stream)]
     if api in RULES:
         lines = conforms(raw.body, api, stream=stream)
@@ -539,6 +565,7 @@ def _failure_class(line: str) -> str:
 
 
 def _content_type_violations(raw: RawAnswer, api: Api, *, stream: bool) -> list[RuleViolation]:
+    """Return the violation of a stream that is not declared as text/event-stream; none for Ollama and whole answers."""
     if not stream or api == "ollama" or raw.kind == "text/event-stream" or raw.body.lstrip()[:1] == b"{":
         return []  # `conforms` reports a whole answer instead of a stream
     kind = raw.kind or "nothing"
