@@ -179,7 +179,7 @@ def test_a_server_without_a_grammar_is_measured_without_one(tmp_path: Path) -> N
     with scripted(faulty) as (url, _):
         args = ("eval", "questions", "--base-url", url, "-m", "m", "--limit", "6", "--mode", "text")
         done = run(*args, "-o", str(tmp_path / "rows.jsonl"))
-        assert "takes no grammar" in done.stderr
+        assert "does not support grammars" in done.stderr
         assert EvalTally(past(tmp_path / "rows.jsonl").rows).configurations == [
             name for name in CONFIGURATIONS if name != "+grammar"
         ]

@@ -40,28 +40,30 @@ class Configuration(msgspec.Struct, frozen=True):
     grammar: bool = False
 
     def request_fields(self, mode: str) -> Json:
-        """Return the `mode` and `repair` of its requests; `mode` is the one to use where no grammar is."""
+        """Return the fields `mode` and `repair` of its requests; `mode` is the one to use without a grammar."""
         return {"mode": "grammar" if self.grammar else mode, "repair": "safe" if self.repair else "off"}
 
     def filter(self, answer: Answer) -> Answer:
-        """Return the answer as this configuration reads it: without `parse`, unrequested calls are text."""
+        """Return the answer as this configuration parses it: without `parse`, calls in another form are text."""
         return answer if self.parse else unguarded(answer)
 
 
 CONFIGURATIONS: dict[str, Configuration] = {
-    "bare": Configuration("calls in the form asked for, as they stand", parse=False, repair=False),
-    "+parse": Configuration("calls in any form, wherever they stand", repair=False),
+    "bare": Configuration("calls in the requested form, as written", parse=False, repair=False),
+    "+parse": Configuration("calls in any form, anywhere in the answer", repair=False),
     "+repair": Configuration("and safe repairs"),
-    "+nudge": Configuration("and the model is told what was wrong, and what nearly was a call", guard="parse"),
-    "+grammar": Configuration("and the server holds it to the tools", guard="parse", grammar=True),
+    "+nudge": Configuration("and errors and near-calls are reported to the model", guard="parse"),
+    "+grammar": Configuration("and the server constrains the model to the tools", guard="parse", grammar=True),
     "full": Configuration("and the whole guard", guard="full", grammar=True),
 }
 
 
-def find_configurations(words: Iterable[str]) -> list[str]:
-    """Return the names of these configurations (empty: all), each once and in the usual order. The `+` of a name may be
-    left out. Raises `CallerError`."""
-    names = [word if word in CONFIGURATIONS else f"+{word}" for word in words if word]
+def find_configurations(given: Iterable[str]) -> list[str]:
+    """Return the names of these configurations in their usual order, each once; all if none is given.
+
+    The `+` of a name may be left out. Raises `CallerError` for an unknown name.
+    """
+    names = [word if word in CONFIGURATIONS else f"+{word}" for word in given if word]
     for name in names:
         if name not in CONFIGURATIONS:
             raise CallerError(f"no configuration {name.lstrip('+')!r:.80}; there are {', '.join(CONFIGURATIONS)}")
@@ -69,9 +71,9 @@ def find_configurations(words: Iterable[str]) -> list[str]:
 
 
 class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the requests of all configurations have in common.
+    """Settings of the requests of all configurations.
 
-    - `turns`: the most answers in one conversation.
+    - `turns`: the maximum number of answers in one conversation.
     - `mode`: how tools are offered where no grammar is used.
     - `fields`: other fields of the requests.
     - `choice`, `parallel`: as in `Request`.
@@ -101,7 +103,7 @@ class StubRuns:
         self.made: list[ExecutedCall] = []
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
-        """Execute the `calls` of this `turn` and return their results."""
+        """Execute the `calls` of this `turn` with the stubs, record them, and return their results."""
         results = []
         for call in calls:
             stub = self._domain.run(call.name, call.arguments)
@@ -117,7 +119,7 @@ async def run_case(
     settings: RequestSettings,
     complete: Callable[[Request], Awaitable[Answer]],
 ) -> CaseRun:
-    """Hold the conversation of a case; `complete` sends a request to the model.
+    """Run the conversation of a case and return its result; `complete` sends a request to the model.
 
     A question ends with the first answer that has runnable calls, which are not executed. The calls of a task are
     executed by the stubs of its domain.

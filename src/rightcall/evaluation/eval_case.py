@@ -93,8 +93,8 @@ class EvalCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exactly(expected: Sequence[Call]) -> Judge:
-    """Return a judge that accepts exactly these calls, in any order; without any, it accepts only an answer without
-    calls."""
+    """Return a judge that accepts exactly these calls, in any order. Without any, only an answer without calls is
+    right."""
 
     def are_right(calls: Sequence[Call]) -> bool:
         missing = list(expected)
@@ -109,8 +109,10 @@ def exactly(expected: Sequence[Call]) -> Judge:
 
 
 def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], bool]) -> Judge:
-    """Return a judge of a question: `names` are the tools of the expected calls, and `are_right` decides about the
-    arguments of the accepted calls. Without names, no call is expected."""
+    """Return a judge of a question, from the tool names of the expected calls.
+
+    `are_right` decides about the arguments of the accepted calls. Without names, no call is expected.
+    """
 
     def judge_answer(outcome: CaseOutcome) -> EvalVerdict:
         if not names:
@@ -125,12 +127,12 @@ def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], boo
 
 
 def judge_any_call(outcome: CaseOutcome) -> EvalVerdict:
-    """Judge a case that expects some call, and does not say which."""
+    """Judge a case that expects a call, but does not define which: only `valid` is decided."""
     return EvalVerdict(valid=_is_valid(outcome))
 
 
 def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
-    """Return a judge of a task: it looks at the effects of the calls, not at their order."""
+    """Return a judge of a task, which compares the effects of the calls and not their order."""
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
     def judge_effects(conversation: CaseOutcome) -> EvalVerdict:

@@ -36,11 +36,11 @@ LABELS: dict[Metric, str] = {
     "completed": "completed",
 }
 HINTS: dict[Metric, str] = {
-    "valid": "A call was made, and each is of a declared tool, fits its schema and is whole",
-    "right_tool": "The calls that may run are of the tools that were wanted, and no other",
-    "right_arguments": "The calls that may run are those that were wanted, with the right arguments",
-    "irrelevance": "No call was wanted, and none was made that could run",
-    "completed": "All that was asked for is done, nothing else was changed, and the model ended",
+    "valid": "A call was made, and each is of a declared tool, fits its schema and is complete",
+    "right_tool": "The runnable calls are of the expected tools, and of no other",
+    "right_arguments": "The runnable calls are the expected ones, with the right arguments",
+    "irrelevance": "No call was expected, and no runnable call was made",
+    "completed": "Everything requested is done, nothing else was changed, and the model ended",
 }
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "same": "plain"}
 _HEADLINE_METRICS: tuple[Metric, ...] = ("right_arguments", "completed", "irrelevance", "valid")
@@ -54,8 +54,8 @@ _FOOT = (
 
 def eval_page(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
     """Return the page of an evaluation; `notes` are lines below the headline."""
-    parts: list[PagePart] = [_tiles(tally), _charts(tally), *_tables(tally)]
-    parts += [_categories(tally, suite) for suite in tally.suites if len(tally.categories(suite)) > 1]
+    parts: list[PagePart] = [_figure_tiles(tally), _charts(tally), *_tables(tally)]
+    parts += [_category_table(tally, suite) for suite in tally.suites if len(tally.categories(suite)) > 1]
     return WebPage(KIND, title, _headline(tally, notes), tuple(parts), _FOOT)
 
 
@@ -65,11 +65,12 @@ def eval_screen(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebP
 
 
 def _tables(tally: EvalTally) -> list[PagePart]:
+    """Return the tables of the configurations and of what each part adds."""
     steps = tally.steps()
     differing = [step for step in steps if step.differs]
     same = len(steps) - len(differing)
-    note = f"of {same} rates more no case came out otherwise" if same else ""
-    return [_figures(tally), _steps(differing, "What each part adds", note)]
+    note = f"{same} more rates have the same result in every case" if same else ""
+    return [_configuration_table(tally), _step_table(differing, "What each part adds", note)]
 
 
 def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> WebPage:
@@ -78,16 +79,18 @@ def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> We
     counts = {word: sum([step.verdict == word for step in steps]) for word in ("better", "worse")}
     changed = ", ".join([f"{count} {word}" for word, count in counts.items() if count])
     figure = changed or "No change"
-    says = f"of {len(steps)} rates over the same cases" if changed else "that chance does not explain"
+    says = f"of {len(steps)} rates over the same cases" if changed else "that is significant"
     headline = Headline(figure, says, (f"{title} against {old}",))
-    return WebPage(KIND, title, headline, (_steps(steps, "What changed", f"compared with {old}"),), _FOOT)
+    return WebPage(KIND, title, headline, (_step_table(steps, "What changed", f"compared with {old}"),), _FOOT)
 
 
 def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
+    """Return the rate of the last configuration, by the first headline metric that is measured; with the first for
+    comparison."""
     names = tally.configurations
     metric = next((each for each in _HEADLINE_METRICS if each in tally.metrics), None)
     if not names or metric is None:
-        return Headline("No", "case was asked", tuple(notes))
+        return Headline("No", "case was run", tuple(notes))
     last = tally.share(names[-1], metric)
     low, high = last.interval
     first = [
@@ -97,7 +100,8 @@ def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
     return Headline(percent(last.rate), f"{LABELS[metric]}, {names[-1]}, of {last.whole:,} cases", lines)
 
 
-def _tiles(tally: EvalTally) -> FigureTiles:
+def _figure_tiles(tally: EvalTally) -> FigureTiles:
+    """Return the number of cases, and the rates of the last configuration."""
     last = tally.configurations[-1] if tally.configurations else ""
     tiles = [FigureTile("cases", f"{len(tally.of(last)):,}", ", ".join(tally.suites))]
     for metric in tally.metrics:
@@ -109,10 +113,11 @@ def _tiles(tally: EvalTally) -> FigureTiles:
 
 
 def _charts(tally: EvalTally) -> BarCharts:
-    return BarCharts(tuple([_chart(tally, metric) for metric in tally.metrics if len(tally.configurations) > 1]))
+    return BarCharts(tuple([_metric_chart(tally, metric) for metric in tally.metrics if len(tally.configurations) > 1]))
 
 
-def _chart(tally: EvalTally, metric: Metric) -> BarChart:
+def _metric_chart(tally: EvalTally, metric: Metric) -> BarChart:
+    """Return a chart of one metric with a bar for each configuration."""
     rows = []
     for name in tally.configurations:
         share = tally.share(name, metric)
@@ -125,7 +130,8 @@ def _configuration_description(name: str) -> str:
     return CONFIGURATIONS[name].about if name in CONFIGURATIONS else ""
 
 
-def _figures(tally: EvalTally) -> PageTable:
+def _configuration_table(tally: EvalTally) -> PageTable:
+    """Return the table of configurations: cases, rates and mean costs."""
     columns = [PageColumn("configuration"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     columns += [PageColumn(*each) for each in _COST_COLUMNS]
@@ -133,8 +139,8 @@ def _figures(tally: EvalTally) -> PageTable:
         (
             NamedCell(name, _configuration_description(name)),
             len(tally.of(name)),
-            *_rates(tally, name),
-            *_costs(tally, name),
+            *_rate_cells(tally, name),
+            *_cost_cells(tally, name),
         )
         for name in tally.configurations
     ]
@@ -142,18 +148,20 @@ def _figures(tally: EvalTally) -> PageTable:
 
 
 _COST_COLUMNS = (
-    ("turns", "Answers of the model, in the mean"),
-    ("tokens", "In and out, in the mean"),
-    ("seconds", "Until the last answer, in the mean"),
+    ("turns", "Mean number of answers of the model"),
+    ("tokens", "Mean number, in and out"),
+    ("seconds", "Mean time until the last answer"),
 )
 
 
-def _rates(tally: EvalTally, name: str, suite: str = "", category: str = "") -> list[Cell]:
+def _rate_cells(tally: EvalTally, name: str, suite: str = "", category: str = "") -> list[Cell]:
+    """Return a cell with the rate and its interval for each metric; a dash where no case measures it."""
     shares = [tally.share(name, metric, suite, category) for metric in tally.metrics]
     return [IntervalCell(page_rate(share)) if share.whole else "–" for share in shares]
 
 
-def _costs(tally: EvalTally, name: str) -> list[Cell]:
+def _cost_cells(tally: EvalTally, name: str) -> list[Cell]:
+    """Return cells with the mean turns, tokens and seconds of a case."""
     spent = tally.spending(name)
     tokens = spent.prompt_tokens + spent.completion_tokens
     return [
@@ -173,23 +181,24 @@ _STEP_COLUMNS = (
 )
 
 
-def _steps(steps: Sequence[Step], title: str, note: str = "") -> PageTable:
-    return PageTable(title, _STEP_COLUMNS, tuple(map(_step, steps)), note)
+def _step_table(steps: Sequence[Step], title: str, note: str = "") -> PageTable:
+    return PageTable(title, _STEP_COLUMNS, tuple(map(_step_row, steps)), note)
 
 
-def _step(step: Step) -> tuple[Cell, ...]:
+def _step_row(step: Step) -> tuple[Cell, ...]:
+    """Return the table row of a step: metric and scope, rates before and after, cases gained and lost, p value."""
     tone = _TONES[step.verdict]
     p = ToneCell("< 0.001" if step.p < 0.001 else f"{step.p:.3f}", tone, step.p)
     rates = [IntervalCell(page_rate(share)) for share in (step.before, step.after)]
     return NamedCell(LABELS[step.metric], step.scope), *rates, step.gained, step.lost, p
 
 
-def _categories(tally: EvalTally, suite: str) -> PageTable:
-    """Return the table of a suite's categories. It is folded, since a terminal shows only its title."""
+def _category_table(tally: EvalTally, suite: str) -> PageTable:
+    """Return the table of a suite's categories. It is folded, so that a terminal shows only its title."""
     columns = [PageColumn("category"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     rows = [
-        (NamedCell(category, name), len(tally.of(name, suite, category)), *_rates(tally, name, suite, category))
+        (NamedCell(category, name), len(tally.of(name, suite, category)), *_rate_cells(tally, name, suite, category))
         for category in tally.categories(suite)
         for name in tally.configurations
     ]

@@ -72,7 +72,7 @@ class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
 def case_row(
     case: EvalCase, result: CaseRun, *, run: int, configuration: str, seconds: float, seed: int | None
 ) -> EvalRow:
-    """Return the row of a conversation."""
+    """Return the row of a conversation, with the verdict of the case's judge and the present time."""
     answers, outcome = result.answers, result.outcome
     last = answers[-1] if answers else None
     return EvalRow(
@@ -105,7 +105,7 @@ def _call_json(call: Call, outcome: CaseOutcome) -> Json:
 
 
 def row_json(row: EvalRow) -> Json:
-    """Return the line of a row."""
+    """Return a row as JSON data for its line."""
     return {"schema_version": SCHEMA, "kind": "case", **msgspec.to_builtins(row)}
 
 
@@ -130,8 +130,10 @@ class RecordedRun(msgspec.Struct):
 
 
 def read_evaluation(path: Path) -> RecordedRun | None:
-    """Return the last run of a file; None if there is none. An incomplete last line is ignored. Raises `CallerError`,
-    `FileFailed`."""
+    """Return the last run of a file; None if it has none. An incomplete last line is ignored.
+
+    Raises `CallerError` for a file that is not an evaluation, `FileFailed` for an unreadable one.
+    """
     past: RecordedRun | None = None
     for number, row in read_rows(path):
         if isinstance(row, LineFault):
@@ -141,20 +143,22 @@ def read_evaluation(path: Path) -> RecordedRun | None:
         if row.get("schema_version") != SCHEMA:
             raise CallerError(f"{path}:{number}: not a row of {SCHEMA}; `rightcall eval --out` writes such files")
         if row.get("kind") == "run":
-            past = RecordedRun(_object(row, "run", path, number), _object(row, "made", path, number), [])
+            past = RecordedRun(_read_object(row, "run", path, number), _read_object(row, "made", path, number), [])
         elif past is not None:
-            past.rows.append(_row(row, path, number))
+            past.rows.append(_parse_row(row, path, number))
     return past
 
 
-def _object(row: Json, name: str, path: Path, number: int) -> Json:
+def _read_object(row: Json, name: str, path: Path, number: int) -> Json:
+    """Return the object under this key, empty if it is missing. Raises `CallerError` if it is not an object."""
     value = row.get(name, {})
     if not isinstance(value, dict):
         raise CallerError(f"{path}:{number}: `{name}` is not an object; not a row of {SCHEMA}")
     return value
 
 
-def _row(row: Json, path: Path, number: int) -> EvalRow:
+def _parse_row(row: Json, path: Path, number: int) -> EvalRow:
+    """Return a line as a row. Raises `CallerError` if it has other fields or types."""
     try:
         return msgspec.convert(row, EvalRow)
     except msgspec.ValidationError as error:

@@ -51,6 +51,7 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> StepVerdict:
+        """Whether the rate got better or worse; "same" if the change is not significant."""
         if self.p >= LEVEL or self.gained == self.lost:
             return "same"
         return "better" if self.gained > self.lost else "worse"
@@ -70,6 +71,7 @@ class EvalTally:
             self.add(row)
 
     def add(self, row: EvalRow) -> None:
+        """Add a row; it replaces one of the same configuration, case and run."""
         self._rows.setdefault(row.configuration, {})[row.case, row.run] = row
 
     @property
@@ -94,6 +96,7 @@ class EvalTally:
         return list(dict.fromkeys([row.category for row in self._iterate_rows() if row.suite == suite]))
 
     def _iterate_rows(self) -> Iterator[EvalRow]:
+        """Yield all rows of all configurations."""
         for rows in self._rows.values():
             yield from rows.values()
 
@@ -103,12 +106,12 @@ class EvalTally:
         return [row for row in rows if suite in ("", row.suite) and category in ("", row.category)]
 
     def share(self, configuration: str, metric: Metric, suite: str = "", category: str = "") -> Share:
-        """Return how many cases are right, of those that measure the metric."""
+        """Return how many cases are right, of those that measure the metric; of one suite or category if given."""
         results = [metric_of(row, metric) for row in self.of(configuration, suite, category)]
         return Share(results.count(True), len(results) - results.count(None))
 
     def spending(self, configuration: str, suite: str = "") -> Spending:
-        """Return the mean cost of a case."""
+        """Return the mean cost of a case in this configuration; zeros without cases."""
         rows = self.of(configuration, suite)
         of = max(1, len(rows))
         return Spending(
@@ -119,7 +122,7 @@ class EvalTally:
         )
 
     def steps(self) -> list[Step]:
-        """Compare each configuration with the one before."""
+        """Return, for each metric, the comparison of each configuration with the one before; p values are corrected."""
         pairs = [
             _compare(f"{before} → {after}", metric, self._rows[before], self._rows[after])
             for before, after in pairwise(self.configurations)
@@ -128,8 +131,10 @@ class EvalTally:
         return _correct(pairs)
 
     def against(self, older: EvalTally) -> list[Step]:
-        """Compare with `older` rows, in each configuration that both have. A case whose expected calls have changed is
-        left out."""
+        """Return the comparisons with `older` rows, in each configuration and metric that both have.
+
+        A case whose expected calls have changed is left out.
+        """
         both = [name for name in self.configurations if name in older.configurations]
         metrics = [metric for metric in self.metrics if metric in older.metrics]
         return _correct(
@@ -138,6 +143,7 @@ class EvalTally:
 
 
 def metric_of(row: EvalRow, metric: Metric) -> bool | None:
+    """Return the value of a metric in a row; None if its case does not measure the metric."""
     verdict: bool | None = getattr(row.verdict, metric)
     return verdict
 
@@ -145,7 +151,7 @@ def metric_of(row: EvalRow, metric: Metric) -> bool | None:
 def _compare(
     scope: str, metric: Metric, before: dict[tuple[str, int], EvalRow], after: dict[tuple[str, int], EvalRow]
 ) -> Step | None:
-    """Return the step between two sets of rows; None if no case is in both with the same expected calls."""
+    """Return the step between two sets of rows; None if they have no case in common with the same expected calls."""
     same = [key for key in before if key in after and before[key].wanted == after[key].wanted]
     both = [(metric_of(before[key], metric), metric_of(after[key], metric)) for key in same]
     complete = [pair for pair in both if None not in pair]
@@ -158,7 +164,7 @@ def _compare(
 
 
 def _correct(steps: Iterable[Step | None]) -> list[Step]:
-    """Return the steps with corrected p values. A step without a changed case was no test, and is not counted."""
+    """Return the steps that are not None with corrected p values. A step without a changed case counts as no test."""
     found = [step for step in steps if step is not None]
     chances = iter(holm([step.p for step in found if step.differs]))
     return [msgspec.structs.replace(step, p=next(chances)) if step.differs else step for step in found]
@@ -168,14 +174,14 @@ def tally_json(tally: EvalTally) -> Json:
     """Return an evaluation as JSON data: every rate with its interval, every cost, and every step."""
     return {
         "configurations": {
-            name: {**_rates(tally, name), "cost": msgspec.to_builtins(tally.spending(name))}
+            name: {**_rates_json(tally, name), "cost": msgspec.to_builtins(tally.spending(name))}
             for name in tally.configurations
         },
         "suites": {
-            suite: {name: _rates(tally, name, suite) for name in tally.configurations} for suite in tally.suites
+            suite: {name: _rates_json(tally, name, suite) for name in tally.configurations} for suite in tally.suites
         },
         "categories": {
-            f"{suite}/{category}": {name: _rates(tally, name, suite, category) for name in tally.configurations}
+            f"{suite}/{category}": {name: _rates_json(tally, name, suite, category) for name in tally.configurations}
             for suite in tally.suites
             for category in tally.categories(suite)
         },
@@ -183,18 +189,21 @@ def tally_json(tally: EvalTally) -> Json:
     }
 
 
-def _rates(tally: EvalTally, name: str, suite: str = "", category: str = "") -> Json:
+def _rates_json(tally: EvalTally, name: str, suite: str = "", category: str = "") -> Json:
+    """Return the number of cases and the rate of each metric that some case measures, as JSON data."""
     shares: dict[str, Share] = {metric: tally.share(name, metric, suite, category) for metric in tally.metrics}
     rates = {metric: share_json(share) for metric, share in shares.items() if share.whole}
     return {"cases": len(tally.of(name, suite, category)), **rates}
 
 
 def share_json(share: Share) -> Json:
+    """Return a share with its rate and 95 % interval as JSON data."""
     low, high = share.interval
     return {"part": share.part, "whole": share.whole, "rate": share.rate, "interval": [low, high]}
 
 
 def steps_json(steps: Sequence[Step]) -> list[Json]:
+    """Return steps as JSON data."""
     return [
         {
             "scope": step.scope,

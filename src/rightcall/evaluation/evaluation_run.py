@@ -74,7 +74,8 @@ class SharedAnswers:
 
     @contextmanager
     def sharing(self) -> Iterator[AnswersOfCase]:
-        """Share answers within this block. Concurrent asyncio tasks share nothing with it."""
+        """Share answers within this block and yield its `AnswersOfCase`. Concurrent asyncio tasks share nothing with
+        it."""
         of_case = AnswersOfCase()
         token = _CASE.set(of_case)
         try:
@@ -83,13 +84,16 @@ class SharedAnswers:
             _CASE.reset(token)
 
     def keep(self) -> None:
+        """Keep connections open, as the inner exchange does."""
         self._inner.keep()
 
     async def aclose(self) -> None:
+        """Close the inner exchange."""
         await self._inner.aclose()
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
+        """Send a request and yield its response; within `sharing`, yield the stored response to an equal request."""
         of_case = _CASE.get()
         if of_case is None or sent.method == "GET":
             async with self._inner.open(sent) as received:
@@ -99,7 +103,7 @@ class SharedAnswers:
         if key in of_case.cache:
             status, headers, pieces, seconds = of_case.cache[key]
             of_case.saved_seconds += seconds
-            yield HttpResponse(status, headers, _iterate(pieces))
+            yield HttpResponse(status, headers, _iterate_pieces(pieces))
             return
         of_case.requests += 1
         began = time.monotonic()
@@ -107,10 +111,11 @@ class SharedAnswers:
             pieces = [piece async for piece in received.chunks]
             if received.status == 200:
                 of_case.cache[key] = received.status, received.headers, pieces, time.monotonic() - began
-            yield HttpResponse(received.status, received.headers, _iterate(pieces))
+            yield HttpResponse(received.status, received.headers, _iterate_pieces(pieces))
 
 
-async def _iterate(pieces: list[bytes]) -> AsyncIterator[bytes]:
+async def _iterate_pieces(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    """Yield these pieces, as an async iterator."""
     for piece in pieces:
         yield piece
 
@@ -126,9 +131,9 @@ class EvalSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `configurations`: their names, in order.
     - `runs`: how often each case is run; run number I has the seed `seed` + I.
     - `mode`: how tools are offered where no grammar is: "native", "text", or "auto" for the mode that suits the server.
-    - `max_turns`: the most answers in one case, instead of the default of its suite.
+    - `max_turns`: the maximum number of answers in one case, instead of the default of its suite.
     - `required`: the first answer must be a call.
-    - `one_call`: an answer may have one call only.
+    - `one_call`: an answer may have at most one call.
     - `temperature`, `max_tokens`: as in a request.
     - `concurrency`: how many cases run at the same time.
     - `max_errors`: the run ends when more cases than this failed.
@@ -157,7 +162,7 @@ _LIMITS = ("concurrency", "max_errors", "max_requests", "max_total_tokens", "sec
 
 
 def evaluation_identity(settings: EvalSettings, cases: Sequence[EvalCase]) -> Json:
-    """Return what two runs must have in common so that one can continue the other, as JSON data."""
+    """Return, as JSON data, the settings and cases that two runs must share so that one can continue the other."""
     fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
     compared = {name: value for name, value in fields.items() if name not in _LIMITS}
     digest = hashlib.sha256("".join([case.digest for case in cases]).encode()).hexdigest()[:16]
@@ -248,11 +253,10 @@ class Evaluation:
             self._began = time.monotonic()
             await self._run_cases(Commits(file, alone=self.settings.concurrency == 1))
         if self.errors and not self.tally.rows:
-            raise EvalFailed(f"every case failed ({self.errors}); --resume asks them again")
+            raise EvalFailed(f"every case failed ({self.errors}); --resume repeats them")
 
     def _read_last_run(self, run: Json) -> bool:
-        """Read the rows of the last run in the file. Return False if there is none; raise `CannotResume` if it
-        differs."""
+        """Read the rows of the file's last run and return whether there is one. Raises `CannotResume` if it differs."""
         past = read_evaluation(self.output)
         if past is None:
             return False
@@ -263,7 +267,7 @@ class Evaluation:
         return True
 
     async def _choose_mode(self) -> None:
-        """Choose how tools are offered, and drop grammars if the server does not support them."""
+        """Set `mode` to how tools are offered, and drop grammars if the server does not support them."""
         backend = _http_backend(self._backend)
         if backend is None:
             self.mode = "text" if self.mode in ("auto", "grammar") else self.mode
@@ -274,21 +278,22 @@ class Evaluation:
         if any(each.grammar for each in self._configurations.values()):
             profile, _ = await backend.profile()
             if profile is None or not can_constrain(profile, backend.api):
-                self._drop_grammars("a server of an unknown kind" if profile is None else profile.title)
+                self._drop_grammars("a server of unknown type" if profile is None else profile.title)
 
     def _drop_grammars(self, server: str) -> None:
+        """Leave out grammars and report it. Raises `CallerError` if the user chose a configuration with one."""
         constrained = [name for name, each in self._configurations.items() if each.grammar]
         if constrained and tuple(self.settings.configurations) != tuple(CONFIGURATIONS):
-            raise CallerError(f"{server} takes no grammar; leave out {', '.join(constrained)}")
+            raise CallerError(f"{server} does not support grammars; leave out {', '.join(constrained)}")
         if constrained:
             self._configurations.pop("+grammar")
             self._configurations["full"] = msgspec.structs.replace(CONFIGURATIONS["full"], grammar=False)
-            self._watch.notice(f"{server} takes no grammar: +grammar is left out, and full is without one")
+            self._watch.notice(f"{server} does not support grammars: +grammar is left out, and full has none")
 
-    # -- all of them ---------------------------------------------------------------------------------------------------
+    # -- cases ---------------------------------------------------------------------------------------------------------
 
     async def _run_cases(self, rows: Commits) -> None:
-        """Run the cases, `concurrency` at a time. An exception in one ends all."""
+        """Run the cases, `concurrency` at a time, and write the rows. An exception in one case ends all of them."""
         tasks = self._unfinished_tasks()
         try:
             async with asyncio.TaskGroup() as group:
@@ -300,6 +305,8 @@ class Evaluation:
             await rows.flush()
 
     def _unfinished_tasks(self) -> Iterator[tuple[EvalCase, int]]:
+        """Yield the cases to run with the number of the run, until the budget is spent. Cases of an earlier run are
+        counted."""
         for run in range(self.settings.runs):
             for case in self.cases:
                 if all((case.key, run, name) in self._finished for name in self._configurations):
@@ -310,7 +317,7 @@ class Evaluation:
                     yield case, run
 
     def _is_budget_spent(self) -> bool:
-        """Tell whether the budget is used up, and set `stopped` the first time that it is."""
+        """Return whether the budget is used up, and set `stopped` the first time that it is."""
         settings, used = self.settings, ""
         if settings.max_requests is not None and self.requests >= settings.max_requests:
             used = f"{self.requests} requests"
@@ -323,17 +330,22 @@ class Evaluation:
         return bool(used)
 
     async def _run_tasks(self, tasks: Iterator[tuple[EvalCase, int]], rows: Commits) -> None:
+        """Run cases from this shared iterator, each in all configurations that it was not yet run in."""
         for case, run in tasks:
             with self._shared.sharing() if self._shared is not None else nullcontext(AnswersOfCase()) as answers:
                 for name, configuration in self._configurations.items():
                     if (case.key, run, name) not in self._finished:
-                        await self._run_one(case, run, name, configuration, answers, rows)
+                        await self._run_case_once(case, run, name, configuration, answers, rows)
             self.done += 1
             self._watch.done(self)
 
-    async def _run_one(
+    async def _run_case_once(
         self, case: EvalCase, run: int, name: str, configuration: Configuration, answers: AnswersOfCase, rows: Commits
     ) -> None:
+        """Run a case in one configuration, write its row and add it to the tally.
+
+        A failure of the backend or the model is counted and writes no row; raises `EvalFailed` after too many.
+        """
         meter = _CaseMeter(self._backend, answers, is_shared=self._shared is not None)
         seed = None if self.settings.seed is None else self.settings.seed + run
         try:
@@ -350,6 +362,7 @@ class Evaluation:
         self._watch.row(row)
 
     def _request_settings(self, case: EvalCase, seed: int | None) -> RequestSettings:
+        """Return the settings of the requests of a case; the limit of turns is that of its suite by default."""
         settings = self.settings
         return RequestSettings(
             turns=settings.max_turns or max_turns(case),
@@ -365,6 +378,7 @@ class Evaluation:
         )
 
     def _count_error(self, case: EvalCase, configuration: str, error: Exception) -> None:
+        """Count and report a failed case. Raises `EvalFailed` if more than `max_errors` failed."""
         self.errors += 1
         self._watch.failed(case, configuration, error)
         if self.errors > self.settings.max_errors:
@@ -383,6 +397,7 @@ class _CaseMeter:
         self.seconds = 0.0
 
     async def complete(self, request: Request) -> Answer:
+        """Send a request, add its cost to the counts, and return the answer."""
         before, saved, began = self._answers.requests, self._answers.saved_seconds, time.monotonic()
         answer = await self._backend.complete(request)
         sent = self._answers.requests - before if self._is_shared else 1
@@ -400,6 +415,7 @@ def _http_backend(backend: BaseBackend) -> Backend | None:
 
 
 def _share_answers(backend: BaseBackend) -> SharedAnswers | None:
+    """Make the backend share answers between configurations; return the exchange, or None without an HTTP backend."""
     inner = _http_backend(backend)
     if inner is None:
         return None

@@ -48,7 +48,7 @@ class LeaderboardData:
             self._folder = zipfile.Path(path) / _PACKAGE / "data"
 
     def rows(self, name: str) -> list[Json]:
-        """Return the rows of the file `name`.json."""
+        """Return the rows of the file `name`.json, which has one JSON object on each line."""
         text = (self._folder / f"{name}.json").read_text("utf-8")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
@@ -58,14 +58,15 @@ class LeaderboardData:
 
     def names(self) -> list[str]:
         """Return the names of all files of questions and tools, also in subfolders; files of truths are left out."""
-        return [name for name in _json_names(self._folder) if not any(word in name for word in _NOT_QUESTIONS)]
+        return [name for name in _find_json_files(self._folder) if not any(word in name for word in _NOT_QUESTIONS)]
 
 
-def _json_names(folder: Path | zipfile.Path, prefix: str = "") -> Iterator[str]:
+def _find_json_files(folder: Path | zipfile.Path, prefix: str = "") -> Iterator[str]:
+    """Yield, sorted, the names of all .json files below a folder or zip, relative and without suffix."""
     inside: list[Path | zipfile.Path] = [*folder.iterdir()]
     for each in sorted(inside, key=lambda each: each.name):
         if each.is_dir():
-            yield from _json_names(each, f"{prefix}{each.name}/")
+            yield from _find_json_files(each, f"{prefix}{each.name}/")
         elif each.name.endswith(".json"):
             yield prefix + each.name.removesuffix(".json")
 
@@ -79,7 +80,7 @@ def find_leaderboard() -> LeaderboardData:
     wheels = sorted(folder.glob(f"{_PACKAGE}-*.whl"))
     if not wheels:
         raise MissingCases(
-            f"the leaderboard's cases are not here; fetch them, once: "
+            f"the leaderboard's cases are not downloaded; download them once: "
             f"pip download --no-deps --dest {folder} bfcl-eval=={VERSION}"
         )
     return LeaderboardData(wheels[-1])
@@ -89,8 +90,11 @@ def find_leaderboard() -> LeaderboardData:
 
 
 def leaderboard_cases(words: Iterable[str] = (), data: LeaderboardData | None = None) -> Iterator[EvalCase]:
-    """Yield the cases of these categories (empty: all); a word such as `live` selects all categories that contain it.
-    Raises `CallerError`, `MissingCases`."""
+    """Yield the cases of these categories; all if none is given.
+
+    A word such as `live` selects all categories whose name contains it. Raises `CallerError` for an unknown category,
+    `MissingCases` without the data.
+    """
     chosen = _choose_categories(words)
     data = data or find_leaderboard()
     for category in chosen:
@@ -108,11 +112,13 @@ def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = 
         tools=leaderboard_tools(row["function"]),
         messages=tuple(row["question"][0]),
         wanted="any call" if category == "live_relevance" else truths,
-        judge=judge_any_call if category == "live_relevance" else _by_truths(truths, row["function"]),
+        judge=judge_any_call if category == "live_relevance" else _make_truth_judge(truths, row["function"]),
     )
 
 
-def _by_truths(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
+def _make_truth_judge(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
+    """Return a judge of the leaderboard's rules; `truths` are the acceptable calls, `functions` the declared tools."""
+
     def are_right(calls: Sequence[Call]) -> bool:
         return are_matches([(call.name, call.arguments) for call in calls], functions, truths)
 
@@ -120,6 +126,8 @@ def _by_truths(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
 
 
 def _choose_categories(words: Iterable[str]) -> list[str]:
+    """Return the categories that these words select, each once; all without words. Raises `CallerError` for an unknown
+    word."""
     chosen: dict[str, None] = {}
     for word in words:
         fitting = [word] if word in CATEGORIES else [name for name in CATEGORIES if word in name.split("_")]
@@ -152,26 +160,30 @@ def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
     """Return the functions of a row as tools."""
     return Toolset(
         [
-            Tool(name=each["name"], description=each.get("description", ""), parameters=_schema(each["parameters"]))
+            Tool(
+                name=each["name"],
+                description=each.get("description", ""),
+                parameters=_to_json_schema(each["parameters"]),
+            )
             for each in functions
         ]
     )
 
 
-def _schema(declared: Json) -> Json:
-    """Return the JSON Schema of a declared type. A default is always a valid value; an `enum` of an array applies to
-    its items."""
+def _to_json_schema(declared: Json) -> Json:
+    """Return the JSON Schema of a declared type. A default is always allowed; an `enum` of an array applies to its
+    items."""
     schema = {word: declared[word] for word in _KEYWORDS if word in declared}
     name = str(declared.get("type", ""))
     kind = _TYPES.get(name, name)
     if kind in _SCHEMA_TYPES:
         schema["type"] = [kind, "null"] if declared.get("default", "") is None else kind
     if isinstance(declared.get("properties"), dict):
-        schema["properties"] = {key: _schema(inner) for key, inner in declared["properties"].items()}
+        schema["properties"] = {key: _to_json_schema(inner) for key, inner in declared["properties"].items()}
     if isinstance(declared.get("required"), list):
         schema["required"] = declared["required"]
     if isinstance(declared.get("items"), dict):
-        schema["items"] = _schema(declared["items"])
+        schema["items"] = _to_json_schema(declared["items"])
     if "enum" in declared:
         options = schema.pop("enum")
         if kind == "array" and not any(isinstance(option, list) for option in options):
@@ -184,9 +196,9 @@ def _schema(declared: Json) -> Json:
 
 # -- the rules of a match ----------------------------------------------------------------------------------------------
 # A truth lists the acceptable values of each argument; "" among them means that it may be left out. Strings are
-# compared without case, blanks and the marks ,./-_*^; types are those that the function declares, or that the truth
-# has. These are the leaderboard's own rules, its oddities included, so that figures can be compared with those it
-# publishes.
+# compared without case, blanks and the characters ,./-_*^; types are those of the function's declaration or of the
+# truth. These are the leaderboard's own rules with their inconsistencies, so that rates can be compared with those
+# that it publishes.
 
 _IGNORED = re.compile(r"[ ,./\-_*^]")
 _KINDS: dict[str, type[Any]] = {
@@ -202,10 +214,11 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def are_matches(calls: Sequence[tuple[str, Json]], functions: Iterable[Json], truths: Sequence[Json]) -> bool:
-    """Tell whether each truth is met by a call of its own, in any order, and there is no other call.
+    """Return whether each truth accepts another one of these calls, in any order, and no call remains.
 
     - `calls`: names and arguments.
     - `functions`: the functions of the row, as the leaderboard declares them.
+    - `truths`: one object for each expected call, with the acceptable values of each argument.
     """
     declared = {function["name"]: function for function in functions}
     unmatched = dict(enumerate(calls))  # by index, since equal calls may differ in their types
@@ -221,7 +234,7 @@ def are_matches(calls: Sequence[tuple[str, Json]], functions: Iterable[Json], tr
 
 
 def is_match(name: str, arguments: Json, function: Json, truth: Json) -> bool:
-    """Tell whether the `truth` accepts a call of this `name` with these `arguments`; `function` is its declaration."""
+    """Return whether the `truth` accepts a call of this `name` with these `arguments`; `function` declares the tool."""
     ((expected, accepted),) = truth.items()
     declared = function.get("parameters", {})
     if name != expected or any(each not in arguments for each in declared.get("required", ())):
@@ -236,6 +249,7 @@ def is_match(name: str, arguments: Json, function: Json, truth: Json) -> bool:
 
 
 def _is_accepted(given: Any, accepted: Sequence[Any], declared: Json) -> bool:
+    """Return whether a value has the declared type, or the type of the truth, and is one of the `accepted` values."""
     name = declared.get("type", "any")
     kind = _KINDS.get(name, str)
     items: type[Any] | None = _KINDS.get(declared.get("items", {}).get("type", "any"), str) if kind is list else None
@@ -245,19 +259,19 @@ def _is_accepted(given: Any, accepted: Sequence[Any], declared: Json) -> bool:
     if _kind_of_truth(accepted) not in (None, kind) or (type(value) is not kind):
         return value in accepted  # the name of a variable instead of a value
     if kind is dict:
-        return any(_is_object(value, each) for each in accepted if each != "")
+        return any(_is_accepted_object(value, each) for each in accepted if each != "")
     if kind is list:
-        return any((_are_objects if items is dict else _is_list)(value, each) for each in accepted)
+        return any((_are_accepted_objects if items is dict else _is_list)(value, each) for each in accepted)
     return _normalize(value) in map(_normalize, accepted) if kind is str else value in accepted
 
 
 def _kind_of_truth(accepted: Iterable[Any]) -> type[Any] | None:
-    """Return the type of the acceptable values; None where the truth only says that there may be none."""
+    """Return the type of the acceptable values; None if only the omission of the argument is acceptable."""
     return next((type(each) for each in accepted if each != ""), None)
 
 
 def _has_kind(value: Any, accepted: Sequence[Any], kind: type[Any], items: type[Any] | None) -> bool:
-    """Tell whether the value has the declared type (and its items theirs), or else the type of the truth."""
+    """Return whether the value has the declared type (and its items theirs), or else the type of the truth."""
     if type(value) is not kind:
         return type(value) is _kind_of_truth(accepted)
     return items is None or any(
@@ -266,7 +280,7 @@ def _has_kind(value: Any, accepted: Sequence[Any], kind: type[Any], items: type[
 
 
 def _normalize(value: Any) -> Any:
-    """Return a string without the characters that do not count; any other value as it is."""
+    """Return a string without case and the ignored characters; any other value as it is."""
     return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
 
 
@@ -274,7 +288,8 @@ def _is_list(value: list[Any], accepted: Any) -> bool:
     return isinstance(accepted, list | str) and list(map(_normalize, value)) == list(map(_normalize, accepted))
 
 
-def _is_object(value: Any, accepted: Any) -> bool:
+def _is_accepted_object(value: Any, accepted: Any) -> bool:
+    """Return whether a dict has acceptable values for all its keys, and lacks only keys that may be left out."""
     if not (isinstance(value, dict) and isinstance(accepted, dict)):
         return False
     options = {key: each if isinstance(each, list | str) else [each] for key, each in accepted.items()}
@@ -283,7 +298,8 @@ def _is_object(value: Any, accepted: Any) -> bool:
     return all(key in options and _normalize(item) in map(_normalize, options[key]) for key, item in value.items())
 
 
-def _are_objects(value: list[Any], accepted: Any) -> bool:
+def _are_accepted_objects(value: list[Any], accepted: Any) -> bool:
+    """Return whether a list has as many objects as the accepted one, each accepted in its place."""
     if not isinstance(accepted, list | str) or len(value) != len(accepted):
         return False
-    return all(map(_is_object, value, accepted))
+    return all(map(_is_accepted_object, value, accepted))

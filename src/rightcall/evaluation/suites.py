@@ -53,18 +53,18 @@ class Suite(msgspec.Struct, frozen=True):
     find: Callable[[Sequence[str], int], Iterable[EvalCase]]
 
 
-def find_cases(words: Iterable[str], *, limit: int | None = None, examples: int = 0) -> list[EvalCase]:
+def find_cases(names: Iterable[str], *, limit: int | None = None, examples: int = 0) -> list[EvalCase]:
     """Return the cases of the named suites and files, each case once.
 
-    - `words`: `SUITE`, `SUITE:PART,PART` or a path that ends with `.jsonl`.
-    - `limit`: at most so many cases of each word, taken from its categories in turn.
-    - `examples`: how many solved_examples examples precede the request of a case.
+    - `names`: `SUITE`, `SUITE:PART,PART` or a path that ends with `.jsonl`.
+    - `limit`: at most so many cases of each name, taken from its categories in turn.
+    - `examples`: how many solved examples precede the request of a case.
 
-    Raises `CallerError`, `FileFailed`.
+    Raises `CallerError` for an unknown name, an invalid row or no cases, `FileFailed` for an unreadable file.
     """
     found: dict[str, EvalCase] = {}
-    for word in words:
-        for case in islice(_interleave_categories(_cases_of(word, examples)), limit):
+    for name in names:
+        for case in islice(_interleave_categories(_cases_of(name, examples)), limit):
             if found.setdefault(case.key, case).digest != case.digest:
                 raise CallerError(f"two different cases are called {case.key!r:.120}; give each its own id")
     if not found:
@@ -78,6 +78,7 @@ def max_turns(case: EvalCase) -> int:
 
 
 def _cases_of(word: str, examples: int) -> Iterable[EvalCase]:
+    """Return the cases of a suite, of some of its parts, or of a file. Raises `CallerError` for an unknown suite."""
     name, _, parts = word.partition(":")
     if name in SUITES:
         return SUITES[name].find([part for part in parts.split(",") if part], examples)
@@ -89,7 +90,7 @@ def _cases_of(word: str, examples: int) -> Iterable[EvalCase]:
 
 
 def _interleave_categories(cases: Iterable[EvalCase]) -> Iterator[EvalCase]:
-    """Yield one case of each category, then the next of each: a run that ends early has asked some of all."""
+    """Yield one case of each category, then the next of each, so that a run that ends early has cases of all."""
     groups: dict[tuple[str, str], list[EvalCase]] = {}
     for case in cases:
         groups.setdefault((case.suite, case.category), []).append(case)
@@ -106,21 +107,24 @@ def own_cases(path: Path) -> Iterator[EvalCase]:
         if isinstance(row, LineFault):
             raise CallerError(f"{path}:{number}: {row.message}")
         try:
-            yield _own_case(row, path.stem, number)
+            yield _parse_own_case(row, path.stem, number)
         except (CallerError, BadTools, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             why = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise CallerError(f"{path}:{number}: not a valid case: {why:.300}") from error
 
 
-def _own_case(row: Json, suite: str, number: int) -> EvalCase:
+def _parse_own_case(row: Json, suite: str, number: int) -> EvalCase:
+    """Return the case of one row of a user's file. Raises `CallerError`, `KeyError` and others for an invalid row."""
     if "ground_truth" in row:
         row = {"id": f"line-{number}", **row}
         _check_truths(row["ground_truth"])
         return leaderboard_case(row, row["ground_truth"], str(row.get("category", suite)), suite)
-    messages, expected = _request_and_expected_calls(row)
+    messages, expected = _split_row(row)
     tools = Toolset.of(row["tools"]) or Toolset()
     if unknown := [call.name for call in expected if call.name not in tools]:
-        raise CallerError(f"the expected call names {unknown[0]!r:.80}, which is none of its tools; add it to `tools`")
+        raise CallerError(
+            f"the expected call names {unknown[0]!r:.80}, which is not one of its tools; add it to `tools`"
+        )
     return EvalCase(
         suite=suite,
         id=str(row.get("id", f"line-{number}")),
@@ -132,28 +136,31 @@ def _own_case(row: Json, suite: str, number: int) -> EvalCase:
     )
 
 
-def _request_and_expected_calls(row: Json) -> tuple[Sequence[Json], list[Call]]:
+def _split_row(row: Json) -> tuple[Sequence[Json], list[Call]]:
+    """Return the messages of the request and the expected calls of a row. Raises `CallerError` or `KeyError`."""
     if isinstance(row.get("question"), str):
-        return [{"role": "user", "content": row["question"]}], _expected_calls(row["calls"])
+        return [{"role": "user", "content": row["question"]}], _parse_calls(row["calls"])
     messages = row["messages"]
     if not isinstance(messages, list) or not all(isinstance(each, dict) and "role" in each for each in messages):
         raise CallerError("`messages` must be a list of objects that have a role")
     if "calls" in row and not messages:
         raise CallerError("`messages` is empty: the case has no request")
     if "calls" in row:
-        return messages, _expected_calls(row["calls"])
+        return messages, _parse_calls(row["calls"])
     if not messages or messages[-1].get("role") != "assistant":
         raise CallerError("there is neither `calls` nor a last turn of the assistant with the expected calls")
-    return messages[:-1], _expected_calls([each["function"] for each in messages[-1].get("tool_calls") or ()])
+    return messages[:-1], _parse_calls([each["function"] for each in messages[-1].get("tool_calls") or ()])
 
 
-def _expected_calls(entries: Any) -> list[Call]:
+def _parse_calls(entries: Any) -> list[Call]:
+    """Return these JSON objects as calls. Raises `CallerError` or `KeyError` if they are not calls."""
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise CallerError("the expected calls must be a list of objects")
-    return [_expected_call(each["name"], each.get("arguments", {})) for each in entries]
+    return [_parse_call(each["name"], each.get("arguments", {})) for each in entries]
 
 
-def _expected_call(name: Any, arguments: Any) -> Call:
+def _parse_call(name: Any, arguments: Any) -> Call:
+    """Return a call with these arguments, which may be JSON text. Raises `CallerError` if they are not an object."""
     value = decode(arguments or "{}", MAX_DEPTH) if isinstance(arguments, str) else arguments
     if not isinstance(name, str) or not isinstance(value, dict):
         raise CallerError(f"the call of {name!r:.80} must have a name, and arguments that are an object")
@@ -172,16 +179,17 @@ def _check_truths(truths: Any) -> None:
 
 
 def domain_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the scenarios of these domains (names or TOML files; empty: the default ones)."""
+    """Yield the scenarios of these domains, given as names or TOML files; without names, of the default ones."""
     return _scenario_cases("domains", list(names) or DEFAULT_DOMAINS, examples)
 
 
 def task_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the scenarios of several steps, of these domains (empty: all domains that consist of them)."""
+    """Yield the scenarios with several steps of these domains; without names, of all domains that consist of them."""
     return _scenario_cases("tasks", list(names) or TASK_DOMAINS, examples)
 
 
 def _scenario_cases(suite: str, names: Iterable[str], examples: int) -> Iterator[EvalCase]:
+    """Yield a case for each scenario of these domains, except open ones, which have no expected calls."""
     for domain in find_domains(names):
         for scenario in domain.scenarios:
             if scenario.kind != "open":
@@ -189,6 +197,7 @@ def _scenario_cases(suite: str, names: Iterable[str], examples: int) -> Iterator
 
 
 def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int) -> EvalCase:
+    """Return a scenario as a case, after so many solved examples of its domain."""
     return EvalCase(
         suite=suite,
         id=f"{domain.name}/{scenario.name}",
@@ -207,8 +216,7 @@ def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int
 
 
 def question_cases(examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the 240 questions. Of so many of the offered tools (`examples`), a solved_examples question precedes the
-    request."""
+    """Yield the 240 questions, each after solved examples for up to `examples` of the offered tools."""
     prompts, number = _read_questions("prompts"), 0
     for row in range(max(len(prompt["values"]) for prompt in prompts)):
         for wording in range(max(len(prompt["say"]) for prompt in prompts)):
@@ -220,15 +228,19 @@ def question_cases(examples: int = 0) -> Iterator[EvalCase]:
 
 @cache
 def _read_questions(name: Literal["prompts", "tools"]) -> list[Json]:
+    """Return the prompts or the tools of the built-in questions."""
     rows: list[Json] = json.loads((_QUESTION_FOLDER / f"{name}.json").read_text("utf-8"))
     return rows
 
 
 def _question_case(number: int, target: int, row: int, wording: int, examples: int) -> EvalCase:
+    """Return question `number`: one wording of the prompt at index `target`, with the argument values of one row."""
     prompts, tools = _read_questions("prompts"), _read_questions("tools")
     offered = [(target + step) % len(prompts) for step in range(1 + number % 3)]
     rotated = offered[number % len(offered) :] + offered[: number % len(offered)]  # the target is not always first
-    messages = [message for each in rotated[:examples] for message in _example(prompts[each], row + 1, wording + 1)]
+    messages = [
+        message for each in rotated[:examples] for message in _solved_example(prompts[each], row + 1, wording + 1)
+    ]
     prompt = prompts[target]
     call = Call(prompt["tool"], prompt["values"][row])
     return EvalCase(
@@ -242,7 +254,8 @@ def _question_case(number: int, target: int, row: int, wording: int, examples: i
     )
 
 
-def _example(prompt: Json, row: int, wording: int) -> list[Json]:
+def _solved_example(prompt: Json, row: int, wording: int) -> list[Json]:
+    """Return a solved example of a prompt: request, call and result. Row and wording are taken modulo their numbers."""
     row, wording = row % len(prompt["values"]), wording % len(prompt["say"])
     function = {"name": prompt["tool"], "arguments": json.dumps(prompt["values"][row], ensure_ascii=False)}
     id = f"example_{prompt['tool']}"
@@ -254,12 +267,13 @@ def _example(prompt: Json, row: int, wording: int) -> list[Json]:
 
 
 def _question_text(prompt: Json, row: int, wording: int) -> str:
+    """Return one wording of a prompt with the argument values of one row."""
     values = {key: _plain_language(value) for key, value in prompt["values"][row].items()}
     return str(prompt["say"][wording].format(**values))
 
 
 def _plain_language(value: Any) -> str:
-    """Return a value as a person would write it: `["a", "b"]` as "a and b"."""
+    """Return a value as text for a request: `["a", "b"]` as "a and b", an object as its values."""
     if isinstance(value, list):
         return " and ".join([", ".join(value[:-1]), value[-1]] if len(value) > 1 else value)
     return " ".join([_plain_language(each) for each in value.values()]) if isinstance(value, dict) else str(value)

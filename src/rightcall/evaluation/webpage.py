@@ -129,7 +129,7 @@ class BarRow(msgspec.Struct, frozen=True):
 
 
 class BarChart(msgspec.Struct, frozen=True):
-    """Rates beside each other on one scale. A single bar is not drawn: a line says as much."""
+    """Rates beside each other on one scale. A single bar is not drawn, but printed as a line."""
 
     title: str
     rows: tuple[BarRow, ...]
@@ -202,7 +202,7 @@ _MAX_TEXT = 400  # characters of a name or a sentence
 
 
 def page_kind(kind: str) -> FileKind:
-    """Return how a file is recognized as a page of this kind, which may be overwritten."""
+    """Return the file kind of such pages: a file that begins with the same first line may be overwritten."""
     return beginning(f"page of `{kind}`", _first_line(kind).encode())
 
 
@@ -211,17 +211,19 @@ def _first_line(kind: str) -> str:
 
 
 def render_page(page: WebPage) -> str:
-    """Return the page as HTML."""
+    """Return the page as one HTML document, with its style and script inline."""
     style, script = _read_asset("webpage.css"), _read_asset("webpage.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; {_FORBIDDEN}"
-    parts = [_part(part) for part in page.parts]
+    parts = [_render_part(part) for part in page.parts]
     return (
         f'{_first_line(page.kind)}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
         f"<title>{safe(page.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"{_head(page)}\n<main>\n" + "\n".join([part for part in parts if part]) + f"\n</main>\n{_foot(page)}"
+        f"{_render_header(page)}\n<main>\n"
+        + "\n".join([part for part in parts if part])
+        + f"\n</main>\n{_render_footer(page)}"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
@@ -236,7 +238,7 @@ def _hash(text: str) -> str:
 
 
 def safe(text: str, most: int = _MAX_TEXT) -> str:
-    """Escape a text from outside for one line of a page, shortened to `most` characters."""
+    """Return a text from outside as one line of HTML, escaped and shortened to `most` characters."""
     return html.escape(brief(text, most), quote=True).replace(" %", "\u00a0%")
 
 
@@ -247,18 +249,20 @@ def _percent(rate: float) -> str:
 # -- head and foot -----------------------------------------------------------------------------------------------------
 
 
-def _head(page: WebPage) -> str:
+def _render_header(page: WebPage) -> str:
+    """Return the HTML header: title, headline, notes and strip."""
     top = page.headline
     notes = "".join([f"<p>{safe(note)}</p>" for note in top.notes])
     return (
         f'<header>\n<p class="over"><b>rightcall</b> {safe(page.kind)}<span>{safe(page.title, 160)}</span></p>\n'
         f'<div class="top"><h1><span class="figure">{safe(top.figure)}</span> '
         f'<span class="says">{safe(top.says)}</span></h1>\n<div class="notes">{notes}</div></div>\n'
-        f"{_strip(top)}</header>"
+        f"{_render_strip(top)}</header>"
     )
 
 
-def _strip(top: Headline) -> str:
+def _render_strip(top: Headline) -> str:
+    """Return the headline's shares as one bar with a legend, in HTML; "" for fewer than two shares."""
     if len([piece for piece in top.strip if piece.count]) < 2:
         return ""
     drawn, at = [], 0.0
@@ -273,24 +277,26 @@ def _strip(top: Headline) -> str:
     return f'<svg class="strip" aria-hidden="true">{"".join(drawn)}</svg>\n<ul class="legend">{"".join(legend)}</ul>\n'
 
 
-def _foot(page: WebPage) -> str:
+def _render_footer(page: WebPage) -> str:
     return "<footer>" + "".join([f"<p>{safe(line, 600)}</p>" for line in page.foot]) + "</footer>\n"
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
 
 
-def _part(part: PagePart) -> str:
+def _render_part(part: PagePart) -> str:
+    """Return a part of the page as HTML."""
     if isinstance(part, FigureTiles):
-        return _tiles(part)
+        return _render_tiles(part)
     if isinstance(part, PageTable):
-        return _table(part)
+        return _render_table(part)
     if isinstance(part, BarCharts):
-        return _charts(part)
-    return _cards(part)
+        return _render_charts(part)
+    return _render_cards(part)
 
 
-def _tiles(part: FigureTiles) -> str:
+def _render_tiles(part: FigureTiles) -> str:
+    """Return figures with labels and notes as HTML."""
     tiles = [
         f'<div class="tile {tile.tone}"><dt>{safe(tile.label)}</dt><dd><b>{safe(tile.figure)}</b>'
         f"<span>{safe(tile.note)}</span></dd></div>"
@@ -303,12 +309,13 @@ def _titled(title: str, note: str) -> str:
     return f"<h2>{safe(title)}</h2>\n" + (f'<p class="note">{safe(note)}</p>\n' if note else "")
 
 
-def _table(part: PageTable) -> str:
+def _render_table(part: PageTable) -> str:
+    """Return a table as HTML, with a filter if it is long; "" without rows."""
     if not part.rows:
         return ""
     numeric = [_is_numeric(part, at) for at in range(len(part.columns))]
-    heads = [_column(column, number) for column, number in zip(part.columns, numeric, strict=True)]
-    rows = [f'<tr data-find="">{"".join(map(_cell, row, part.columns))}</tr>' for row in part.rows]
+    heads = [_render_column(column, number) for column, number in zip(part.columns, numeric, strict=True)]
+    rows = [f'<tr data-find="">{"".join(map(_render_cell, row, part.columns))}</tr>' for row in part.rows]
     find = '<input type="search" class="find" placeholder="Filter rows" aria-label="Filter rows">' if rows[4:] else ""
     body = "\n".join(rows)
     table = f"<table>\n<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
@@ -323,19 +330,21 @@ def _is_numeric(part: PageTable, at: int) -> bool:
     return all(isinstance(row[at], int | PageRate | IntervalCell | ToneCell) for row in part.rows)
 
 
-def _column(column: PageColumn, number: bool) -> str:
+def _render_column(column: PageColumn, number: bool) -> str:
+    """Return the head of a column as HTML, with a button that sorts the rows."""
     hint = f' title="{safe(column.hint)}"' if column.hint else ""
     side = ' class="number"' if number else ""
     return f'<th scope="col"{side}{hint}><button type="button">{safe(column.title)}</button></th>'
 
 
-def _cell(cell: Cell, column: PageColumn) -> str:
+def _render_cell(cell: Cell, column: PageColumn) -> str:
+    """Return a cell of a table as HTML, with the value to sort by."""
     label = f' data-label="{safe(column.title)}"'
     if isinstance(cell, NamedCell):
         description = f"<span>{safe(cell.description, 160)}</span>" if cell.description else ""
         return f'<td class="named"{label}><b>{safe(cell.name, 120)}</b>{description}</td>'
     if isinstance(cell, PageRate):
-        return _rate_cell(cell, label)
+        return _render_rate_cell(cell, label)
     if isinstance(cell, IntervalCell):
         interval = f"{100 * cell.rate.low:.1f} to {100 * cell.rate.high:.1f}"
         below = f"<span>{interval} of {cell.rate.of:,}</span>"
@@ -348,12 +357,13 @@ def _cell(cell: Cell, column: PageColumn) -> str:
     return f"<td{label}>{safe(cell)}</td>"
 
 
-def _rate_cell(cell: PageRate, label: str) -> str:
+def _render_rate_cell(cell: PageRate, label: str) -> str:
+    """Return a rate with its bar as HTML; a dash if it is of no cases."""
     if not cell.of:
         return f'<td class="number none"{label} data-sort="-1">\u2013</td>'
     return (
         f'<td class="number rate {cell.tone if cell.rate else "plain zero"}"{label} data-sort="{cell.rate:.12g}"'
-        f' title="{_interval_text(cell)}"><b>{_percent(cell.rate)}</b>{_bar(cell, 1.0)}</td>'
+        f' title="{_interval_text(cell)}"><b>{_percent(cell.rate)}</b>{_render_bar(cell, 1.0)}</td>'
     )
 
 
@@ -364,34 +374,40 @@ def _interval_text(rate: PageRate) -> str:
 # -- bars --------------------------------------------------------------------------------------------------------------
 
 
-def _charts(part: BarCharts) -> str:
-    drawn = [_chart(chart) for chart in part.charts if chart.rows]
+def _render_charts(part: BarCharts) -> str:
+    """Return the charts that have rows as HTML; "" if none has."""
+    drawn = [_render_chart(chart) for chart in part.charts if chart.rows]
     return f'<div class="charts">\n{"".join(drawn)}</div>' if drawn else ""
 
 
-def _chart(chart: BarChart) -> str:
+def _render_chart(chart: BarChart) -> str:
+    """Return a chart as HTML, all bars on one scale. A single row is a line of text."""
     title = _titled(chart.title, chart.note)
     more = f'<p class="note">{safe(chart.more)}</p>' if chart.more else ""
     if len(chart.rows) == 1:
         only = chart.rows[0]
-        line = f'<p class="only">{_label(only)}<b>{_percent(only.rate.rate)}</b> <span>{safe(only.count)}</span></p>'
+        rate, count = _percent(only.rate.rate), safe(only.count)
+        line = f'<p class="only">{_render_bar_label(only)}<b>{rate}</b> <span>{count}</span></p>'
         return f'<section class="chart">\n{title}{line}{more}</section>\n'
     top = max([row.rate.high for row in chart.rows])
     scale = next((each for each in _SCALES if each >= top), 1.0)
-    rows = "\n".join([_bar_row(row, scale) for row in chart.rows])
+    rows = "\n".join([_render_bar_row(row, scale) for row in chart.rows])
     ticks = "".join([f"<i>{100 * each:g}\u00a0%</i>" for each in (0.0, scale / 2, scale)])
     axis = f'<li class="axis" aria-hidden="true"><span></span><span class="ticks">{ticks}</span></li>'
     return f'<section class="chart">\n{title}<ul class="bars">\n{axis}\n{rows}\n</ul>{more}</section>\n'
 
 
-def _bar_row(row: BarRow, scale: float) -> str:
+def _render_bar_row(row: BarRow, scale: float) -> str:
+    """Return one bar with label, rate and count as HTML."""
     return (
-        f'<li title="{_interval_text(row.rate)}">{_label(row)}<span class="drawn">{_bar(row.rate, scale)}</span>'
+        f'<li title="{_interval_text(row.rate)}">{_render_bar_label(row)}'
+        f'<span class="drawn">{_render_bar(row.rate, scale)}</span>'
         f'<b>{_percent(row.rate.rate)}</b><span class="count">{safe(row.count)}</span></li>'
     )
 
 
-def _label(row: BarRow) -> str:
+def _render_bar_label(row: BarRow) -> str:
+    """Return the label of a bar as HTML; a button that filters the samples if the row has a `pick`."""
     name = safe(row.label, 60)
     named = (
         f'<button type="button" data-pick="{safe(row.pick)}">{name}</button>' if row.pick else f"<span>{name}</span>"
@@ -400,8 +416,8 @@ def _label(row: BarRow) -> str:
     return f'<span class="label">{named}{note}</span>'
 
 
-def _bar(rate: PageRate, scale: float) -> str:
-    """Return a rate as a bar, with its interval as a line over it."""
+def _render_bar(rate: PageRate, scale: float) -> str:
+    """Return a rate as a bar in SVG, with its interval as a line over it. `scale` is the rate that fills the width."""
     width, low, high = [100 * min(1.0, each / scale) for each in (rate.rate, rate.low, rate.high)]
     return (
         f'<svg class="rod {rate.tone}" aria-hidden="true"><rect class="track" width="100%" height="100%"></rect>'
@@ -414,12 +430,13 @@ def _bar(rate: PageRate, scale: float) -> str:
 
 _LEGEND = (
     '<p class="kinds"><span class="s-text">text</span> <span class="s-reasoning">reasoning</span> '
-    '<span class="s-call">call</span> <span class="s-marker">marker</span> <span class="s-text found">what it is about'
+    '<span class="s-call">call</span> <span class="s-marker">marker</span> <span class="s-text found">finding'
     "</span></p>"
 )
 
 
-def _cards(part: SampleCards) -> str:
+def _render_cards(part: SampleCards) -> str:
+    """Return the cards of samples with filters as HTML; "" without cards."""
     if not part.cards:
         return ""
     kinds = list(dict.fromkeys([card.kind for card in part.cards]))
@@ -432,12 +449,13 @@ def _cards(part: SampleCards) -> str:
     return (
         f'<section class="samples" id="samples">\n<div class="bar">{_titled(part.title, part.note)}{controls}</div>\n'
         f"{_LEGEND}\n"
-        f'<div class="cards">\n{"".join(map(_card, part.cards))}</div>\n</section>'
+        f'<div class="cards">\n{"".join(map(_render_card, part.cards))}</div>\n</section>'
     )
 
 
-def _card(card: SampleCard) -> str:
-    samples = "".join([_sample(sample) for sample in card.samples])
+def _render_card(card: SampleCard) -> str:
+    """Return one card with its samples as HTML."""
+    samples = "".join([_render_sample(sample) for sample in card.samples])
     return (
         f'<article data-find="" data-kind="{safe(card.kind)}" data-name="{safe(f"{card.kind}:{card.name}")}">\n'
         f'<h3><em class="{card.tone}">{safe(card.kind)}</em> {safe(card.name)}</h3>\n<p>{safe(card.meaning)}</p>\n'
@@ -445,19 +463,24 @@ def _card(card: SampleCard) -> str:
     )
 
 
-def _sample(sample: PageSample) -> str:
+def _render_sample(sample: PageSample) -> str:
+    """Return one sample as HTML: the place, the text with its spans, and the message."""
     says = f"<figcaption>{safe(sample.says, 300)}</figcaption>" if sample.says else ""
     end = '<b class="end" title="the text ends here">\u25c4 ends here</b>' if sample.is_end else ""
-    text = "".join([*_left_out(sample.before), *map(_piece, sample.pieces), end, *_left_out(sample.after)])
+    text = "".join(
+        [*_render_omission(sample.before), *map(_render_piece, sample.pieces), end, *_render_omission(sample.after)]
+    )
     where = f'<span class="where">{safe(sample.where, 120)}</span>' if sample.where else ""
     return f"<figure>{where}<pre>{text}</pre>{says}</figure>\n"
 
 
-def _left_out(characters: int) -> Iterator[str]:
+def _render_omission(characters: int) -> Iterator[str]:
+    """Yield a note of how many characters were left out; nothing for 0."""
     if characters:
         yield f'<i class="left">\u2026 {characters:,} more \u2026</i>'
 
 
-def _piece(piece: SamplePiece) -> str:
+def _render_piece(piece: SamplePiece) -> str:
+    """Return a piece of a sample as HTML, marked if it is part of the finding."""
     found = " found" if piece.found else ""
     return f'<span class="s-{piece.kind}{found}">{html.escape(visible(piece.text), quote=True)}</span>'

@@ -1,7 +1,7 @@
 """A logged reply, and its findings: the repair rules of its calls, the codes that rejected calls, and faults of the
 reply.
 
-Each finding has a kind and a name; `meaning` describes it in words.
+Each finding has a kind and a name; `meaning` describes it in a sentence.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class LoggedReply(msgspec.Struct, frozen=True, kw_only=True):
     is_first: bool = True
 
     def view(self) -> tuple[str, Sequence[Span]]:
-        """Return the text of a sample and its spans: the source, or a text made of the parts if there is no source."""
+        """Return the text of a sample and its spans: the source, or the parts as text if there is no source."""
         if self.source is None:
             return _text_of_parts(self.reply)
         return self.source, self.reread() if self.reread is not None else (Span(0, len(self.source), "text"),)
 
     def call_places(self, text: str) -> list[tuple[int, int] | None]:
-        """Return the position of each call in the text of `view`; None where it is not found."""
+        """Return the start and end of each call in the text of `view`; None where it is not found."""
         places: list[tuple[int, int] | None] = []
         at = 0
         for call in self.reply.attempts:
@@ -66,6 +66,7 @@ class LoggedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text_of_parts(reply: Reply) -> tuple[str, list[Span]]:
+    """Return the parts of a reply as text, one part on a line, and its spans."""
     pieces: list[str] = []
     spans: list[Span] = []
     at = 0
@@ -84,7 +85,7 @@ _MAX_TOKENS = 4  # special tokens of one text that are examined
 _PLACE = re.compile(r"\b(?:from (\d{1,9}) to (\d{1,9})|at (\d{1,9}))\b").search
 _TOKEN = re.compile(r"'([^']{1,60})'").match
 _MEANINGS = {
-    "left_in_text": "The server gave the call as text instead of taking it out.",
+    "left_in_text": "The server returned the call as text instead of extracting it.",
     "special_token": "A special token of a chat template is in the text.",
     "length": "The answer reached its limit of tokens.",
     "content_filter": "A filter ended the answer.",
@@ -94,7 +95,7 @@ _MEANINGS = {
 
 
 class Finding(NamedTuple):
-    """What was found. `kind` is `repaired` or `refused` (of a call), or `near`, `cut` or `leaked` (of a reply); `name`
+    """A finding. `kind` is `repaired` or `refused` (of a call), or `near`, `cut` or `leaked` (of a reply); `name`
     is the repair rule, the problem code or another word."""
 
     kind: str
@@ -113,7 +114,7 @@ class ReplyFinding(NamedTuple):
 
 
 def meaning(name: str) -> str:
-    """Describe findings of this name in a sentence or two."""
+    """Return a description of findings of this name; "" for an unknown name."""
     return _MEANINGS[name] if name in _MEANINGS else CODES[name].cause if name in CODES else ""
 
 
@@ -127,13 +128,14 @@ def find_findings(logged: LoggedReply) -> list[ReplyFinding]:
 
 
 def _call_findings(at: int, call: Call) -> Iterator[ReplyFinding]:
+    """Yield a finding for each repair of a runnable call, or for each blocking problem of a rejected one."""
     if call.ok:
         for name, repair in {known_name(each.rule): each for each in reversed(call.repairs)}.items():
             before, after = repair.before[:200] or "(nothing)", repair.after[:200] or "(nothing)"
             yield ReplyFinding(Finding("repaired", name), at, f"{before} -> {after}")
         return
     blocking = {known_name(each.code): each.message for each in reversed(call.problems) if each.blocking}
-    for name, says in (blocking or {"incomplete": "the call never became complete"}).items():
+    for name, says in (blocking or {"incomplete": "the call is incomplete"}).items():
         yield ReplyFinding(Finding("refused", name), at, says)
 
 
@@ -143,13 +145,14 @@ def known_name(name: str) -> str:
 
 
 def _near_calls(reply: Reply) -> Iterator[ReplyFinding]:
+    """Yield a finding for the first text that looks like a call, if any."""
     first = _first_problem(reply, "looks_like_a_call")
     if first is not None:
-        yield ReplyFinding(Finding("near", first.code), None, first.message, _place(first.message))
+        yield ReplyFinding(Finding("near", first.code), None, first.message, _parse_place(first.message))
 
 
-def _place(message: str) -> tuple[int, int] | None:
-    """Return the position that a message mentions; None if it mentions none."""
+def _parse_place(message: str) -> tuple[int, int] | None:
+    """Return start and end of the position that a message mentions; None if it mentions none."""
     found = _PLACE(message)
     if found is None:
         return None
@@ -175,10 +178,11 @@ def _cuts(reply: Reply) -> Iterator[ReplyFinding]:
 
 
 def _leaks(reply: Reply) -> Iterator[ReplyFinding]:
+    """Yield a finding for each kind of marker or call in the text that the server should have removed."""
     for name, problem in {each.code: each for each in reversed(reply.problems) if each.code in _LEAKS}.items():
         quoted = _TOKEN(problem.message)
         token = quoted[1] if quoted else ""
-        yield ReplyFinding(Finding("leaked", name), None, problem.message, _place(problem.message), token)
+        yield ReplyFinding(Finding("leaked", name), None, problem.message, _parse_place(problem.message), token)
     if reply.api and reply.attempts and reply.format not in DIALECTS:
         says = f"the server's answer has a call in its text, in the format {reply.format}"
         yield ReplyFinding(Finding("leaked", "left_in_text"), 0, says)
@@ -197,6 +201,7 @@ def _leaked_token(content: str) -> str:
 
 @lru_cache(1)
 def _token_pattern() -> re.Pattern[str]:
+    """Return the pattern that finds the special tokens of all formats, without those that ordinary text may have."""
     tokens = {token.strip() for format in FORMATS.values() for token in _special_tokens(format)}
     # A short or alphanumeric token may be a word or a mark of ordinary text.
     distinct = [token for token in tokens if len(token) > 3 and not token.isalnum()]

@@ -61,7 +61,7 @@ class LogComparison(msgspec.Struct, frozen=True):
     changes: tuple[RateChange, ...]
 
     def of(self, verdict: Verdict) -> tuple[RateChange, ...]:
-        """Return the changes with this verdict."""
+        """Return the changes with this verdict: better, worse, changed or same."""
         return tuple([change for change in self.changes if change.verdict == verdict])
 
 
@@ -74,7 +74,7 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 def compare_logs(before: ReplyTally, after: ReplyTally) -> LogComparison:
-    """Compare every rate of `after` with that of `before`."""
+    """Return a change, with p values corrected for their number, for every rate that is measured in both logs."""
     pairs = [pair for pair in _pairs(before, after) if pair.before.whole and pair.after.whole]
     pairs = [pair for pair in pairs if pair.before.part or pair.after.part]
     tests = [two_sided(*_counts(pair.after), *_counts(pair.before)) for pair in pairs]
@@ -91,6 +91,7 @@ def _counts(share: Share) -> tuple[int, int]:
 
 
 def _verdict(pair: _Pair, p: float) -> Verdict:
+    """Return whether a rate got better or worse; "changed" if neither is good, "same" if it is not significant."""
     if p >= LEVEL:
         return "same"
     direction = _DIRECTIONS.get(pair.measure, -1) * (1 if pair.after.rate > pair.before.rate else -1)
@@ -98,6 +99,7 @@ def _verdict(pair: _Pair, p: float) -> Verdict:
 
 
 def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
+    """Yield the rates to compare: the total's, each finding's, those of common models and of common groups."""
     earlier, later = before.total, after.total
     yield from _measure_pairs(ALL, earlier, later)
     for finding in [
@@ -113,12 +115,13 @@ def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
 def _measure_pairs(
     scope: str, earlier: ReplyGroup, later: ReplyGroup, measures: Iterable[str] = _DIRECTIONS
 ) -> Iterator[_Pair]:
+    """Yield a pair of rates for each of these measures."""
     for measure in measures:
         yield _Pair(scope, measure, "", earlier.share(measure), later.share(measure))
 
 
 def _common_models(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
-    """Yield the models that are in both logs; none if there is only one model, which the total covers."""
+    """Yield the models in both logs with their groups; none if there is one model, whose rates are the total's."""
     then, now = before.models(), after.models()
     for model, group in now.items():
         if model in then and len({*then, *now}) > 1:

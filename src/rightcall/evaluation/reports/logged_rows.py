@@ -41,8 +41,8 @@ _PARSED_LINE_KEYS = frozenset(("content", "calls", "refused", "problems", "forma
 
 
 class TallyWork(ReplyWork):
-    """Tallies the replies of a batch of rows. `server_key` is the key of the server's name in a row; None tries common
-    keys."""
+    """Work that counts the replies of a batch of rows. `server_key` is the key of the server's name in a row; None
+    tries common keys."""
 
     def __init__(
         self, key: str, keys: RowKeys, tools: Toolset | None, options: ParseOptions, *, server_key: str | None = None
@@ -64,16 +64,16 @@ class TallyWork(ReplyWork):
         return outcome
 
     def read_row(self, row: Json | LineFault, line: int = 0) -> LoggedReply:
-        """Return the reply of a row. Raises `NoReply`."""
+        """Return the reply of a row, parsed if necessary. Raises `NoReply` if the row is invalid or has none."""
         if isinstance(row, LineFault):
             raise NoReply(row.message)
         if row.get("schema_version") in (SCHEMA, FORGE):
-            return _from_capture(row, line)
+            return _read_capture_row(row, line)
         if row.keys() == {"id", "error"} and isinstance(row["error"], str):
             raise NoReply(row["error"])
         model, server = _text(model_of(row, self._keys)), _server_name(row, self._server_key)
         if row.keys() >= _PARSED_LINE_KEYS:
-            reply = _from_parsed_line(row)
+            reply = _read_parsed_line(row)
             return LoggedReply(reply=reply, model=model, server=server, format=_format_name(reply), line=line)
         reply = self._read(row)
         found = reply_of(row, self._keys)
@@ -85,10 +85,11 @@ class TallyWork(ReplyWork):
             format=_format_name(reply, self._format_name),
             line=line,
             source=source,
-            reread=None if source is None else lambda: self._spans(row, source),
+            reread=None if source is None else lambda: self._parse_spans(row, source),
         )
 
-    def _spans(self, row: Json, source: str) -> Sequence[Span]:
+    def _parse_spans(self, row: Json, source: str) -> Sequence[Span]:
+        """Parse the source of a row again, and return its spans."""
         options = {**self._options, "spans": True, "tools": self._tools_for(row), "finish": self._finish_for(row)}
         return parse(source, **options).spans or ()
 
@@ -116,6 +117,7 @@ def _server_name(row: Json, key: str | None) -> str:
 
 
 def _find_server(row: Json) -> Any:
+    """Return the first text under a common key of servers, in the row, its request or its metadata; else None."""
     for each in (row, *[inner for name in _CONTAINERS if isinstance(inner := row.get(name), dict)]):
         for name in _SERVER_KEYS:
             if isinstance(each.get(name), str):
@@ -123,7 +125,7 @@ def _find_server(row: Json) -> Any:
     return None
 
 
-# -- rows that were parsed before --------------------------------------------------------------------------------------
+# -- parsed rows and captures ------------------------------------------------------------------------------------------
 
 
 class _Line(msgspec.Struct):
@@ -138,7 +140,8 @@ class _Line(msgspec.Struct):
     api: str = ""
 
 
-def _from_parsed_line(row: Json) -> Reply:
+def _read_parsed_line(row: Json) -> Reply:
+    """Return the reply of a line of `parse --rows`. Raises `NoReply` if the line is invalid."""
     try:
         line = msgspec.convert(row, _Line)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
@@ -148,9 +151,12 @@ def _from_parsed_line(row: Json) -> Reply:
     return Reply(parts, line.problems, line.format, finish=line.finish, api=line.api)
 
 
-def _from_capture(row: Json, line: int) -> LoggedReply:
-    """Return the reply of a row of a capture: one call of an answer, or the end of a conversation. An answer with
-    several calls has several rows, of which the first counts as the reply."""
+def _read_capture_row(row: Json, line: int) -> LoggedReply:
+    """Return the reply of a row of a capture: one call of an answer, or the end of a conversation.
+
+    An answer with several calls has several rows, of which the first counts as the reply. Raises `NoReply` if the row
+    is invalid.
+    """
     if problems_of_schema := faults(row):
         raise NoReply(f"not a valid row of a capture: {problems_of_schema[0]}")
     trace, problems = row["proxy_trace"], problems_of(row)
@@ -173,12 +179,13 @@ def _from_capture(row: Json, line: int) -> LoggedReply:
         format=row.get("format") or "",
         line=line,
         source=source if isinstance(source, str) else None,
-        reread=_capture_spans(row) if isinstance(source, str) else None,
+        reread=_make_span_reader(row) if isinstance(source, str) else None,
         is_first=is_first,
     )
 
 
-def _capture_spans(row: Json) -> Reread:
+def _make_span_reader(row: Json) -> Reread:
+    """Return a function that parses the raw reply of a capture's row again and returns its spans."""
     format = row.get("format") or "auto"
     name = format if format in FORMATS else "auto"
     return lambda: parse(row["reply"], format=name, tools=tools_of(row), spans=True).spans or ()
@@ -201,6 +208,8 @@ class TallySink:
         self._open, self._spool = ExitStack(), None  # type: tuple[ExitStack, RowSpool | None]
 
     def begin(self, run: str) -> list[Json]:
+        """Start the run with this key and return the notes of parts that an earlier run stored; their tallies are
+        added."""
         if not self._is_resumable:
             return []
         spool = RowSpool(unfinished_path(run), "tallies", resume=self._resume)
@@ -216,11 +225,13 @@ class TallySink:
         return notes
 
     def write(self, data: bytes, note: Json) -> None:
+        """Add an encoded tally, and store it for a resumed run."""
         if self._spool is not None:
             self._spool.write(data, note)
         self._merge(data, note)
 
     def _merge(self, data: bytes, note: Json) -> None:
+        """Add an encoded tally; its note names the file and the number of lines before it."""
         self.tally.merge(unpack_tally(data, self._names[note["source"]], note["before"]))
 
     def finish(self) -> None:

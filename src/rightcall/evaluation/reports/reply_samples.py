@@ -74,12 +74,13 @@ def sample_key(logged: LoggedReply) -> SampleKey:
 
 
 def _reply_text(reply: Reply) -> str:
+    """Return content, reasoning and calls of a reply as one text, for a digest."""
     calls = [f"{call.name}\0{call.raw or call.json}" for call in reply.attempts]
     return "\0".join((reply.content, reply.reasoning, *calls))
 
 
 def is_preferred(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedReply) -> bool:
-    """Tell whether a sample of this reply would replace or join those that are `kept`."""
+    """Return whether a sample of this reply would replace or join those that are `kept`."""
     same = next((each for each in kept if each.key == key), None)
     if same is not None:
         return (logged.path, logged.line) < (same.path, same.line)
@@ -87,7 +88,7 @@ def is_preferred(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedRepl
 
 
 def choose_samples(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
-    """Return the first samples by their keys, each text once."""
+    """Return the first `SAMPLES_PER_FINDING` samples by their keys, each text once."""
     by_key: dict[SampleKey, ReplySample] = {}
     for each in sorted(samples, key=lambda each: each.order):
         by_key.setdefault(each.key, each)
@@ -95,9 +96,9 @@ def choose_samples(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
 
 
 def sample_of(logged: LoggedReply, finding: ReplyFinding, key: SampleKey) -> ReplySample:
-    """Cut the piece of the reply around a finding."""
+    """Return the part of a reply around a finding as a sample, with secrets masked."""
     text, spans = logged.view()
-    start, end = _place(logged, finding, text)
+    start, end = _find_place(logged, finding, text)
     first = max(0, min(start - _BEFORE, len(text) - _SIZE))
     last = min(len(text), first + _SIZE)
     inside = [Span(max(s.start, first) - first, min(s.end, last) - first, s.kind) for s in spans]
@@ -115,8 +116,8 @@ def sample_of(logged: LoggedReply, finding: ReplyFinding, key: SampleKey) -> Rep
     )
 
 
-def _place(logged: LoggedReply, finding: ReplyFinding, text: str) -> tuple[int, int]:
-    """Return the start and end of the finding; the end of the text if its place is unknown."""
+def _find_place(logged: LoggedReply, finding: ReplyFinding, text: str) -> tuple[int, int]:
+    """Return start and end of the finding in the text; the end of the text twice if its place is unknown."""
     place = finding.place
     if finding.call is not None:
         places = logged.call_places(text)

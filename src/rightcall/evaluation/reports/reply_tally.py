@@ -78,11 +78,11 @@ class ReplyGroup(msgspec.Struct):
     samples: dict[Finding, tuple[ReplySample, ...]] = msgspec.field(default_factory=dict)
 
     def share(self, measure: str) -> Share:
-        """Return a measure as a part of all calls, or of all replies."""
+        """Return the share of a measure in all calls, or in all replies, as `MEASURES` defines."""
         return Share(self.counts[measure], self.counts[MEASURES[measure]])
 
     def finding_share(self, finding: Finding) -> Share:
-        """Return how many of the calls, or of the replies, have the finding."""
+        """Return the share of calls, or of replies, that have the finding."""
         return Share(self.found[finding], self.counts[MEASURES[finding.kind]])
 
     def add(self, logged: LoggedReply) -> None:
@@ -105,6 +105,7 @@ class ReplyGroup(msgspec.Struct):
 
 
 def _count_measures(logged: LoggedReply, findings: list[ReplyFinding]) -> Counter[str]:
+    """Return the counts of one reply. Only the first row of a reply counts as a reply; zeros are left out."""
     attempts = logged.reply.attempts
     counts = Counter(calls=len(attempts), may_run=sum([call.ok for call in attempts]))
     counts["refused"] = counts["calls"] - counts["may_run"]
@@ -140,16 +141,17 @@ class ReplyTally(msgspec.Struct):
     def add(self, logged: LoggedReply) -> None:
         """Count a reply in its group."""
         names = (logged.model, logged.server, logged.format)
-        self._group(GroupKey(*[replace_surrogates(name[:_MAX_NAME]) for name in names])).add(logged)
+        self._find_group(GroupKey(*[replace_surrogates(name[:_MAX_NAME]) for name in names])).add(logged)
 
     def merge(self, other: ReplyTally) -> None:
         """Add the tally of another part of the log."""
         for key, group in other.groups.items():
-            self._group(key).merge(group)
+            self._find_group(key).merge(group)
         self.rest.merge(other.rest)
         self.bad += other.bad
 
-    def _group(self, key: GroupKey) -> ReplyGroup:
+    def _find_group(self, key: GroupKey) -> ReplyGroup:
+        """Return the group with this key, which is added; `rest` if there is no space for it."""
         found = self.groups.get(key)
         if found is not None:
             return found
@@ -166,13 +168,13 @@ class ReplyTally(msgspec.Struct):
         return _merge_groups([*self.groups.values(), self.rest])
 
     def largest(self) -> list[tuple[GroupKey, ReplyGroup]]:
-        """Return the groups, those with the most replies first, then by name; the rest is last."""
+        """Return the groups with their keys, those with the most replies first, then by name; `rest` is last."""
         ordered = sorted(self.groups.items(), key=lambda item: (-item[1].counts["replies"], item[0]))
         rest = [(GroupKey(REST, "", ""), self.rest)] if self.rest.counts else []
         return [*ordered, *rest]
 
     def models(self) -> dict[str, ReplyGroup]:
-        """Return the groups merged by model."""
+        """Return the groups merged by model, the largest first."""
         named: dict[str, list[ReplyGroup]] = {}
         for key, group in self.largest():
             named.setdefault(key.model, []).append(group)
@@ -180,6 +182,7 @@ class ReplyTally(msgspec.Struct):
 
 
 def _merge_groups(groups: list[ReplyGroup]) -> ReplyGroup:
+    """Return a new group with the counts and samples of all these."""
     total = ReplyGroup()
     for group in groups:
         total.merge(group)
@@ -221,6 +224,7 @@ def pack_tally(tally: ReplyTally) -> bytes:
 
 
 def _pack_group(key: GroupKey, group: ReplyGroup) -> _PackedGroup:
+    """Return a group in the form that is encoded."""
     found = [_PackedFinding(finding, number, group.samples.get(finding, ())) for finding, number in group.found.items()]
     return _PackedGroup(key, dict(group.counts), found)
 
@@ -233,6 +237,7 @@ def unpack_tally(data: bytes, path: str, before: int) -> ReplyTally:
 
 
 def _unpack_group(packed: _PackedGroup, path: str, before: int) -> ReplyGroup:
+    """Return an encoded group, with samples at `path` and their lines increased by `before`."""
     samples = {
         each.finding: tuple([msgspec.structs.replace(one, path=path, line=before + one.line) for one in each.samples])
         for each in packed.found

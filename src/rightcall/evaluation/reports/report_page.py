@@ -49,15 +49,15 @@ LABELS: dict[str, str] = {
     "troubled": "in trouble",
 }
 HINTS: dict[str, str] = {
-    "may_run": "Calls that are whole and pass every check, of all calls",
-    "as_written": "Calls that may run just as the model wrote them, of all calls",
-    "repaired": "Calls that may run because they were repaired, of all calls",
-    "refused": "Calls that must not run, of all calls",
-    "near": "Replies whose text nearly is a call, and is none, of all replies",
-    "cut": "Replies that were cut off, or have an error in their place, of all replies",
-    "leaked": "Replies with markers or calls in their text that a server should have taken out, of all replies",
+    "may_run": "Calls that are complete and pass every check, of all calls",
+    "as_written": "Runnable calls that are unchanged, of all calls",
+    "repaired": "Runnable calls that were repaired, of all calls",
+    "refused": "Rejected calls, of all calls",
+    "near": "Replies whose text looks like a call but is not one, of all replies",
+    "cut": "Replies that are truncated, or are an error, of all replies",
+    "leaked": "Replies with markers or calls in their text that a server should have removed, of all replies",
     "calling": "Replies with at least one call, of all replies",
-    "troubled": "Replies with a refused call, or cut off, or with anything that nearly is a call or leaked",
+    "troubled": "Replies with a rejected call, a near-call or a leak, or that are truncated",
 }
 TONES: dict[str, Tone] = {
     "may_run": "good",
@@ -85,7 +85,7 @@ def format_interval(share: Share) -> str:
 
 
 def group_name(key: GroupKey) -> tuple[str, str]:
-    """Return the name of a group, and its server and format as a second line."""
+    """Return the model of a group, and its server and format as a second text."""
     return key.model or "(no model named)", " · ".join([name for name in (key.server, key.format or "no call") if name])
 
 
@@ -105,7 +105,7 @@ def ranked_findings(group: ReplyGroup, kind: str) -> list[tuple[Finding, Share]]
 
 
 def report_headline(tally: ReplyTally, comparison: LogComparison | None = None) -> Headline:
-    """Return the headline: how many calls are runnable; with a comparison, also what changed."""
+    """Return the headline: how many calls are runnable, with notes; with a comparison, also what changed."""
     total = tally.total
     calls, replies = total.counts["calls"], total.counts["replies"]
     notes = [] if comparison is None else [_comparison_note(comparison)]
@@ -141,6 +141,7 @@ def format_count(number: int, one: str, many: str) -> str:
 
 
 def _comparison_note(comparison: LogComparison) -> str:
+    """Return a sentence with the numbers of significant changes, and the first of them."""
     worse, better = comparison.of("worse"), comparison.of("better")
     if not worse and not better:
         return "Nothing got better or worse by more than chance explains."
@@ -152,6 +153,7 @@ def _comparison_note(comparison: LogComparison) -> str:
 
 
 def _main_cause_notes(total: ReplyGroup) -> list[str]:
+    """Return a sentence with the most frequent problem of rejected calls; none without one."""
     causes = ranked_findings(total, "refused")
     if not causes:
         return []
@@ -160,7 +162,7 @@ def _main_cause_notes(total: ReplyGroup) -> list[str]:
 
 
 def _worst_group_notes(tally: ReplyTally) -> list[str]:
-    """Name the group with the lowest rate, if its interval is below the total rate."""
+    """Return a sentence with the group of the lowest rate, if its interval is below the total rate."""
     total = tally.total.share("may_run").rate
     groups = [(key, group.share("may_run")) for key, group in tally.groups.items() if group.counts["calls"]]
     below = [(share.rate, key) for key, share in groups if share.interval[1] < total]
@@ -197,19 +199,20 @@ _VERDICTS: dict[str, tuple[Tone, float]] = {
 def report_page(tally: ReplyTally, title: str, *, comparison: LogComparison | None = None, old: str = "") -> WebPage:
     """Return the page of a tally; with a comparison, the changes since the log named `old` come first."""
     total = tally.total
-    parts: list[PagePart] = [_figures(total)]
+    parts: list[PagePart] = [_figure_tiles(total)]
     if comparison is not None:
-        parts += _changes(comparison, old)
-    parts += [_groups(tally), _findings(total), _samples(tally)]
-    return WebPage(KIND, title, report_headline(tally, comparison), tuple(parts), _foot(comparison))
+        parts += _change_tables(comparison, old)
+    parts += [_group_table(tally), _finding_charts(total), _sample_cards(tally)]
+    return WebPage(KIND, title, report_headline(tally, comparison), tuple(parts), _footnotes(comparison))
 
 
-def _foot(comparison: LogComparison | None) -> tuple[str, ...]:
+def _footnotes(comparison: LogComparison | None) -> tuple[str, ...]:
+    """Return the footnotes: how rates, samples and comparisons are made."""
     lines = [
         "Rates of calls are parts of all calls, those of replies of all replies. Intervals are Wilson's, of 95 %; a "
         "thin line over a bar shows one.",
-        "Samples are chosen by lot, short ones first. What looks like a secret is covered; they are real all the same, "
-        "so mail this page to those who may read the log.",
+        "Samples are chosen at random, short ones first. Text that looks like a secret is masked. Samples are real: "
+        "share this page only with those who may read the log.",
     ]
     if comparison is not None:
         lines.insert(1, f"{len(comparison.changes)} comparisons; {_CORRECTED}")
@@ -217,12 +220,13 @@ def _foot(comparison: LogComparison | None) -> tuple[str, ...]:
 
 
 _CORRECTED = (
-    "each p value is corrected for their number (Holm), so that all that is named better or worse is so with 95 %. "
+    "each p value is corrected for their number (Holm), so that all verdicts hold together with 95 %. "
     "Fisher's exact test where numbers are small, else the z test of two proportions."
 )
 
 
-def _figures(total: ReplyGroup) -> FigureTiles:
+def _figure_tiles(total: ReplyGroup) -> FigureTiles:
+    """Return the numbers of replies and calls, and a tile for each rate."""
     tiles = [FigureTile("replies", f"{total.counts['replies']:,}", f"{total.counts['calls']:,} calls in them")]
     for name in COLUMNS:
         share = total.share(name)
@@ -232,23 +236,26 @@ def _figures(total: ReplyGroup) -> FigureTiles:
     return FigureTiles(tuple(tiles))
 
 
-def _groups(tally: ReplyTally) -> PageTable:
+def _group_table(tally: ReplyTally) -> PageTable:
+    """Return the table of groups, the largest first."""
     columns = [PageColumn("model, server, format"), PageColumn("replies"), PageColumn("calls")]
     columns += [PageColumn(LABELS[name], HINTS[name]) for name in COLUMNS]
-    rows = [_group(key, group) for key, group in tally.largest()]
+    rows = [_group_row(key, group) for key, group in tally.largest()]
     return PageTable("By model, server and format", tuple(columns), tuple(rows))
 
 
-def _group(key: GroupKey, group: ReplyGroup) -> tuple[Cell, ...]:
+def _group_row(key: GroupKey, group: ReplyGroup) -> tuple[Cell, ...]:
+    """Return the table row of a group."""
     rates = [page_rate(group.share(name), name) for name in COLUMNS]
     return NamedCell(*group_name(key)), group.counts["replies"], group.counts["calls"], *rates
 
 
-def _findings(total: ReplyGroup) -> BarCharts:
-    return BarCharts(tuple([_chart(total, kind) for kind in KINDS if ranked_findings(total, kind)]))
+def _finding_charts(total: ReplyGroup) -> BarCharts:
+    return BarCharts(tuple([_finding_chart(total, kind) for kind in KINDS if ranked_findings(total, kind)]))
 
 
-def _chart(total: ReplyGroup, kind: str) -> BarChart:
+def _finding_chart(total: ReplyGroup, kind: str) -> BarChart:
+    """Return a chart of the findings of one kind, the most frequent first."""
     found = ranked_findings(total, kind)
     rows = [
         BarRow(finding.name, page_rate(share, kind), f"{share.part:,}", meaning(finding.name), _pick(finding))
@@ -266,21 +273,26 @@ def _pick(finding: Finding) -> str:
 # -- samples -----------------------------------------------------------------------------------------------------------
 
 
-def _samples(tally: ReplyTally) -> SampleCards:
-    cards = [_card(key, group, finding) for kind in KINDS for key, group, finding in _sampled_findings(tally, kind)]
+def _sample_cards(tally: ReplyTally) -> SampleCards:
+    """Return cards with samples of the findings, at most `_MAX_CARDS`."""
+    cards = [
+        _sample_card(key, group, finding) for kind in KINDS for key, group, finding in _sampled_findings(tally, kind)
+    ]
     left = len(cards) - _MAX_CARDS
     note = f"the most frequent {_MAX_CARDS}; {left} more in --json" if left > 0 else ""
     return SampleCards("Samples", tuple(cards[:_MAX_CARDS]), note)
 
 
 def _sampled_findings(tally: ReplyTally, kind: str) -> list[tuple[GroupKey, ReplyGroup, Finding]]:
+    """Return the findings of a kind that have samples, with their groups, the most frequent first."""
     found = [
         (key, group, finding) for key, group in tally.largest() for finding in group.samples if finding.kind == kind
     ]
     return sorted(found, key=lambda each: -each[1].found[each[2]])
 
 
-def _card(key: GroupKey, group: ReplyGroup, finding: Finding) -> SampleCard:
+def _sample_card(key: GroupKey, group: ReplyGroup, finding: Finding) -> SampleCard:
+    """Return the card of a finding in one group, with its samples."""
     share = group.finding_share(finding)
     source = f"{' · '.join(group_name(key))} · {share.part:,} of {share.whole:,}"
     samples = tuple([page_sample(sample) for sample in group.samples[finding]])
@@ -300,7 +312,7 @@ def page_sample(sample: ReplySample) -> PageSample:
     return PageSample(tuple(pieces), sample.place, sample.says, sample.before, sample.after, is_end)
 
 
-# -- what changed ------------------------------------------------------------------------------------------------------
+# -- changes -----------------------------------------------------------------------------------------------------------
 
 _CHANGE_COLUMNS = (
     PageColumn("what"),
@@ -312,12 +324,12 @@ _CHANGE_COLUMNS = (
 )
 
 
-def _changes(comparison: LogComparison, old: str) -> list[PagePart]:
+def _change_tables(comparison: LogComparison, old: str) -> list[PagePart]:
     """Return two tables: significant changes and the totals; and, folded, the other rates."""
     first = [change for change in comparison.changes if change.verdict != "same" or _is_total(change)]
     rest = [change for change in comparison.changes if change.verdict == "same" and not _is_total(change)]
     first.sort(key=lambda change: _VERDICTS[change.verdict][1])
-    rows, more = [tuple([_change(change) for change in changes]) for changes in (first, rest[:_MAX_CHANGES])]
+    rows, more = [tuple([_change_row(change) for change in changes]) for changes in (first, rest[:_MAX_CHANGES])]
     title = f"{len(rest)} more rates that differ by no more than chance explains"
     return [
         PageTable("What changed", _CHANGE_COLUMNS, rows, f"compared with {old}"),
@@ -329,7 +341,8 @@ def _is_total(change: RateChange) -> bool:
     return change.scope == ALL and not change.name
 
 
-def _change(change: RateChange) -> tuple[Cell, ...]:
+def _change_row(change: RateChange) -> tuple[Cell, ...]:
+    """Return the table row of a change: name and scope, verdict, rates before and now, points, p value."""
     tone, order = _VERDICTS[change.verdict]
     points = ToneCell(f"{change.points:+.1f}", tone, change.points)
     p = ToneCell("< 0.001" if change.p < 0.001 else f"{change.p:.3f}", "plain", change.p)
@@ -353,11 +366,13 @@ def report_json(tally: ReplyTally, comparison: LogComparison | None = None) -> J
 
 
 def _share_json(share: Share) -> Json:
+    """Return a share with its rate and interval as JSON data."""
     low, high = share.interval
     return {"count": share.part, "of": share.whole, "rate": share.rate, "low": low, "high": high}
 
 
 def _group_json(group: ReplyGroup, *, samples: bool) -> Json:
+    """Return the rates and findings of a group as JSON data; with `samples`, also the samples of each finding."""
     data: Json = {"replies": group.counts["replies"], "calls": group.counts["calls"]}
     data |= {measure: _share_json(group.share(measure)) for measure in MEASURES}
     data["findings"] = [
@@ -374,6 +389,7 @@ def _group_json(group: ReplyGroup, *, samples: bool) -> Json:
 
 
 def _sample_json(sample: ReplySample) -> Json:
+    """Return a sample as JSON data."""
     return {
         "path": sample.path,
         "line": sample.line,
@@ -386,6 +402,7 @@ def _sample_json(sample: ReplySample) -> Json:
 
 
 def _change_json(change: RateChange) -> Json:
+    """Return a change as JSON data."""
     return {
         "scope": change.scope,
         "measure": change.measure,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _Z = 1.959963984540054  # 95 % of a normal distribution is between -z and z
-_FEW = 10  # expected cases in a cell, below which a normal distribution is no good approximation
+_FEW = 10  # expected cases in a cell, below which a normal distribution is a poor approximation
 _TIE = 1e-7  # two tables whose logarithms differ by less are equally likely, as in other implementations
 
 
@@ -36,8 +36,10 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def two_sided(had: int, lacked: int, had_then: int, lacked_then: int) -> RateTest:
-    """Test whether two samples have the same rate, from their four counts: by Fisher's exact test if a cell is expected
-    to have few cases, else by the z test of two proportions."""
+    """Return the p value of the hypothesis that two samples have the same rate, from their four counts.
+
+    It is Fisher's exact test if a cell is expected to have few cases, otherwise the z test of two proportions.
+    """
     rows, columns = (had + lacked, had_then + lacked_then), (had + had_then, lacked + lacked_then)
     total = sum(rows)
     if not all((*rows, *columns)):
@@ -64,8 +66,10 @@ def _fisher(seen: int, first: int, second: int, both: int) -> float:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Correct p values for their number by Holm's method: with 95 % probability, no corrected value below 0.05 is a
-    false positive."""
+    """Return the p values in their order, corrected for their number by Holm's method.
+
+    With 95 % probability, no corrected value below 0.05 is a false positive.
+    """
     order = sorted(range(len(chances)), key=chances.__getitem__)
     adjusted, least = [1.0] * len(chances), 0.0
     for rank, at in enumerate(order):
@@ -75,8 +79,10 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def paired(gained: int, lost: int) -> RateTest:
-    """Test whether changes in both directions are equally likely: McNemar's test, exact and two-sided. `gained` cases
-    were wrong and are right now, `lost` cases the reverse."""
+    """Return the p value of McNemar's test, exact and two-sided: are changes in both directions equally likely?
+
+    `gained` cases were wrong and are right now, `lost` cases the reverse.
+    """
     of, fewer = gained + lost, min(gained, lost)
     logs = [0.0]  # relative to the first; summed step by step, so that large counts stay precise
     for at in range(fewer):
