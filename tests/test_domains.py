@@ -326,7 +326,7 @@ def test_all_faults_are_reported_at_once() -> None:
         "two tools are called 'g'",
         "two scenarios are called 's'",
         "tool g: it has no answers",
-        "tool f, answer 0: say either `result` or `error`",
+        "tool f, answer 0: give either `result` or `error`",
         "tool f, answer 1: there is no argument 'b'",
         "tool f, answer 2, a: no comparison 'like'",
         "scenario s: the request is empty",

@@ -57,7 +57,7 @@ class Commits:
         if self._failure is not None:
             raise self._failure
         if self._alone:
-            self._write([row])
+            self._write_and_sync([row])
             return
         done = asyncio.get_running_loop().create_future()
         self._waiting.append((row, done))
@@ -66,15 +66,16 @@ class Commits:
         await done
 
     async def flush(self) -> None:
-        """Wait for the current writes, also those of tasks that were cancelled."""
+        """Wait until the rows appended so far are written or have failed, also those of cancelled tasks."""
         if self._writer is not None:
             await self._writer
 
     async def _drain(self) -> None:
+        """Write waiting rows in batches, with one sync each, and resolve their futures, until no row is waiting."""
         while self._waiting:
             batch, self._waiting = self._waiting, []
             try:
-                await asyncio.to_thread(self._write, [row for row, _ in batch])
+                await asyncio.to_thread(self._write_and_sync, [row for row, _ in batch])
             except (FileFailed, OSError) as error:
                 self._failure = error
                 batch += self._waiting  # these rows will not be written, so their tasks must not wait
@@ -84,24 +85,25 @@ class Commits:
                     done.set_result(None) if self._failure is None else done.set_exception(self._failure)
         self._writer = None
 
-    def _write(self, rows: list[Json]) -> None:
+    def _write_and_sync(self, rows: list[Json]) -> None:
+        """Append rows to the file with one sync, and count it. Raises `FileFailed`."""
         self._file.append_all(rows)
         self.syncs += 1
 
 
 class CannotResume(CallerError):
-    """The run to be continued is another one, or its journal cannot be read."""
+    """The run to be continued has other settings, or its journal is invalid."""
 
 
 def journal_path(output: Path) -> Path:
-    """Return the path of the journal of a capture file. A capture into a stream cannot be continued and has none."""
+    """Return the path of the journal of a capture file; the null device for a stream, which cannot be continued."""
     if is_stream(output):
         return Path(os.devnull)
     return output.with_name(output.name + ".journal")
 
 
-def head(run: Json) -> Json:
-    """Return the first line of a run, with its identity."""
+def journal_head(run: Json) -> Json:
+    """Return the first line of a run's journal, with its identity."""
     return {"rightcall_journal": VERSION, "run": run}
 
 
@@ -111,8 +113,8 @@ def check_same_run(before: Json, run: Json) -> None:
         if before.get(name) != run.get(name):
             values = [msgspec.json.encode(each.get(name)).decode()[:200] for each in (before, run)]
             raise CannotResume(
-                f"the run to go on with had {name} {values[0]}, and this one has {values[1]}; "
-                "say the same, or leave out --resume to begin another run"
+                f"the run to continue had {name} {values[0]}, but this one has {values[1]}; "
+                "pass the same value, or leave out --resume to begin another run"
             )
 
 
@@ -131,7 +133,8 @@ class PastRun:
 
     @classmethod
     def read(cls, path: Path) -> PastRun:
-        """Read the last run of the journal at `path`. Raises `CannotResume`, `FileFailed`."""
+        """Return the last run of the journal at `path`; an empty one if there is no file. Raises `CannotResume`,
+        `FileFailed`."""
         past = cls()
         if not path.exists():
             return past
@@ -147,6 +150,8 @@ class PastRun:
         return past
 
     def _add_line(self, path: Path, number: int, line: bytes, place: _Place) -> None:
+        """Add one line: the head of a new run, which drops the earlier one, an answer, or a tool's result. Raises
+        `CannotResume`."""
         value = decode_row(line)
         if isinstance(value, LineFault):
             raise CannotResume(f"{path}:{number}: {value.message}; the run cannot be continued with this journal")
@@ -172,12 +177,15 @@ class PastRun:
         self._groups[entry.task] = entry.group
 
     def find_rows(self, output: Path, report: Callable[[Json], None]) -> None:
-        """Find out which rows of this run the capture file has, and pass each to `report`. Raises `FileFailed` for a
-        line that is not a row."""
+        """Find the rows of this run in the capture file, so that `has_row` and `is_done` know them; pass each to
+        `report`.
+
+                Raises `FileFailed` for a line that is not a row.
+        """
         groups = set(self._groups.values())
         for number, row in read_rows(output) if groups else ():
             if isinstance(row, LineFault):
-                raise FileFailed(f"{output}:{number}: {row.message}; mend the line, or name another file")
+                raise FileFailed(f"{output}:{number}: {row.message}; fix the line, or name another file")
             group = row.get("example_group_id")
             if row.get("schema_version") == SCHEMA and group in groups:
                 self._written.setdefault(group, set()).add(capture_key(row))
@@ -187,14 +195,14 @@ class PastRun:
                     self._written.pop(group)
 
     def entries(self, task: str) -> list[JournalEntry]:
-        """Return the answers to a task, in order."""
+        """Return the journaled answers to a task, in order; none if the run did not reach it."""
         if self._path is None or task not in self._entries:
             return []
         with self._path.open("rb") as file:
             return [msgspec.convert(read_at(file, *place), JournalEntry) for place in self._entries[task]]
 
     def tool_result(self, task: str, turn: int, call: int) -> StubOutcome | None:
-        """Return the result of a call by a real tool; None if the tool did not run."""
+        """Return the result of a call by a real tool, by task, turn and index; None if the tool did not run."""
         place = self._results.get((task, turn, call))
         if self._path is None or place is None:
             return None
@@ -202,7 +210,7 @@ class PastRun:
             return msgspec.convert(read_at(file, *place), ToolRan).outcome
 
     def group(self, task: str) -> str:
-        """Return the group id of the rows of a task; empty if it has no answer yet."""
+        """Return the id that the rows of a task share; "" if the task has no answer yet."""
         return self._groups.get(task, "")
 
     def is_done(self, task: str) -> bool:

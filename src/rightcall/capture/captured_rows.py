@@ -121,7 +121,7 @@ def capture_row(
     required_steps: Sequence[str] = (),
     captured_at_unix_ms: int | None = None,
 ) -> Json:
-    """Return the row of one call.
+    """Return the row of one call as JSON data.
 
     - `group`: the id that all rows of this conversation share.
     - `messages`, `assistant`: the conversation before this turn and the turn itself, in OpenAI chat form.
@@ -129,7 +129,7 @@ def capture_row(
     - `result`: the result of the tool; None for a call that was not executed.
     - `completed`, `recent_errors`, `required_steps`: the state of the task before the call.
     """
-    row = _row(CANDIDATE, group, request, tools, trace, messages, captured_at_unix_ms)
+    row = _shared_fields(CANDIDATE, group, request, tools, trace, messages, captured_at_unix_ms)
     return {
         **row,
         "workflow_state": workflow_state(completed, recent_errors, required_steps),
@@ -163,7 +163,7 @@ def outcome_row(
 ) -> Json:
     """Return the row of the end of a scenario: with an answer (`text`), out of turns, or with an `error`. `messages` is
     the conversation before the last turn; the other parameters are those of `capture_row`."""
-    row = _row(OUTCOME, group, request, tools, trace, messages, captured_at_unix_ms)
+    row = _shared_fields(OUTCOME, group, request, tools, trace, messages, captured_at_unix_ms)
     turn = {"role": "assistant", "content": text} if assistant is None and ended == "answer" else assistant
     return {
         **row,
@@ -175,7 +175,7 @@ def outcome_row(
     }
 
 
-def _row(
+def _shared_fields(
     kind: str,
     group: str,
     request: str,
@@ -184,6 +184,7 @@ def _row(
     messages: Sequence[Json],
     at: int | None,
 ) -> Json:
+    """Return the fields that rows of every kind have."""
     return {
         "schema_version": SCHEMA,
         "kind": kind,
@@ -243,7 +244,7 @@ def unix_ms() -> int:
 
 
 def capture_key(row: Json) -> str:
-    """Return a key that no other row has."""
+    """Return a key that identifies the row among all rows: its group, turn, and call or outcome."""
     trace = row["proxy_trace"]
     place = f"{row['example_group_id']}:turn-{trace['turn']}"
     if row["kind"] == OUTCOME:

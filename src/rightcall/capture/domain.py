@@ -114,8 +114,8 @@ class Domain:
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
     def run(self, name: str, arguments: Json) -> StubOutcome:
-        """Return the answer of the stub `name` to these `arguments`: equal arguments have equal answers, without
-        effects."""
+        """Return the answer of the stub `name` to these `arguments`. Equal arguments have equal answers; nothing is
+        changed."""
         answers = self._answers.get(name)
         if answers is None:
             return StubOutcome("error", {"error": f"unknown tool: {name}"})
@@ -128,8 +128,10 @@ class Domain:
 
 
 def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = None) -> Domain:
-    """Parse a domain from TOML text; with `real`, these tools replace its stubs. `origin` names the text in errors.
-    Raises `BadDomain`."""
+    """Parse a domain from TOML text; with `real`, these tools replace its stubs.
+
+    `origin` names the text in errors. Raises `BadDomain`, whose message lists all faults.
+    """
     if len(text) > MAX_SIZE:
         raise BadDomain(f"{origin}: longer than {MAX_SIZE} characters; split it into several domains")
     try:
@@ -144,15 +146,15 @@ def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = Non
         raise BadDomain(f"{origin}: {error}") from error
     if real is not None:
         file = msgspec.structs.replace(file, tools=())
-    tools = _toolset(file, origin) if real is None else real
-    faults = list(_faults(file, tools))
+    tools = _make_toolset(file, origin) if real is None else real
+    faults = list(_find_faults(file, tools))
     if faults:
         raise BadDomain("\n".join(f"{origin}: {fault}" for fault in faults))
     return Domain(file, tools, is_real=real is not None)
 
 
 def _check_json(value: Any, origin: str) -> None:
-    """Raise `BadDomain` for TOML values that JSON does not have: models could not send or receive them."""
+    """Raise `BadDomain` for TOML values that JSON does not have, such as dates: models cannot send or receive them."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             _check_json(each, origin)
@@ -160,7 +162,8 @@ def _check_json(value: Any, origin: str) -> None:
         raise BadDomain(f"{origin}: {value} is not a JSON value; write it as text")
 
 
-def _toolset(file: _File, origin: str) -> Toolset:
+def _make_toolset(file: _File, origin: str) -> Toolset:
+    """Return the stubs of a file as tools. Raises `BadDomain` for an invalid declaration."""
     try:
         return Toolset([_tool(stub) for stub in file.tools])
     except BadTools as error:
@@ -171,35 +174,36 @@ def _tool(stub: Stub) -> Tool:
     return Tool(name=stub.name, description=stub.description, parameters=stub.parameters, read_only=stub.read_only)
 
 
-def _faults(file: _File, tools: Toolset) -> Iterator[str]:
-    """Yield every fault, so that a user can fix all in one pass."""
+def _find_faults(file: _File, tools: Toolset) -> Iterator[str]:
+    """Yield every fault of a domain as text, so that a user can fix all of them in one pass."""
     if not file.scenarios:
         yield "there are no scenarios"
     for name in (file.name, *[scenario.name for scenario in file.scenarios]):
         if not _NAME.fullmatch(name):
-            yield f"{name!r:.80} is no name; use letters, digits, _, - and ., at most 80"
+            yield f"{name!r:.80} is not a valid name; use at most 80 letters, digits, _, - and ."
     for stub in file.tools:
-        yield from _stub_faults(stub, set(tools.kinds(stub.name)))
+        yield from _find_stub_faults(stub, set(tools.kinds(stub.name)))
     yield from (f"two tools are called {name!r}" for name in _duplicates(stub.name for stub in file.tools))
     yield from (f"two scenarios are called {name!r}" for name in _duplicates(each.name for each in file.scenarios))
     for scenario in file.scenarios:
-        yield from _scenario_faults(scenario, tools)
+        yield from _find_scenario_faults(scenario, tools)
 
 
 def _duplicates(names: Iterable[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
 
 
-def _stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
+def _find_stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
+    """Yield the faults of a stub, whose tool has the `declared` arguments."""
     if not stub.answers:
         yield f"tool {stub.name}: it has no answers"
     for at, answer in enumerate(stub.answers):
         where = f"tool {stub.name}, answer {at}"
         if bool(answer.error) == (answer.result is not None):
-            yield f"{where}: say either `result` or `error`"
+            yield f"{where}: give either `result` or `error`"
         for name in sorted((placeholders([answer.result, answer.error]) | answer.when.keys()) - declared):
             yield f"{where}: there is no argument {name!r}"
-        yield from _comparison_faults(answer.when, where)
+        yield from _find_comparison_faults(answer.when, where)
 
 
 def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
@@ -208,7 +212,8 @@ def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
     return sorted((call.arguments.keys() | set(call.free)) - declared) if declared else []
 
 
-def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
+def _find_scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
+    """Yield the faults of a scenario: its request, kind, tools, arguments and comparisons."""
     where = f"scenario {scenario.name}"
     if not scenario.request.strip():
         yield f"{where}: the request is empty"
@@ -220,10 +225,11 @@ def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
     for call in scenario.calls:
         for name in _undeclared(call, tools):
             yield f"{where}: {call.name} has no argument {name!r}"
-        yield from _comparison_faults(call.arguments, f"{where}, call {call.name}")
+        yield from _find_comparison_faults(call.arguments, f"{where}, call {call.name}")
 
 
-def _comparison_faults(compared: dict[str, dict[str, Any]], where: str) -> Iterator[str]:
+def _find_comparison_faults(compared: dict[str, dict[str, Any]], where: str) -> Iterator[str]:
+    """Yield the faults of comparisons, given by argument: unknown names and operands of a wrong type."""
     for name, comparisons in compared.items():
         for word, wanted in comparisons.items():
             if word not in COMPARISONS:
@@ -249,8 +255,10 @@ def built_in_domain(name: str) -> Domain:
 
 
 def find_domain(name: str, real: Toolset | None = None) -> Domain:
-    """Return a built-in domain, or that of a TOML file; with `real`, these tools replace its stubs. Raises
-    `CallerError`."""
+    """Return a built-in domain, or that of a TOML file; with `real`, these tools replace its stubs.
+
+    Raises `CallerError` for an unknown name, `BadDomain` for an invalid file.
+    """
     if name in built_in_names():
         return built_in_domain(name) if real is None else read_domain_file(_BUILT_IN_FOLDER / f"{name}.toml", real)
     if name.endswith(".toml"):
@@ -261,6 +269,7 @@ def find_domain(name: str, real: Toolset | None = None) -> Domain:
 
 
 def read_domain_file(path: Path, real: Toolset | None = None) -> Domain:
+    """Parse the domain in a TOML file; with `real`, these tools replace its stubs. Raises `BadDomain`."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_SIZE + 1).decode("utf-8")
@@ -295,7 +304,7 @@ def solved_examples(domain: Domain, but: Scenario, most: int, *, with_results: b
     require a result after a native call, but in a conversation as text, small models imitate results and invent them.
     """
     found: list[Json] = []
-    for number, (scenario, call, arguments) in enumerate(_solvable(domain, but)):
+    for number, (scenario, call, arguments) in enumerate(_find_solvable_scenarios(domain, but)):
         if number == most:
             break
         turns = _example_messages(domain, scenario, call.name, arguments, f"example_{number}")
@@ -303,7 +312,8 @@ def solved_examples(domain: Domain, but: Scenario, most: int, *, with_results: b
     return found
 
 
-def _solvable(domain: Domain, but: Scenario) -> Iterator[tuple[Scenario, Acceptable, Json]]:
+def _find_solvable_scenarios(domain: Domain, but: Scenario) -> Iterator[tuple[Scenario, Acceptable, Json]]:
+    """Yield the other scenarios with a single call whose arguments are unambiguous, with the call and its arguments."""
     for scenario in domain.scenarios:
         if scenario.name != but.name and len(scenario.calls) == 1 and scenario.kind == "single":
             arguments = _exact_arguments(scenario.calls[0])
@@ -312,7 +322,7 @@ def _solvable(domain: Domain, but: Scenario) -> Iterator[tuple[Scenario, Accepta
 
 
 def _exact_arguments(call: Acceptable) -> Json | None:
-    """Return the arguments of an expected call; None if a comparison allows several values."""
+    """Return the arguments of an expected call; None if one of them cannot be derived from its comparisons."""
     made: Json = {}
     for name, comparisons in call.arguments.items():
         value = _exact_value(comparisons)
@@ -323,6 +333,7 @@ def _exact_arguments(call: Acceptable) -> Json | None:
 
 
 def _exact_value(comparisons: dict[str, Any]) -> Any:
+    """Return a value that satisfies these comparisons, from `is`, `same_text` or `one_of`; None without one of them."""
     if "is" in comparisons:
         return comparisons["is"]
     if "same_text" in comparisons:
@@ -331,6 +342,7 @@ def _exact_value(comparisons: dict[str, Any]) -> Any:
 
 
 def _example_messages(domain: Domain, scenario: Scenario, name: str, arguments: Json, id: str) -> list[Json]:
+    """Return the four messages of a solved example: request, call, its stub result, and a final answer."""
     made = {"id": id, "type": "function", "function": {"name": name, "arguments": compact_json(arguments)}}
     result = domain.run(name, arguments).message
     return [

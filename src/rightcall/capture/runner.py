@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.backends.base import BaseBackend
-from rightcall.capture.capture_journal import ANSWERS, Commits, PastRun, check_same_run, head, journal_path
+from rightcall.capture.capture_journal import ANSWERS, Commits, PastRun, check_same_run, journal_head, journal_path
 from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.domain import Domain
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
@@ -53,7 +53,7 @@ class Watch:
         """Report that an incomplete last line of `size` bytes was removed from the file at `path`."""
 
     def scenario(self, task: Task) -> None:
-        """Report that the scenario of this `task` begins or is resumed."""
+        """Report that the scenario of this `task` begins, or that it is resumed."""
 
     def renamed(self, entry: JournalEntry, call: int, received: str, used: str) -> None:
         """Report a duplicate call id: the call with the index `call` of the answer `entry` came with the id `received`
@@ -114,7 +114,10 @@ class Capture:
         self._last_ms = 0
 
     async def go(self) -> None:
-        """Run all scenarios. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; written rows stay."""
+        """Run all scenarios. Written rows stay if an error is raised.
+
+        Raises `CaptureFailed` if all scenarios or too many failed, `CannotResume`, `NotOurs` or `FileFailed`.
+        """
         run = capture_identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
@@ -129,7 +132,7 @@ class Capture:
             if self._resume:
                 self._read_past_run(run, find_rows=not rows.begins_anew)
             if self._past.run is None:
-                journal.append(head(run))
+                journal.append(journal_head(run))
             self._watch.start(self)
             await self._run_tasks(rows, journal)
         self._watch.complete(self)
@@ -137,6 +140,8 @@ class Capture:
             raise CaptureFailed(f"all scenarios failed ({self.errors}); the last one: {self._last_error}")
 
     def _read_past_run(self, run: Json, *, find_rows: bool) -> None:
+        """Read the journal, check that its run is the same, and with `find_rows` count the rows that exist. Raises
+        `CannotResume`."""
         self._past = PastRun.read(journal_path(self.output))
         if self._past.run is not None:
             check_same_run(self._past.run, run)
@@ -146,7 +151,7 @@ class Capture:
     # -- scenarios -----------------------------------------------------------------------------------------------------
 
     async def _run_tasks(self, rows: Journal, journal: Journal) -> None:
-        """Run the tasks, `concurrency` at a time. An exception in one ends all."""
+        """Run all tasks, `concurrency` at a time, and write their rows. The first exception ends all and is raised."""
         alone = self.settings.concurrency == 1
         files = Commits(rows, alone=alone), Commits(journal, alone=alone)
         remaining = tasks(self.settings, self.domains)
@@ -161,7 +166,7 @@ class Capture:
                 await file.flush()
 
     async def _run_remaining_tasks(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
-        """Run tasks until none remains. One worker; several share the iterator."""
+        """Run tasks from this shared iterator until none remains; failures of backend or model are counted."""
         for task in remaining:
             if self._past.is_done(task.key):
                 self.resumed += 1
@@ -186,8 +191,8 @@ class Capture:
             )
 
     async def _run_task(self, task: Task, rows: Commits, journal: Commits) -> None:
-        """Hold one conversation: replay the answers of an earlier run, then continue it."""
-        scenario = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
+        """Run one conversation: write the missing rows of an earlier run's answers, then continue it to its end."""
+        scenario = ScenarioRun(task, self.settings, at=self._unique_time_ms(), group=self._past.group(task.key))
         for entry in self._past.entries(task.key):
             scenario.replay(entry)
             await self._execute_and_write_rows(scenario, entry, rows, journal)
@@ -203,8 +208,10 @@ class Capture:
     async def _execute_and_write_rows(
         self, scenario: ScenarioRun, entry: JournalEntry, rows: Commits, journal: Commits
     ) -> None:
-        """Execute the calls of a journaled answer and append its rows, without those of an earlier run. `journal` gets
-        only the results of real tools."""
+        """Execute the calls of a journaled answer and append its rows, except those that an earlier run wrote.
+
+        Only the results of real tools are written to `journal`.
+        """
 
         async def run(index: int, call: Call) -> StubOutcome:
             return await self._run_call(scenario.task, entry, index, call, journal)
@@ -216,7 +223,8 @@ class Capture:
                 self._watch.row(row)
 
     async def _run_call(self, task: Task, entry: JournalEntry, index: int, call: Call, journal: Commits) -> StubOutcome:
-        """Return the result of a call. The result of a real tool is journaled first, and never computed twice."""
+        """Return the result of a call. A real tool runs once: its result is journaled, and taken from the journal
+        later."""
         if not task.domain.is_real:
             return task.domain.run(call.name, call.arguments)
         earlier = self._past.tool_result(task.key, entry.turn, index)
@@ -227,21 +235,21 @@ class Capture:
         await journal.append(msgspec.to_builtins(ran))
         return outcome
 
-    def _now(self) -> int:
-        """Return the time in milliseconds, never the same twice, since it distinguishes groups of rows."""
+    def _unique_time_ms(self) -> int:
+        """Return the time in milliseconds, later than any before, since it distinguishes groups of rows."""
         self._last_ms = max(self._last_ms + 1, unix_ms())
         return self._last_ms
 
 
 def check_output(output: Path, *, force: bool = False) -> None:
-    """Raise `NotOurs` if there is another file at the path of the rows or of their journal; nothing is written."""
+    """Raise `NotOurs` if the file of the rows or of their journal is of another kind. Nothing is written."""
     for path, kind in ((output, CAPTURE), (journal_path(output), ANSWERS)):
         if not is_stream(path):
             existing(path, kind, force=force)
 
 
 async def _run_real_tool(call: Call, tools: Toolset, hooks: Iterable[HookLike]) -> StubOutcome:
-    """Execute a call with a real tool; its outcome is an error if the tool failed or the user did not allow it."""
+    """Execute a call with a real tool. The outcome is an error if the tool failed or the user did not allow it."""
     (result,) = await dispatch(call, tools, hooks=hooks, limits=RunLimits())
     if result.error or result.reason == DENIED:
         return StubOutcome("error", {"error": result.text.removeprefix("ERROR: ")})
@@ -251,6 +259,6 @@ async def _run_real_tool(call: Call, tools: Toolset, hooks: Iterable[HookLike]) 
 
 
 def first_exception(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception of a task group: the others follow from it."""
+    """Return the first exception of a task group, also of nested ones: the others are its consequences."""
     first = failures.exceptions[0]
     return first_exception(first) if isinstance(first, BaseExceptionGroup) else first

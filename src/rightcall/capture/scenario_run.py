@@ -82,7 +82,7 @@ class ScenarioRun:
         ]
 
     def request(self) -> Request:
-        """Return the next request to the model."""
+        """Return the next request to the model: the conversation so far, with the settings of the capture."""
         settings = self.settings
         return Request(
             messages=list(self._messages),
@@ -102,7 +102,7 @@ class ScenarioRun:
         return None if self.settings.seed is None else self.settings.seed + self.task.run
 
     def entry(self, answer: Answer, *, at: int) -> JournalEntry:
-        """Return the journal entry of an answer that arrived `at` this time (in milliseconds)."""
+        """Return the journal entry of an answer that arrived at the time `at`, in milliseconds."""
         if self.settings.guard == "none":
             answer = unguarded(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
@@ -134,8 +134,8 @@ class ScenarioRun:
     async def rows(self, entry: JournalEntry, run: RunCall) -> AsyncIterator[Json]:
         """Yield the rows of an answer, and add the answer and its results to the conversation.
 
-        `run` executes each valid call; it is called when the consumer has taken the rows of the earlier calls. With
-        `strict` a rejected call raises a `ModelError` after the rows of the calls before it.
+        `run` executes each valid call, after the consumer has taken the rows of the earlier calls. With the setting
+        `strict`, a rejected call raises a `ModelError` after the rows of the calls before it.
         """
         before = list(self._messages)
         self._messages.append(entry.message)
@@ -144,7 +144,7 @@ class ScenarioRun:
             blocking = [problem for problem in call.problems if problem.blocking]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
-            result = await run(index, call) if call.ok else _rejection(call, blocking)
+            result = await run(index, call) if call.ok else _make_rejection_result(call, blocking)
             yield capture_row(
                 call,
                 **self._common_fields(entry, index, call),
@@ -160,8 +160,10 @@ class ScenarioRun:
         self.ids.next_turn()
 
     def _finish_scenario(self, entry: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
-        """If this answer has no calls or is the last that `max_turns` allows, set `ended` and yield the row of the
-        outcome."""
+        """Set `ended` and yield the outcome's row if this answer has no calls, or is the last that `max_turns` allows.
+
+        Otherwise yield nothing.
+        """
         if entry.calls and entry.turn + 1 < self.settings.max_turns:
             return
         self.ended = True
@@ -179,7 +181,7 @@ class ScenarioRun:
         )
 
     def _add_result(self, call: Call, result: StubOutcome) -> None:
-        """Add the result of a call to the conversation, and to the state that the next rows record."""
+        """Add the result of a call to the conversation, and to the completed steps or errors that later rows record."""
         if result.status == "ok":
             self._completed.append(call.name)
         else:
@@ -192,7 +194,7 @@ class ScenarioRun:
     def _common_fields(
         self, entry: JournalEntry, index: int = 0, call: Call | None = None, turn: int | None = None
     ) -> dict[str, Any]:
-        """Return the arguments that all rows of an answer have in common."""
+        """Return the arguments of `capture_row` and `outcome_row` that are the same for all rows of an answer."""
         task = self.task
         trace = CallTrace(
             domain=task.domain.name,
@@ -225,9 +227,11 @@ class ScenarioRun:
         }
 
 
-def _rejection(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
-    """Return the result of a rejected call: its problems, worded for the model. If the history can only show `{}` for
-    the arguments, the text that the model wrote is quoted, up to a limit."""
+def _make_rejection_result(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
+    """Return the result of a rejected call: its problems, as a message for the model.
+
+    If the history can only show `{}` for the arguments, the text that the model wrote is quoted, up to a limit.
+    """
     error = " ".join([problem.message for problem in blocking]) or "the call was cut off"
     written = (call.json or call.raw).strip()
     if argument_text(call) == "{}" and written not in ("", "{}"):
@@ -242,7 +246,7 @@ def _response_id(id: Any) -> str | None:
 
 
 def _original_reply(answer: Answer) -> Any:
-    """Return what the model sent: its text if calls were requested as text, else the provider's message."""
+    """Return the text of the model if calls were requested as text, otherwise the provider's message."""
     choices = answer.raw.get("choices") if isinstance(answer.raw, dict) else None
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     message = first.get("message")
@@ -254,7 +258,7 @@ def _original_reply(answer: Answer) -> Any:
 
 
 def unguarded(answer: Answer) -> Answer:
-    """Return the answer as a plain client reads it: calls that are not in the requested form are text."""
+    """Return the answer as a plain client parses it: calls that are not in the requested form become text."""
     codes = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
     if not answer.attempts or (is_native if answer.mode == "native" else codes.isdisjoint(_UNREQUESTED)):

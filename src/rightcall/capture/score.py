@@ -38,7 +38,7 @@ class Score(msgspec.Struct, frozen=True):
 
 
 def score_calls(scenario: Scenario, calls: Sequence[Call]) -> Score:
-    """Label the calls of a scenario, in their order."""
+    """Return a label for each call of a scenario, in order, and the expected calls that are missing."""
     labels = tuple([label_call(scenario, call, calls[:at]) for at, call in enumerate(calls)])
     right = [call for call, given in zip(calls, labels, strict=True) if given == "valid"]
     missing = [
@@ -48,7 +48,7 @@ def score_calls(scenario: Scenario, calls: Sequence[Call]) -> Score:
 
 
 def label_call(scenario: Scenario, call: Call, before: Sequence[Call] = ()) -> Label:
-    """Return the label of a call, given the calls `before` it. Results are ignored."""
+    """Return the label of a call, given the calls `before` it. Results of the calls are ignored."""
     if not scenario.calls:
         return "needs_clarification" if scenario.kind == "clarify" else "tool_not_needed"
     named = [each for each in scenario.calls if each.name == call.name]
@@ -64,7 +64,7 @@ def label_call(scenario: Scenario, call: Call, before: Sequence[Call] = ()) -> L
 
 
 def is_accepted(wanted: Acceptable, call: Call) -> bool:
-    """Tell whether a call has the expected arguments, and no other except `free` ones."""
+    """Return whether a call is complete, of this tool, and has the expected arguments and only `free` ones besides."""
     if wanted.name != call.name or not call.complete:
         return False
     allowed = wanted.arguments.keys() | set(wanted.free)
@@ -104,7 +104,7 @@ class TaskOutcome(msgspec.Struct, frozen=True):
 
 
 def task_outcome(scenario: Scenario, tools: Toolset, calls: Sequence[ExecutedCall]) -> TaskOutcome:
-    """Return the effects of the executed calls, in their order. A call cannot depend on the results of its own turn."""
+    """Return the effects of the executed calls, in their order. A call cannot depend on results of its own turn."""
     wanted = [each for each in scenario.calls if not each.optional]
     done: list[Acceptable] = []
     first: dict[str, int] = {}  # the turn in which a tool first succeeded
@@ -131,8 +131,7 @@ def _is_in_order(wanted: Acceptable, made: ExecutedCall, first: dict[str, int]) 
 
 
 def _is_allowed_attempt(scenario: Scenario, made: ExecutedCall, before: Sequence[ExecutedCall]) -> bool:
-    """Tell whether a call is the first one that fits an optional call, such as one that must fail before a
-    workaround."""
+    """Return whether a call is the first that fits an optional one, such as one that must fail before a workaround."""
     return any(
         each.optional and is_accepted(each, made.call) and not any(is_accepted(each, other.call) for other in before)
         for each in scenario.calls
@@ -162,6 +161,7 @@ class Count(msgspec.Struct):
 
 
 def _count_scenario(count: Count, scenario: Scenario, made: list[Call]) -> None:
+    """Add the expected and right calls of an ended scenario to `count`; `made` are its valid calls."""
     score = score_calls(scenario, made)
     count.done += score.complete
     count.wanted += sum(not call.optional for call in scenario.calls)
@@ -171,7 +171,7 @@ def _count_scenario(count: Count, scenario: Scenario, made: list[Call]) -> None:
 
 
 class Tally:
-    """Counts the rows of a capture, in any order of conversations. Memory holds those that have not ended."""
+    """Counts the rows of a capture, in any order of conversations. Calls are kept until their conversation ends."""
 
     def __init__(self, domains: Iterable[Domain]) -> None:
         self._domains = {domain.name: domain for domain in domains}
@@ -182,7 +182,7 @@ class Tally:
         self.rows = 0
 
     def add(self, row: Json) -> None:
-        """Count a row."""
+        """Count a row. A conversation is scored when the row of its outcome is added."""
         self.rows += 1
         trace, group = row["proxy_trace"], row["example_group_id"]
         count = self.models.setdefault(trace["model"], Count())
@@ -200,6 +200,7 @@ class Tally:
             _count_scenario(count, scenario, made)
 
     def _count_call(self, count: Count, row: Json, made: list[Call]) -> None:
+        """Count the call of a row with its problems and repairs; append it to `made` if it is valid."""
         call = call_of(row)
         problems = problems_of(row)
         self.problems.update([problem.code for problem in problems])
@@ -217,5 +218,6 @@ class Tally:
 
     @property
     def total(self) -> Count:
+        """The counts of all models together."""
         names = Count.__struct_fields__
         return Count(**{name: sum(getattr(each, name) for each in self.models.values()) for name in names})

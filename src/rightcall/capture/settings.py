@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     - `models`: the names of the models, which are used one after the other.
     - `runs`: how often each scenario is run.
-    - `max_turns`: the most answers in one scenario.
+    - `max_turns`: the maximum number of answers in one scenario.
     - `max_scenario_errors`: how many scenarios may fail before the run ends.
     - `mode`: how tools are offered, as in `Backend`.
     - `guard`: "parse" finds, repairs and checks calls; "none" accepts calls only in the requested form.
@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     - `strict`: a rejected call fails the scenario.
     - `forge_compat`: send the status of a result as `_forge`, which other servers may reject.
     - `concurrency`: how many scenarios run at the same time.
-    - `system`: the system message; by default it says that the tools are stubs.
+    - `system`: the system message; the default explains that the tools are stubs.
 
     Raises `CallerError`.
     """
@@ -64,7 +64,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.models or not all(model.strip() for model in self.models):
-            raise CallerError("no model is named; say which with --model")
+            raise CallerError("no model: pass --model NAME")
         for name, least in (("runs", 1), ("max_turns", 1), ("max_scenario_errors", 0), ("concurrency", 1)):
             if getattr(self, name) < least:
                 raise CallerError(f"{name} is {getattr(self, name)}; it must be at least {least}")
@@ -78,7 +78,7 @@ _LIMITS = ("max_scenario_errors", "concurrency")
 
 
 def capture_identity(settings: Settings, domains: Sequence[Domain]) -> Json:
-    """Return what two runs must have in common so that one can continue the other, as JSON data."""
+    """Return, as JSON data, the settings and domains that two runs must share so that one can continue the other."""
     fields: Json = msgspec.json.decode(msgspec.json.encode(settings))
     compared = {name: value for name, value in fields.items() if name not in _LIMITS}
     return {**compared, "domains": {domain.name: _digest(domain) for domain in domains}}
@@ -109,7 +109,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def tasks(settings: Settings, domains: Sequence[Domain]) -> Iterator[Task]:
-    """Yield all tasks in their order."""
+    """Yield all tasks in the order in which they run: by model, run, domain and scenario."""
     number = 0
     for model in dict.fromkeys(settings.models):
         for run in range(settings.runs):

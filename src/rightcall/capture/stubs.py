@@ -49,7 +49,7 @@ class StubOutcome(msgspec.Struct, frozen=True):
 
 
 def choose_answer(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutcome:
-    """Return the first answer whose comparisons hold for these arguments, with its placeholders filled."""
+    """Return the first answer whose comparisons hold for these arguments, placeholders filled; else an error."""
     for answer in answers:
         if all(all_hold(comparisons, arguments.get(name)) for name, comparisons in answer.when.items()):
             if answer.error:
@@ -59,7 +59,7 @@ def choose_answer(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutco
 
 
 def fill_placeholders(template: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a template with the arguments in the place of its placeholders."""
+    """Return a template with its placeholders replaced by the arguments; a missing one is ""."""
     if isinstance(template, str):
         only = _ONLY_PLACEHOLDER(template)
         return (
@@ -73,6 +73,7 @@ def fill_placeholders(template: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _placeholder_text(match: re.Match[str], arguments: Mapping[str, Any]) -> str:
+    """Return the text for one match: a brace for a doubled one, otherwise the argument, as JSON if it is not text."""
     if match[1] is None:
         return match[0][0]
     value = arguments.get(match[1], "")
@@ -80,7 +81,7 @@ def _placeholder_text(match: re.Match[str], arguments: Mapping[str, Any]) -> str
 
 
 def placeholders(template: Any) -> set[str]:
-    """Return the names of the arguments that a template mentions."""
+    """Return the names of the arguments that a template's placeholders use."""
     if isinstance(template, str):
         return {match[1] for match in _PLACEHOLDER.finditer(template) if match[1]}
     inner = template.values() if isinstance(template, dict) else template if isinstance(template, list) else ()
@@ -91,7 +92,7 @@ def placeholders(template: Any) -> set[str]:
 
 
 def all_hold(comparisons: Mapping[str, Any], value: Any) -> bool:
-    """Tell whether all comparisons hold for this value."""
+    """Return whether all comparisons, given by name with their operands, hold for this value."""
     return all(COMPARISONS[name](value, wanted) for name, wanted in comparisons.items())
 
 
@@ -99,49 +100,51 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same(value: Any, wanted: Any) -> bool:
-    """Compare JSON values: 2 equals 2.0, and 1 does not equal true."""
+def _is_equal(value: Any, wanted: Any) -> bool:
+    """Return whether JSON values are equal: 2 equals 2.0, but 1 does not equal true."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, list) and isinstance(wanted, list):
-        return len(value) == len(wanted) and all(map(_same, value, wanted))
+        return len(value) == len(wanted) and all(map(_is_equal, value, wanted))
     if isinstance(value, dict) and isinstance(wanted, dict):
-        return value.keys() == wanted.keys() and all(_same(value[key], wanted[key]) for key in wanted)
+        return value.keys() == wanted.keys() and all(_is_equal(value[key], wanted[key]) for key in wanted)
     return bool(value == wanted)
 
 
 def _contains(value: Any, wanted: Any) -> bool:
+    """Return whether a text contains `wanted`, ignoring case, or a list has an item equal to it; False for any other
+    value."""
     if isinstance(value, str) and isinstance(wanted, str):
         return wanted.casefold() in value.casefold()
-    return isinstance(value, list) and any(_same(each, wanted) for each in value)
+    return isinstance(value, list) and any(_is_equal(each, wanted) for each in value)
 
 
 def _digits(value: Any, wanted: Any) -> bool:
     return isinstance(value, str) and len(value) == wanted and value.isascii() and value.isdigit()
 
 
-def _same_text(value: Any, wanted: Any) -> bool:
-    """Compare texts without case and white space."""
+def _is_equal_text(value: Any, wanted: Any) -> bool:
+    """Return whether a text equals `wanted`, ignoring case and differences in white space."""
     return isinstance(value, str) and " ".join(value.split()).casefold() == str(wanted).casefold()
 
 
-def _same_items(value: Any, wanted: list[Any]) -> bool:
-    """Compare lists as multisets."""
+def _has_equal_items(value: Any, wanted: list[Any]) -> bool:
+    """Return whether a list has the same items as `wanted`, in any order."""
     return isinstance(value, list) and sorted(map(repr, value)) == sorted(map(repr, wanted))
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "is": _same,
-    "is_not": lambda value, wanted: not _same(value, wanted),
-    "one_of": lambda value, wanted: any(_same(value, each) for each in wanted),
-    "none_of": lambda value, wanted: not any(_same(value, each) for each in wanted),
+    "is": _is_equal,
+    "is_not": lambda value, wanted: not _is_equal(value, wanted),
+    "one_of": lambda value, wanted: any(_is_equal(value, each) for each in wanted),
+    "none_of": lambda value, wanted: not any(_is_equal(value, each) for each in wanted),
     "at_least": lambda value, wanted: _is_number(value) and value >= wanted,
     "at_most": lambda value, wanted: _is_number(value) and value <= wanted,
     "contains": _contains,
     "contains_all": lambda value, wanted: all(_contains(value, each) for each in wanted),
     "contains_any": lambda value, wanted: any(_contains(value, each) for each in wanted),
-    "same_text": _same_text,
-    "same_items": _same_items,
+    "same_text": _is_equal_text,
+    "same_items": _has_equal_items,
     "digits": _digits,
     "not_digits": lambda value, wanted: not _digits(value, wanted),
     "present": lambda value, wanted: (value not in (None, "")) is wanted,
