@@ -266,7 +266,7 @@ def test_user_rows_are_scored_by_their_own_rules(tmp_path: Path) -> None:
         ('{"question": "Hi", "calls": "look", "tools": [{"name": "look"}]}', "a list of objects"),
         ('{"question": "Hi", "calls": [{"name": "look", "arguments": 5}], "tools": [{"name": "look"}]}', "an object"),
         ('{"question": "Hi", "calls": [{"name": "look", "arguments": "{"}], "tools": [{"name": "look"}]}', "an object"),
-        ('{"question": "Hi", "calls": [{"name": "see"}], "tools": [{"name": "look"}]}', "none of its tools"),
+        ('{"question": "Hi", "calls": [{"name": "see"}], "tools": [{"name": "look"}]}', "not one of its tools"),
         ('{"messages": [5], "tools": []}', "objects that have a role"),
         ('{"messages": [], "tools": [], "calls": []}', "the case has no request"),
         ('{"id": "x", "question": [[]], "function": [], "ground_truth": [{"f": {"x": 5}}]}', "must be a list of"),
