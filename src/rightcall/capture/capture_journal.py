@@ -150,7 +150,7 @@ class PastRun:
         return past
 
     def _add_line(self, path: Path, number: int, line: bytes, place: _Place) -> None:
-        """Add one line: the head of a new run, which drops the earlier one, an answer, or a tool's result. Raises
+        """Add a line: the head of a new run, which replaces the earlier one, an answer or a result. Raises
         `CannotResume`."""
         value = decode_row(line)
         if isinstance(value, LineFault):
@@ -180,7 +180,7 @@ class PastRun:
         """Find the rows of this run in the capture file, so that `has_row` and `is_done` know them; pass each to
         `report`.
 
-                Raises `FileFailed` for a line that is not a row.
+        Raises `FileFailed` for a line that is not a row.
         """
         groups = set(self._groups.values())
         for number, row in read_rows(output) if groups else ():

@@ -105,11 +105,7 @@ class RunSession:
         self._journal.close()
 
     async def _hold_connections(self, ready: Future[list[Toolset]]) -> None:
-        """Open the backend and the MCP servers, set their tools as the result of `ready`, and keep them open until
-        cancelled.
-
-                The task that opened them must also close them. An error while opening is set on `ready`.
-        """
+        """Open backend and MCP servers, set their tools or an error as the result of `ready`, and hold them open."""
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._backend)

@@ -41,7 +41,7 @@ def _import_module(where: str) -> ModuleType:
     """Import and return a module. A file is imported by name from its folder, so that a child process can import it
     too.
 
-        Exits with a usage error if the import fails, or if another module has the same name as the file.
+    Exits with a usage error if the import fails, or if another module has the same name as the file.
     """
     is_file = where.endswith(".py") or os.sep in where
     folder, name = os.path.split(os.path.abspath(where)) if is_file else (os.getcwd(), where)

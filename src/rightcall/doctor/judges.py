@@ -129,7 +129,7 @@ def _is_announced(answered: str, case: ProbedCase) -> bool:
 
 
 def judge_calls(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there are calls, all of declared tools and with arguments that a client can parse."""
+    """Return `OK` if there are calls, all of declared tools and with arguments that a client can parse; or why not."""
     if not case.answer.calls:
         return explain_missing_call(case)
     for call in case.answer.calls:
@@ -213,7 +213,7 @@ def _brief_json(value: Any) -> str:
 
 
 def judge_schema_fit(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the arguments, as a client reads them, fit the schema of the tool."""
+    """Return `OK` if the arguments of all calls fit the schema, otherwise the finding for the first that do not."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -255,7 +255,7 @@ def _is_encoded_json(value: Any) -> bool:
 
 
 def judge_unicode(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the arguments fit the schema and no character is damaged."""
+    """Return the finding of `judge_schema_fit`; a fault of the server if a character in the arguments is damaged."""
     found = judge_schema_fit(case)
     if found.verdict == "ok":
         answered = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
@@ -265,7 +265,7 @@ def judge_unicode(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_long_argument(case: ProbedCase) -> ProbeFinding:
-    """Judge whether a long argument is complete: its last word must have arrived."""
+    """Return the finding of `judge_schema_fit`; a failure of the model if a long argument lacks its last word."""
     found = judge_schema_fit(case)
     if found.verdict != "ok":
         return found
@@ -276,7 +276,7 @@ def judge_long_argument(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_two_calls(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there are at least two calls in one answer."""
+    """Return the finding of `judge_calls`; a failure of the model if the answer has only one call."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -298,14 +298,14 @@ def judge_acceptance(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_text(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the answer has text."""
+    """Return `OK` if the answer has text, otherwise a failure of the model."""
     if not case.answer.text.strip():
         return model_failure("the answer has no text" + (", only reasoning" if case.answer.reasoning else ""))
     return OK
 
 
 def judge_leak(case: ProbedCase) -> ProbeFinding:
-    """Judge whether no call is in the text. A missing call is judged by `explain_missing_call`."""
+    """Return a fault of the server if the text contains a call. A missing call is judged by `explain_missing_call`."""
     found = find_call_in_text(case)
     if found is not None:
         return found
@@ -328,17 +328,17 @@ def _more_text(faults: list[RuleViolation]) -> str:
 
 
 def judge_ids(case: ProbedCase) -> ProbeFinding:
-    """Judge whether every call has a unique id. Calls of Gemini and Ollama need none."""
+    """Return a fault of the server if an id of a call is missing, not unique or invalid; not offered without calls."""
     return _judge_rules(case, "bad_ids")
 
 
 def judge_index(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the pieces of streamed calls can be joined."""
+    """Return a fault of the server if the pieces of streamed calls cannot be joined; not offered without calls."""
     return _judge_rules(case, "bad_index")
 
 
 def judge_finish(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the answer ends once, with the right reason. Unreadable arguments are left to other judges."""
+    """Return a fault of the server if the answer does not end once with the right reason; not offered without calls."""
     if case.answer.calls and case.answer.finish in ("tool_calls", "tool_use"):
         readable = [each for each in case.violations if not _UNREADABLE_CALLS.search(each.says)]
         case = msgspec.structs.replace(case, violations=tuple(readable))
@@ -346,7 +346,7 @@ def judge_finish(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_events(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the answer has the events and fields that strict clients of the dialect require."""
+    """Return a fault of the server if events or fields that strict clients require are missing or wrong, else `OK`."""
     faults = case.violations_of("bad_translation", "broken_arguments")
     return server_fault(faults[0].slug, faults[0].says + _more_text(faults)) if faults else OK
 
@@ -355,7 +355,7 @@ def judge_events(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_required_call(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there is a call of the tool that `tool_choice` names, or of any tool if it is required."""
+    """Return a fault of the server without a call of the tool that `tool_choice` names, or of any if it is required."""
     if not case.answer.calls:
         found, reply = find_call_in_text(case), parse_text_calls(case)
         if found is not None and (reply is None or any(call.name in _allowed_tools(case) for call in reply.attempts)):
@@ -382,7 +382,7 @@ def _allowed_tools(case: ProbedCase) -> list[str]:
 
 
 def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the arguments of a strict tool fit its schema, which the server must enforce."""
+    """Return a fault of the server if the call of a strict tool is missing or its arguments do not fit the schema."""
     found = judge_required_call(case)
     if found.verdict != "ok":
         return found
@@ -393,7 +393,7 @@ def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
-    """Judge whether there is no call, as `tool_choice` none requires."""
+    """Return a fault of the server for a call although `tool_choice` is none; an empty answer is the model's."""
     if case.answer.calls and case.api == "ollama":
         return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
     if case.answer.calls:
@@ -409,7 +409,7 @@ def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_history(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the server accepts a history with a result and answers it with text, not with another call."""
+    """Return `OK` if a history with a result is answered with text; another call is a failure of the model."""
     if case.answer.calls:
         return model_failure("the model called the tool again in place of an answer", "repeated_calls")
     found = find_call_in_text(case)
@@ -417,7 +417,8 @@ def judge_history(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_reasoning(case: ProbedCase) -> ProbeFinding:
-    """Judge whether reasoning is in its own field and contains no call."""
+    """Return a fault of the server for think tags in the text or a call in the reasoning; not offered without
+    reasoning."""
     if _THINK.search(case.answer.text):
         return server_fault("think_tags", "the tags of reasoning are in the text")
     found = find_call_in_text(case)
@@ -432,7 +433,7 @@ def judge_reasoning(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_truncation(case: ProbedCase) -> ProbeFinding:
-    """Judge whether an answer that reached `max_tokens` reports it, and has no truncated call that looks complete."""
+    """Return a fault of the server if a truncated answer looks complete; one that is not truncated is the model's."""
     if case.answer.is_cut:
         found_in_text = find_call_in_text(case)
         return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
@@ -466,9 +467,9 @@ def _prompt_tokens_of(case: ProbedCase, name: str) -> int | None:
 
 
 def judge_tool_tokens(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the prompt has more tokens with tools than without.
+    """Return a fault of the server if it drops the tools: prompts are no longer with tools, and no answer has a call.
 
-    If the counts do not show it, a server none of whose answers has a call drops the tools.
+    Return `OK` if they are longer; not offered if the counts are inconclusive but an answer has a call.
     """
     own, bare = case.answer.prompt_tokens, _prompt_tokens_of(case, "toolless")
     if own is not None and bare is not None and own >= bare + _MIN_TOOL_TOKENS:
@@ -488,7 +489,7 @@ def _has_any_call(case: ProbedCase) -> bool:
 
 
 def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the server counts all tokens of a long prompt."""
+    """Return a fault of the server if it counts far fewer tokens than a long prompt has; not offered without counts."""
     own, plain = case.answer.prompt_tokens, _prompt_tokens_of(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
@@ -510,7 +511,7 @@ def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_constraint(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the answer fits the requested schema."""
+    """Return a fault of the server if the answer does not fit the requested schema; the model's if it is truncated."""
     try:
         holds = json.loads(case.answer.text) == {"animal": MARK}
     except (ValueError, RecursionError):
@@ -524,7 +525,7 @@ def judge_constraint(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_first_byte(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the first byte arrives soon, and a stream does not arrive in one piece at its end."""
+    """Return a fault of the server if the first byte is late, or a long stream arrives in one piece; else `OK`."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
     if case.raw.first_byte > case.patience:
         return server_fault("idle_stream", first)
@@ -535,13 +536,13 @@ def judge_first_byte(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_silence(case: ProbedCase) -> ProbeFinding:
-    """Judge whether a stream has no silence longer than clients tolerate, also not during a call."""
+    """Return a fault of the server if a stream has no data for longer than `patience` seconds, else `OK`."""
     says = f"at most {case.raw.silence:.2f} s without data"
     return server_fault("idle_stream", says) if case.raw.silence > case.patience else ProbeFinding("ok", "", says)
 
 
 def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
-    """Judge whether the streamed answer has the calls of the complete answer."""
+    """Return a fault of the server if the stream lacks calls or readable arguments that the whole answer has."""
     other = case.others.get((case.question.name, "whole"))
     if other is None or not other.raw.is_ok or not other.answer.calls:
         return OK if case.answer.calls else _NO_CALL
