@@ -301,7 +301,7 @@ def test_every_scenario_is_a_task_once() -> None:
 
 def test_resuming_another_run_is_refused(tmp_path: Path) -> None:
     captured(tmp_path / "c.jsonl", DONE)
-    with pytest.raises(CannotResume, match="had max_turns 4, and this one has 3"):
+    with pytest.raises(CannotResume, match="had max_turns 4, but this one has 3"):
         captured(tmp_path / "c.jsonl", DONE, max_turns=3, resume=True)
 
 

@@ -350,10 +350,10 @@ HOSTILE = [
     (MINE.replace('name = "greet"\n', 'name = "greet"\nrun = "rm -rf /"\n'), "unknown field"),
     (MINE.replace('type = "string"', 'type = "strin"'), "mine"),
     ("#" * 1_000_001, "longer than"),
-    (MINE.replace('"mine"', '""'), "is no name"),
-    (MINE.replace('"mine"', '"../mine"'), "is no name"),
-    (MINE.replace('"greet_ann"', '"greet\\nann"'), "is no name"),
-    (MINE.replace('"greet_ann"', '"greet run=7"'), "is no name"),
+    (MINE.replace('"mine"', '""'), "is not a valid name"),
+    (MINE.replace('"mine"', '"../mine"'), "is not a valid name"),
+    (MINE.replace('"greet_ann"', '"greet\\nann"'), "is not a valid name"),
+    (MINE.replace('"greet_ann"', '"greet run=7"'), "is not a valid name"),
 ]
 
 
