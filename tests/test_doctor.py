@@ -350,7 +350,7 @@ def test_a_first_byte_that_comes_late_is_a_fault() -> None:
 @pytest.mark.parametrize("seconds, verdict", [(0.9, "ok"), (1.1, "fault")])
 def test_a_stream_in_one_piece_is_a_fault_only_if_it_took_long(seconds: float, verdict: str) -> None:
     answer = StrictClientAnswer()
-    answer.said = ["word "] * 200
+    answer.texts = ["word "] * 200
     raw = RawAnswer(status=200, pieces=1, first_byte=seconds, seconds=seconds)
     case = ProbedCase(api="chat", way="streamed", question=QUESTIONS["plain"], body={}, raw=raw, answer=answer)
     assert judge_first_byte(case).verdict == verdict
