@@ -168,7 +168,9 @@ class NameThenJsonReader(BodyReader):
             raise NotACall
         p.take_match(found)
         p.begin(re.sub(r":\d+\Z", "", found.group().strip()))
-        raise Broken("invalid_json", _NO_MARKER)
+        assert p.call is not None
+        p.problem("invalid_json", _NO_MARKER, call=p.call.index)
+        yield from read_arguments_of(p, self.close)
 
     def _cut(self, p: CallBuilder, text: str) -> NoReturn:
         """Begin the call that the text ends in before its arguments, if its name is known."""
