@@ -112,7 +112,7 @@ class CallBuilder(Buffer):
     - `pending`: a call that has ended, unless what follows shows otherwise, with its index.
     - `block`: the current block of calls; None outside of all blocks.
     - `text`: the input text of the current call.
-    - `header_names`: the names, separated by commas, in the header of a call that says its name again.
+    - `header_names`: the names, separated by commas, in the header of a call whose body repeats its name.
     - `is_end_uncertain`: the end of a broken call is unknown: what follows may be part of it.
     - `full`: there were more calls than the limit allows.
     - `notes`: how many notes of each code were reported.
@@ -244,8 +244,8 @@ class CallBuilder(Buffer):
             self.problem(*_FORBIDDEN, call=call.index)
         elif not unread and (tools is None or name not in tools) and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
-        said = self.header_names or (name_in_id(id, tools) if id else "")
-        if said not in ("", name) and not unread and (two := two_names(said, name, tools, self.policy(name))):
+        others = self.header_names or (name_in_id(id, tools) if id else "")
+        if others not in ("", name) and not unread and (two := two_names(others, name, tools, self.policy(name))):
             self.problem(*two, call=call.index)
         return call
 
@@ -423,14 +423,14 @@ class CallBuilder(Buffer):
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
-        tools, said, options = self.tools, self.header_names, self.options
+        tools, header, options = self.tools, self.header_names, self.options
         tool = tools.get(name) if tools is not None else None
         if (
             tool is not None
             and value
             and end - start <= self.limits.call
             and not options.forbidden
-            and (not said or said == name)
+            and (not header or header == name)
             and self.block is None
             and (not id or id.startswith(f"functions.{name}:") or name_in_id(id, tools) in ("", name))
             and needs_no_repair(tool, value)

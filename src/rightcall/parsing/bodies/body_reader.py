@@ -53,7 +53,7 @@ class BodyReader:
         raise NotImplementedError
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
-        """Does the text that has arrived show that a block which `quick` parsed up to `end` is over?"""
+        """Return whether the text that has arrived shows that a block which `quick` parsed up to `end` is over."""
         return False
 
     def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:

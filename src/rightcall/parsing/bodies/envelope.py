@@ -413,8 +413,8 @@ class EnvelopeReader(BodyReader):
             if role is not None:
                 call.add_beside(ExtraMember(key, value, role))
             if key in self.ids and isinstance(value, str) and value != parts.id:
-                said = name_in_id(value, p.tools)
-                if said and (two := two_names(said, call.name, p.tools, p.policy(call.name))):
+                other = name_in_id(value, p.tools)
+                if other and (two := two_names(other, call.name, p.tools, p.policy(call.name))):
                     p.problem(*two, call=call.index)
 
     def _reject_malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
@@ -499,7 +499,7 @@ class EnvelopeReader(BodyReader):
                     p.output.emit_json_text(value, p.at - len(text), p.at)
             elif has_any and char:
                 yield from p.take_json()
-                p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
+                p.problem("unknown_key", f"{(key or '')[:80]!r} is next to the calls and was ignored", blocking=False)
             else:
                 break
             has_any = True

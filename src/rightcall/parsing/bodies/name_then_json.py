@@ -28,7 +28,7 @@ _LABELLED_FENCE = Probe(seq(literal("```"), Pat(FENCE_LABEL, f"(?:{FENCE_LABEL})
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
 _FOREIGN_ID = re.compile(r"(?:call_|chatcmpl-tool-)[\w\-]++").fullmatch  # of another API, which names no tool
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
-_NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
+_NO_MARKER = "unexpected text between the name of the tool and its arguments; send the call again"
 
 
 class NameThenJsonReader(BodyReader):
@@ -39,11 +39,11 @@ class NameThenJsonReader(BodyReader):
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
         close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
-        # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
+        # The whole opener of a call, and the whole end of a block, each with the blanks behind it.
         self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
         self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,\"{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
-        # What stands before a name says nothing by itself.
+        # The text before the name in an opener is no name itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in marker_alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         imitated = re.sub(r"[^\w{}\-]", "_", body.id).replace("{name}", "(.+)").replace("{index}", "([0-9]{1,9})")
@@ -266,7 +266,7 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char in _COMMENT_SIGNS and (close or ends.close) is not None):
-        raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
+        raise Broken("trailing_content", "unexpected text after the arguments; send one JSON object and no more")
     if char and close is not None and ends.close is None:
         for end in (close, p.compiled.openers.begin, ends.turn):
             if end is not None and (yield from p.test(end)):
