@@ -183,8 +183,8 @@ def _find_faults(file: _File, tools: Toolset) -> Iterator[str]:
             yield f"{name!r:.80} is not a valid name; use at most 80 letters, digits, _, - and ."
     for stub in file.tools:
         yield from _find_stub_faults(stub, set(tools.kinds(stub.name)))
-    yield from (f"two tools are called {name!r}" for name in _duplicates(stub.name for stub in file.tools))
-    yield from (f"two scenarios are called {name!r}" for name in _duplicates(each.name for each in file.scenarios))
+    for kind, named in (("tools", file.tools), ("scenarios", file.scenarios)):
+        yield from (f"two {kind} are called {name!r}" for name in _duplicates(each.name for each in named))
     for scenario in file.scenarios:
         yield from _find_scenario_faults(scenario, tools)
 

@@ -221,7 +221,8 @@ def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | N
     wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
     if limit is None:
         return wanted
-    widths = [max(cell_len(word) for cell in column for word in (cell.plain.split() or [""])) for column in columns]
+    words = [[word for cell in column for word in cell.plain.split()] for column in columns]
+    widths = [max(map(cell_len, each), default=0) for each in words]
     spare = limit - sum(widths) - _GAP * (len(widths) - 1)
     if spare < 0:
         return None

@@ -121,8 +121,8 @@ def api_of_request(request: Json, answer_api: str = "") -> str:
     if "contents" in request:
         return "gemini"
     if isinstance(request.get("messages"), list):
-        blocks = [block for each in objects(request["messages"]) for block in objects(each.get("content"))]
-        kinds = {text(block.get("type")) for block in blocks}
+        messages = objects(request["messages"])
+        kinds = {text(block.get("type")) for each in messages for block in objects(each.get("content"))}
         if not kinds.isdisjoint({"tool_use", "tool_result", "thinking"}):
             return "messages"
         if any("input_schema" in tool for tool in objects(request.get("tools"))):
@@ -333,7 +333,7 @@ def join_batch(rows: list[Json]) -> Json:
     """Join a request and its result to one line. Several requests or results with one id cannot be matched."""
     requests = [row for row in rows if _first_object(row, _REQUESTS) is not None]
     results = [row for row in rows if _first_object(row, _RESULTS) is not None and row not in requests]
-    if len(requests) > 1 or len(results) > 1:
+    if max(len(requests), len(results)) > 1:
         return {"several": len(rows), "custom_id": batch_key(rows[0])}
     return {key: value for row in rows for key, value in row.items() if value is not None}
 

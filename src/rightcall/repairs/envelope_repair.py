@@ -27,7 +27,7 @@ from rightcall.repairs.schema_repair import fold
 from rightcall.strict_json import is_same_json, pointer_step
 from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
-from rightcall.types import Problem, Repair, Tool
+from rightcall.types import Json, Problem, Repair, Tool
 
 # stranger   belongs to the arguments, or has no use
 # arguments  a second object of arguments
@@ -266,12 +266,7 @@ def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> L
 
 
 def _extra_members(
-    value: dict[str, Any],
-    inner: dict[str, Any],
-    used: tuple[str, str | None],
-    keys: Keys,
-    tools: Toolset | None,
-    name: str,
+    value: Json, inner: Json, used: tuple[str, str | None], keys: Keys, tools: Toolset | None, name: str
 ) -> Iterator[ExtraMember]:
     """Yield the members of an envelope and of its `function` object (`inner`) other than name and arguments, without
     those that every envelope may have; then the keys that both have with different values."""

@@ -133,12 +133,12 @@ def _is_changed(value: Any, made: Any) -> bool:
 def _combine_faults(faults: list[ValueFault]) -> ConversionError:
     """Return one error for a value that fits no alternative: all faults inside it, and one fault that lists what the
     alternatives expect of the value itself, if any of them says so."""
-    messages = dict.fromkeys([fault.message for fault in faults if not fault.steps])
+    messages = list(dict.fromkeys([fault.message for fault in faults if not fault.steps]))
     inside = [fault for fault in faults if fault.steps]
     kinds = {fault.code for fault in faults}
     if inside and not messages:
         return ConversionError(inside)
-    message = ", or ".join([each if not at else each.removeprefix("should be ") for at, each in enumerate(messages)])
+    message = ", or ".join([*messages[:1], *[each.removeprefix("should be ") for each in messages[1:]]])
     return ConversionError([*inside, ValueFault(kinds.pop() if len(kinds) == 1 else "invalid_argument", message)])
 
 

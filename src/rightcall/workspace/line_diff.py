@@ -62,8 +62,8 @@ def _group_changes(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
             yield [*group, (tag, i, min(j, i + CONTEXT), k, min(m, k + CONTEXT))]
             group = []
         if after:
-            near = 0 if group else CONTEXT
-            group.append((tag, max(i, j - near) if near else i, j, max(k, m - near) if near else k, m))
+            near = j - i if group else CONTEXT
+            group.append((tag, max(i, j - near), j, max(k, m - near), m))
     if group:
         yield group
 

@@ -370,12 +370,11 @@ class ResponsesRules(StreamRules):
         """Check the calls of a response against its status, and its usage."""
         calls = [item for item in objects(response.get("output")) if text(item.get("type")) in _CALL_FIELDS]
         cut = response.get("status") == "incomplete"
-        broken = [
-            call for call in calls if call["type"] == "function_call" and not is_object_text(call.get("arguments"))
-        ]
-        if broken and not cut:
+        arguments = [call.get("arguments") for call in calls if call["type"] == "function_call"]
+        is_whole = all(map(is_object_text, arguments))
+        if not (is_whole or cut):
             self.report("a call's `arguments` are no JSON object")
-        if calls and not broken and cut:
+        if calls and is_whole and cut:
             self.report("the response is incomplete though its calls are whole; clients drop them")
         self.check_usage(response.get("usage"), *_RESPONSES_COUNTS)
 
