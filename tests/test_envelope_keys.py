@@ -398,3 +398,10 @@ def test_a_code_fence_of_any_kind_around_a_call_is_taken_off(info: str) -> None:
         reply = read(f"{before}```{info}\n{inside}\n```{behind}", format)
         assert ran(reply) == [("delete_rows", {"table": "users"})], format
         assert [made.rule for made in reply.calls[0].repairs] == ["code_fence"]
+
+
+@pytest.mark.parametrize("format", ["llama3_json", "granite3"])
+def test_an_unknown_key_before_the_arguments_leaves_an_envelope_without_opener_as_text(format: str) -> None:
+    text = '{"name": "delete_rows", "thought": "now", "arguments": {"table": "users"}}'
+    reply = read(text, format)
+    assert reply.attempts == () and [problem.code for problem in reply.problems] == ["looks_like_a_call"]
