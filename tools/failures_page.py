@@ -47,8 +47,8 @@ def _section(failure: FailureClass) -> str:
 
 
 def _how(failure: FailureClass) -> str:
-    if failure.outcome == "told":
-        return " (told, not cured)"
+    if failure.outcome == "reported":
+        return " (reported, not cured)"
     return f" `rightcall serve --upstream URL {' '.join(failure.flags)}`" if failure.flags else ""
 
 

@@ -407,7 +407,7 @@ class CaptureProgress(Watch):
         paragraph(out, visible(line, one_line=True), hang=2)
 
     def start(self, run: Capture) -> None:
-        """Report the size of the run and start the progress bar."""
+        """Print the output file and the settings of the run, and set the length of the progress bar."""
         self._total, settings = run.total, run.settings
         if self._progress is not None and self._bar is not None:
             self._progress.update(self._bar, total=run.total)

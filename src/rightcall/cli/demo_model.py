@@ -234,7 +234,7 @@ def _print_chart(out: Console, runs: Mapping[str, Capture]) -> None:
 
 
 def demo_capture_json(found: CaptureDemo) -> Json:
-    """Return the captures of the demo as JSON data."""
+    """Return the captures of the demo as JSON data: the source, the counts by mode, labels, examples and files."""
     return {
         "title": TITLE,
         "source": found.source,

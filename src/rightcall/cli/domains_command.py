@@ -71,7 +71,7 @@ def _check_files(files: list[str], json: bool) -> None:
 
 
 def _domain_json(domain: Domain, *, whole: bool) -> dict[str, Any]:
-    """Return a domain as JSON data; with `whole`, also its tools and requests."""
+    """Return a domain as JSON data: name, description and counts; with `whole`, also its tools and requests."""
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     description: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
     description |= {"scenarios": len(domain.scenarios), "kinds": dict(sorted(kinds.items()))}

@@ -170,7 +170,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return "+".join([Path(each).stem if is_model_path(each) else each for each in names])
 
     def _remote_backend(self, model: str) -> BaseBackend:
-        """Return the backend for an HTTP server."""
+        """Return the backend for an HTTP server, with these options for mode, key, timeouts and retries."""
         return Backend(
             self.base_url,
             api=self.api,

@@ -128,7 +128,7 @@ def _format_topic(format: Format) -> Topic:
 
 
 def _print_topic(topic: Topic) -> None:
-    """Print one explanation."""
+    """Print one explanation: its kind, name and sentence, then its further texts with their labels."""
     out = console()
     row(out, topic.kind, topic.name, "bold")
     row(out, "what", topic.what)

@@ -105,7 +105,7 @@ def _print_format(format: Format) -> None:
 
 
 def _format_data(format: Format) -> dict[str, Any]:
-    """Return a format as JSON data."""
+    """Return a format as JSON data: its name, aliases, models, types of bodies and a sample."""
     return {
         "name": format.name,
         "aliases": list(format.aliases),

@@ -147,7 +147,7 @@ def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple
 
 
 def _format_cell(cell: Cell) -> str:
-    """Return the text of a cell."""
+    """Return the text of a cell without its style; of a `NamedCell` only the name, of a rate without cases a dash."""
     if isinstance(cell, NamedCell):
         return brief(cell.name)
     if isinstance(cell, IntervalCell):

@@ -47,7 +47,7 @@ def _sound(stats: RowStats) -> int:
 
 
 def _headline(stats: RowStats) -> Headline:
-    """Return the share of valid calls among labelled rows; without labels, the share of sound rows."""
+    """Return the share of valid calls among labelled rows; without labels, the share of rows that are not invalid."""
     labels, sound = stats.counts["label"], _sound(stats)
     labelled = labels.total() - labels["unlabelled"]
     bad = f"{stats.bad:,} of {stats.rows:,} rows are invalid." if stats.bad else "Every row is sound."

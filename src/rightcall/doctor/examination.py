@@ -80,7 +80,7 @@ async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) 
     `watch` is called with the numbers of finished and of planned requests. Raises `CallerError` for an invalid address
     or key, and never because of what the server does.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     backend = _make_identifying_backend(url, settings)
     async with backend:
         kind, model = await _identify_server(backend, settings.model)
@@ -93,7 +93,7 @@ async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) 
         dialects=tuple(dialects),
         results=tuple(results),
         requests=examination.requests,
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - start,
         skipped=examination.skipped,
     )
 
@@ -304,7 +304,7 @@ async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watc
     """Examine a server through the proxy in each dialect of the `direct` diagnosis, with a new budget of requests."""
     from rightcall.serve.proxy import Proxy
 
-    begun = time.monotonic()
+    start = time.monotonic()
     remaining = settings.max_requests
     found: list[Diagnosis] = []
     for api in direct.spoken:
@@ -319,7 +319,7 @@ async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watc
         dialects=tuple([each for part in found for each in part.dialects]),
         results=tuple([each for part in found for each in part.results]),
         requests=sum([each.requests for each in found]),
-        seconds=time.monotonic() - begun,
+        seconds=time.monotonic() - start,
         skipped=sum([each.skipped for each in found]),
     )
 

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 Where = Literal["server", "model", "client"]
-Cured = Literal["cured", "told"]
+Cured = Literal["cured", "reported"]
 
 
 class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class FailureClass(msgspec.Struct, frozen=True, kw_only=True):
     - `part`: the module that cures it.
     - `cure`: how, in a sentence.
     - `flags`: the flags of `rightcall serve` that cure it, besides `--upstream`; None if the proxy does not cure it.
-    - `outcome`: `cured`, or `told` if only the server can cure it, so that it is only reported.
+    - `outcome`: `cured`, or `reported` if only the server can cure it.
     - `threads`: public reports.
     """
 
@@ -234,7 +234,7 @@ _LIST = (
         part="rightcall.doctor",
         cure="It is reported: the server counts fewer tokens than were sent. Configure a larger context.",
         flags=None,
-        outcome="told",
+        outcome="reported",
         threads=_threads("ollama/ollama#18107 ollama/ollama#7987 haoxiang-xu/PuPu#129"),
     ),
     FailureClass(

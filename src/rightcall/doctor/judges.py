@@ -271,7 +271,7 @@ def judge_long_argument(case: ProbedCase) -> ProbeFinding:
         return found
     written = " ".join([text(call.value.get("content")) for call in case.answer.calls])
     if LONG_WORDS.split()[-1] not in written.split():
-        return model_failure("the model wrote another text than it was asked for")
+        return model_failure("the model wrote another text than requested")
     return OK
 
 
@@ -376,7 +376,7 @@ def judge_required_call(case: ProbedCase) -> ProbeFinding:
 
 
 def _allowed_tools(case: ProbedCase) -> list[str]:
-    """Return the names of the tools that `tool_choice` allows."""
+    """Return the names of the tools that `tool_choice` allows: all if it is required, otherwise the named one."""
     named = case.question.choice
     return [tool.name for tool in case.question.tools if named in ("required", tool.name)]
 

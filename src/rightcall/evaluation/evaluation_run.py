@@ -239,7 +239,10 @@ class Evaluation:
         self._began = 0.0
 
     async def go(self) -> None:
-        """Run all cases. Raises `EvalFailed`, `CannotResume`, `FileFailed`, `BackendError`; written rows stay."""
+        """Run all cases, writing a row for each. Written rows stay if an error is raised.
+
+        Raises `EvalFailed` after too many failures, `CannotResume`, `FileFailed` or `BackendError`.
+        """
         run = evaluation_identity(self.settings, self.cases)
         torn: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
         with Journal(self.output, EVALUATION, torn=torn, force=self._force, alone=True) as file:

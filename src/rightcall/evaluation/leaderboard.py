@@ -89,13 +89,13 @@ def find_leaderboard() -> LeaderboardData:
 # -- cases -------------------------------------------------------------------------------------------------------------
 
 
-def leaderboard_cases(words: Iterable[str] = (), data: LeaderboardData | None = None) -> Iterator[EvalCase]:
+def leaderboard_cases(names: Iterable[str] = (), data: LeaderboardData | None = None) -> Iterator[EvalCase]:
     """Yield the cases of these categories; all if none is given.
 
-    A word such as `live` selects all categories whose name contains it. Raises `CallerError` for an unknown category,
+    A name such as `live` selects all categories whose name contains it. Raises `CallerError` for an unknown category,
     `MissingCases` without the data.
     """
-    chosen = _choose_categories(words)
+    chosen = _choose_categories(names)
     data = data or find_leaderboard()
     for category in chosen:
         truths = data.truths(category) if "relevance" not in category else {}
@@ -104,7 +104,7 @@ def leaderboard_cases(words: Iterable[str] = (), data: LeaderboardData | None = 
 
 
 def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = SUITE) -> EvalCase:
-    """Return one row of the leaderboard as a case; `truths` are its acceptable calls."""
+    """Return one row of the leaderboard as a case, judged by its rules; `truths` are its acceptable calls."""
     return EvalCase(
         suite=suite,
         id=str(row["id"]),
@@ -157,7 +157,7 @@ _KEYWORDS = ("description", "enum", "default", "format", "maximum", "minItems", 
 
 
 def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
-    """Return the functions of a row as tools."""
+    """Return the functions of a row as tools, with their types translated to JSON Schema."""
     return Toolset(
         [
             Tool(

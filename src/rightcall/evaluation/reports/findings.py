@@ -119,7 +119,7 @@ def meaning(name: str) -> str:
 
 
 def find_findings(logged: LoggedReply) -> list[ReplyFinding]:
-    """Return the findings of a reply, each once per call or once per reply."""
+    """Return the findings of a reply: of each call and, if this is its first row, of the reply as a whole."""
     reply = logged.reply
     found = [each for at, call in enumerate(reply.attempts) for each in _call_findings(at, call)]
     if logged.is_first:

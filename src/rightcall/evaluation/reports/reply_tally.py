@@ -86,7 +86,7 @@ class ReplyGroup(msgspec.Struct):
         return Share(self.found[finding], self.counts[MEASURES[finding.kind]])
 
     def add(self, logged: LoggedReply) -> None:
-        """Count a reply, and keep samples of its findings."""
+        """Count a reply and its findings, and keep preferred samples of the findings."""
         findings = find_findings(logged)
         self.counts.update(_count_measures(logged, findings))
         key = sample_key(logged) if findings else None
@@ -139,7 +139,7 @@ class ReplyTally(msgspec.Struct):
     bad: int = 0
 
     def add(self, logged: LoggedReply) -> None:
-        """Count a reply in its group."""
+        """Count a reply in the group of its model, server and format."""
         names = (logged.model, logged.server, logged.format)
         self._find_group(GroupKey(*[replace_surrogates(name[:_MAX_NAME]) for name in names])).add(logged)
 
