@@ -149,7 +149,7 @@ class AutoMachine:
         if channels is not None and not channels.message.strip():
             # A header that is a word on a line of its own counts only for declared tools: `Result` may be a heading.
             word = self._held[self._at :].lstrip().partition("\n")[0]
-            if word not in channels.kinds and not self._is_declared(word):
+            if word not in channels.kinds and not self.machine.builder.is_declared(word):
                 return True
         self._take_format(chosen)
         return False
@@ -264,7 +264,7 @@ class AutoMachine:
         behind = self._held[found.end : found.end + _MAX_BEGINNING].lstrip()
         name = name_at(behind)
         is_arriving = not behind or (name is not None and name.end() == len(behind))
-        is_certain = opener.is_special or (name is not None and self._is_declared(name[0]))
+        is_certain = opener.is_special or (name is not None and self.machine.builder.is_declared(name[0]))
         opens = True if is_certain or opener.body.whole(behind, 0) else opener.body.at(behind, 0, ended)
         if (is_arriving or opens is None) and not ended:
             return True
@@ -281,9 +281,6 @@ class AutoMachine:
             self._pass_on(len(self._held))
             self._held, self._at = "", 0
         return self._found
-
-    def _is_declared(self, name: str) -> bool:
-        return self._options.tools is not None and name in self._options.tools
 
     def _first_match(self, choices: list[Candidate], ended: bool) -> CompiledFormat | Literal[False] | None:
         """Return the first of these formats that the text here begins, None if there is none, False if more text is

@@ -200,7 +200,12 @@ class Block:
                 found = yield from builder.test(close)
             if found:
                 builder.take_match(found)
-                yield from self._reject_late_arguments()
+                call = builder.pending[1] if builder.pending is not None else None
+                # Arguments that follow the closing marker of a call without arguments are its own.
+                is_empty = call is not None and not call.arguments and call.raw.rstrip()[-1:] not in _BRACKETS
+                if is_empty and (yield from builder.test(ARGUMENTS)):
+                    message = "the call ends before its arguments; send them inside of it"
+                    builder.reject_pending("trailing_content", message)
             is_due = not found and self._may_close_late(close, char)
             builder.output.spans.mark("marker", builder.at)
             if is_due:
@@ -209,15 +214,6 @@ class Block:
         if self._reader is None or not (self._reader.closers or builder.is_end_uncertain):
             builder.finalize_pending()
         return "closed"
-
-    def _reject_late_arguments(self) -> Steps[None]:
-        """Reject a call without arguments if arguments follow its closing marker: they are its own."""
-        builder = self._builder
-        call = builder.pending[1] if builder.pending is not None else None
-        if call is None or call.arguments:
-            return
-        if call.raw.rstrip()[-1:] not in _BRACKETS and (yield from builder.test(ARGUMENTS)):
-            builder.reject_pending("trailing_content", "the call ends before its arguments; send them inside of it")
 
     def _may_close_late(self, close: Probe, char: str) -> bool:
         """Return whether the closing marker, which is not here, may follow behind text. `char`: the next character."""

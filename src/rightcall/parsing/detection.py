@@ -41,16 +41,13 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
     - `tools`: what may be called, as in `parse`; calls of these tools count for a format.
     """
     toolset, characters, places = Toolset.of(tools), frozenset(text), dict[str, int]()
-    placed = [(each, _opened_at(each, text, characters, places)) for each in _compiled_formats()]
+    formats = [compile_format(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
+    placed = [(each, _opened_at(each, text, characters, places)) for each in formats]
     found = [(each, place) for each, place in placed if place >= 0]
     window = _window(text, min([place for _, place in found], default=0), places)
     # Sorting is stable: among equals the order of the registry decides, common formats first.
     found.sort(key=lambda each: _rank(window, each[0], toolset), reverse=True)
     return [each.format.name for each, _ in found]
-
-
-def _compiled_formats() -> list[CompiledFormat]:
-    return [compile_format(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
 
 
 def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], places: dict[str, int]) -> int:

@@ -19,7 +19,6 @@ from rightcall.types import Part, Problem, Reasoning, Reply, Span, Text
 
 if TYPE_CHECKING:
     from rightcall.parsing.compile import CompiledFormat
-    from rightcall.tools.toolset import Toolset
 
 
 _NOT_IN_HEADER = frozenset(("section", "call", "body", "end"))
@@ -32,6 +31,7 @@ class Header(msgspec.Struct, frozen=True):
 
     - `recipient`: the tool that the message goes to; None: to no tool.
     - `kind`: "reasoning" or "content"; None for a call.
+    - `last_recipient`: the tool that it names last, even if it began again behind that without one.
     - `named`: the tools it names, with commas, if they are several or if the call names its tool itself.
     - `is_empty`: it is the model's own header, with neither a recipient nor a channel.
     - `is_header`: False if other structure or arguments stand in it: then its end is that of another header.
@@ -39,6 +39,7 @@ class Header(msgspec.Struct, frozen=True):
 
     recipient: str | None
     kind: str | None
+    last_recipient: str
     named: str
     is_empty: bool
     is_header: bool
@@ -61,7 +62,8 @@ def _parse_header(compiled: CompiledFormat, text: str) -> Header:
     start = compiled.headers.starts[0](text.lstrip())
     is_empty = not (text.lstrip()[start.end() :] if start else text).strip()
     holds_more = holds_structure(compiled, text[1:]) or (compiled.headers.has_tool_name and "{" in text)
-    return Header(recipient, kind, _tools_named(compiled, channels, text), is_empty, not holds_more)
+    last = _word_after(text, channels.to.strip()).removeprefix(channels.prefix) if channels.to else ""
+    return Header(recipient, kind, last, _tools_named(compiled, channels, text), is_empty, not holds_more)
 
 
 def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
@@ -116,13 +118,6 @@ def start_of_header(compiled: CompiledFormat, text: str) -> int:
     start = next((found.end() for each in compiled.headers.starts if (found := each(text))), 0)
     channel = compiled.channels.channel if compiled.channels is not None else ""
     return start or (len(channel) if channel and text.startswith(channel) else 0)
-
-
-def was_to_tool(channels: Channels, text: str, tools: Toolset | None) -> bool:
-    """Did the header name a declared tool before it was started again without one?"""
-    if not channels.to or tools is None:
-        return False
-    return _word_after(text, channels.to.strip()).removeprefix(channels.prefix) in tools
 
 
 def closes_only_calls(channels: Channels | None, marker: str) -> bool:

@@ -28,15 +28,7 @@ from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
 from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, CompiledFormat, Sign, is_sentence
 from rightcall.parsing.events import Snapshot
-from rightcall.parsing.headers import (
-    Header,
-    closes_only_calls,
-    header_of,
-    holds_structure,
-    is_begun,
-    start_of_header,
-    was_to_tool,
-)
+from rightcall.parsing.headers import Header, closes_only_calls, header_of, holds_structure, is_begun, start_of_header
 from rightcall.parsing.markers import BLANKS, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
@@ -305,9 +297,8 @@ class Machine:
             if room:
                 self.feed(text[:room])
             self.close()
-            builder.problem(
-                "too_large", f"the reply is longer than {builder.limits.reply} characters; the rest was not read"
-            )
+            message = f"the reply is longer than {builder.limits.reply} characters; the rest was not read"
+            builder.problem("too_large", message)
             text = text[room:]
         self.output.events.append(Text(text))
         builder.skip(text)
@@ -661,9 +652,8 @@ class Machine:
     def _on_section_close(self, found: Match, sign: Sign) -> None:
         if isinstance(self.state, InSection):
             if self.state.before == self.builder.index:
-                self.builder.note(
-                    "opener_without_call", f"the section of calls that ends at {self.builder.at} holds none"
-                )
+                message = f"the section of calls that ends at {self.builder.at} holds none"
+                self.builder.note("opener_without_call", message)
             elif self.state.due == "due":
                 self._reject_text_before_close()
                 self._report_unclosed()
@@ -897,10 +887,8 @@ class Machine:
         """Report that the closing marker of the last call is missing."""
         pending = self.builder.pending
         if self.state.due == "due" and pending is not None and not pending[1].problems:
-            self.builder.note(
-                "unclosed",
-                f"the marker that closes the call is missing; what stands there up to {self.builder.at} is text",
-            )
+            message = f"the marker that closes the call is missing; what is there up to {self.builder.at} is text"
+            self.builder.note("unclosed", message)
 
     def _finalize_calls(self) -> None:
         """Finalize the pending call: nothing that follows can change it."""
@@ -930,10 +918,8 @@ class Machine:
         """Report that the closing marker of the section is missing, if text follows its calls."""
         has_text = self.output.text_chars > self.message.text_before
         if has_text and isinstance(self.state, InSection) and self.state.is_open and not self.builder.full:
-            self.builder.note(
-                "unclosed",
-                f"the marker that closes the calls is missing; what follows them up to {self.builder.at} is text",
-            )
+            message = f"the marker that closes the calls is missing; what follows them up to {self.builder.at} is text"
+            self.builder.note("unclosed", message)
 
     def _end_tool_message(self, *, marked: bool = True) -> None:
         """End a message to a tool: all of it belongs to the call. `marked`: a marker ends it, not the text's end."""
@@ -947,9 +933,8 @@ class Machine:
         """End a message. Report one to a tool that holds no call."""
         calls_before = self.message.calls_before
         if calls_before == self.builder.index and not self.builder.full:
-            self.builder.note(
-                "opener_without_call", f"the message to a tool that ends at {self.builder.at} holds no call"
-            )
+            message = f"the message to a tool that ends at {self.builder.at} holds no call"
+            self.builder.note("opener_without_call", message)
         elif calls_before is not None and not self.compiled.headers.has_tool_name:
             self._report_text("message to a tool")
         self.message = Message(None, self.message.text_before)
@@ -1260,8 +1245,7 @@ class Machine:
         self._begin_message(None if is_any else kind)
         if is_any:
             self.message = Message(None, self.message.text_before)
-        text = builder.buf[builder.pos : builder.pos + length]
-        if kind is not None and (header.recipient == "" or was_to_tool(channels, text, builder.tools)):
+        if kind is not None and (header.recipient == "" or builder.is_declared(header.last_recipient)):
             self.message = Message(builder.index, self.message.text_before)
             self.forget_reasoning()
         builder.set_header_names("" if kind is not None else header.named)

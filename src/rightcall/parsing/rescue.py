@@ -186,8 +186,13 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
 
 def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
     """Parse the bare calls of the named format that a text ends with; return None unless they fit (vllm#19024)."""
+    if len(text) > _MAX_CHARS:
+        return None
     formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
-    for start in [*islice(_candidate_starts(text), _MAX_STARTS), *_last_fence(text, found)]:
+    starts, fence = [*islice(_candidate_starts(text), _MAX_STARTS)], found.bare_calls.fence
+    if fence is not None and (last := last_fence(text)) > 0 and fence.at(text, last, True):
+        starts.append(last)  # such a fence is the format's own opener
+    for start in starts:
         for each in formats:
             piece = _fitting(read_piece(text[start:], each, options), options.tools)
             if piece is not None and _ends_with_calls(text[start:], piece):
@@ -224,7 +229,7 @@ def _candidate_starts(text: str) -> Iterator[int]:
     """Where a bare call may begin that is not shown. A value inside another call or object is part of that."""
     shown = Shown()
     at = inside = 0
-    for found in _CALL_BEGINS(text) if len(text) <= _MAX_CHARS else ():
+    for found in _CALL_BEGINS(text):
         start = found.start() - 1 if text[found.start() - 1 : found.start()] == "[" else found.start()
         shown.take(text[at:start])
         at = start
@@ -251,13 +256,6 @@ def _value_end(text: str, start: int) -> int:
             if depth == 0:
                 return found.end()
     return -1
-
-
-def _last_fence(text: str, found: CompiledFormat) -> list[int]:
-    """Where the last code fence begins, if such a fence is the format's own opener."""
-    fence = found.bare_calls.fence if len(text) <= _MAX_CHARS else None
-    start = last_fence(text) if fence is not None else -1
-    return [start] if start > 0 and fence is not None and fence.at(text, start, True) else []
 
 
 # -- both --------------------------------------------------------------------------------------------------------------
