@@ -26,6 +26,7 @@ _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), lookahead(literal("{"))))
 # A fence with an info string: one without may as well be the end of another fence.
 _LABELLED_FENCE = Probe(seq(literal("```"), Pat(FENCE_LABEL, f"(?:{FENCE_LABEL})?+", sure=RUN), literal("\n")))
 _ODD_BEHIND = frozenset(',"{}])')  # arguments: brackets too many, another object, or a part that was lost
+_OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _FOREIGN_ID = re.compile(r"(?:call_|chatcmpl-tool-)[\w\-]++").fullmatch  # of another API, which names no tool
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "unexpected text between the name of the tool and its arguments; send the call again"
@@ -235,6 +236,27 @@ def _read_nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[N
     yield from _end_arguments(p, close, Undecodable)
 
 
+def _read_string_arguments(p: CallBuilder) -> Steps[Any]:
+    """Parse arguments that are a string: an object that was encoded twice. If the string contains the closing marker of
+    the call and no object, a quotation mark too many began it: the call is rejected before it, and no text is lost."""
+    taken = p.capture()
+    value, failure = Undecodable, None
+    try:
+        value = yield from p.read_arguments()
+    except (LostJsonEnd, Cut) as error:
+        failure = error
+    text, scan = p.captured(taken), p.compiled.recovery.scan
+    closers = (found for found in scan.finditer(text) if scan.actions[found.lastindex or 0].endswith("close"))
+    if p.call is not None and not _OBJECT_IN_STRING(text) and any(closers):
+        p.call.parts.clear()
+        p.give_back(taken)
+        raise Broken("arguments_not_object", "the arguments are a string; send a JSON object")
+    p.drop(taken)
+    if failure is not None:
+        raise failure
+    return value
+
+
 def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, and take what closes them."""
     if not (yield from p.peek()):
@@ -247,7 +269,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
             yield from _finish(p, close, Undecodable, empty=True)
             return
     try:
-        value = yield from p.read_arguments()
+        value = yield from (p.read_arguments() if p.char() != '"' else _read_string_arguments(p))
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
     if value is Undecodable and p.call is not None and _COMMENTED(json := "".join(p.call.parts)):
