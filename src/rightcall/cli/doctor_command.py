@@ -211,7 +211,7 @@ def _print_failure_classes(out: Console, found: Diagnosis, samples: int) -> None
 
 
 def _describe_places(results: list[ProbeResult]) -> dict[str, str]:
-    """Return, for each message, its places as one text: `chat native: probe, probe; ollama text: probe`."""
+    """Return a dict from each message to a text with its places: `chat native: probe, probe; ollama text: probe`."""
     places: dict[str, dict[tuple[str, str], list[str]]] = {}
     for each in results:
         places.setdefault(each.says, {}).setdefault((each.api, each.way), []).append(each.title)
@@ -231,7 +231,7 @@ def _print_evidence(out: Console, result: ProbeResult) -> None:
 
 
 def _excerpt(text: str, left_out: int) -> str:
-    """Return the beginning of a text and how many characters were left out. Compact JSON gets spaces, to be wrapped."""
+    """Return the beginning of a text in one line, then the number of characters left out. Compact JSON gets spaces."""
     text = text.replace(',"', ', "').replace('":', '": ').replace('":  ', '": ')
     left = max(0, len(text) - _EXCERPT) + left_out
     return visible(text[:_EXCERPT], one_line=True) + (f" … ({left:,} more)" if left else "")

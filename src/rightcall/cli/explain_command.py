@@ -69,7 +69,7 @@ def explain(
 
 
 def summaries() -> dict[str, tuple[str, str]]:
-    """Return the kind of every name that can be explained, and a sentence about it."""
+    """Return a dict from every name that can be explained to its kind and a sentence about it."""
     problems = {each.code: ("problem", each.cause) for each in CODES.values()}
     rules = {rule.name: ("repair", rule.what) for rule in RULES}
     events = {name: ("event", _split_event_docstring(event)[0]) for name, event in _EVENTS.items()}

@@ -211,7 +211,7 @@ Offer = tuple[str, str]
 
 
 def format_names(incomplete: str) -> list[Offer]:
-    """Return the formats whose name completes this text, also by their aliases once something is typed."""
+    """Return name and description of the formats that complete this text; of aliases too once something is typed."""
     from rightcall.formats import discover, known_formats
 
     discover()
@@ -222,7 +222,7 @@ def format_names(incomplete: str) -> list[Offer]:
 
 
 def read_format_names(incomplete: str) -> list[Offer]:
-    """Return the formats whose name completes this text, and `auto`."""
+    """Return name and description of the formats that complete this text, with `auto` among them."""
     return [
         *_matching_offers(incomplete, [("auto", "the format that the text is written in")]),
         *format_names(incomplete),
@@ -230,7 +230,8 @@ def read_format_names(incomplete: str) -> list[Offer]:
 
 
 def domain_names(incomplete: str) -> list[Offer]:
-    """Return the stub domains that complete the last name of a comma-separated list, after the names before it."""
+    """Return completions of the last name in a comma-separated list: the whole list with a stub domain, and its
+    description."""
     from rightcall.capture.domain import built_in_names, find_domains
 
     before, comma, last = incomplete.rpartition(",")
@@ -239,14 +240,14 @@ def domain_names(incomplete: str) -> list[Offer]:
 
 
 def model_names(incomplete: str) -> list[Offer]:
-    """Return the local models whose name completes this text."""
+    """Return name and description of the local models that complete this text."""
     from rightcall.backends.models import MODELS
 
     return _matching_offers(incomplete, [(model.name, model.about) for model in MODELS.values()])
 
 
 def suite_names(incomplete: str) -> list[Offer]:
-    """Return the suites of `rightcall eval` whose name completes this text, and `compare`."""
+    """Return name and description of the suites of `rightcall eval` that complete this text, also of `compare`."""
     from rightcall.evaluation.suites import SUITES
 
     known = [(name, suite.about) for name, suite in SUITES.items()]
@@ -254,7 +255,8 @@ def suite_names(incomplete: str) -> list[Offer]:
 
 
 def configuration_names(incomplete: str) -> list[Offer]:
-    """Return the configurations of `rightcall eval` that complete the last name of a comma-separated list."""
+    """Return completions of the last name in a comma-separated list: the whole list, and the configuration's
+    description."""
     from rightcall.evaluation.case_run import CONFIGURATIONS
 
     before, comma, last = incomplete.rpartition(",")
@@ -263,7 +265,7 @@ def configuration_names(incomplete: str) -> list[Offer]:
 
 
 def code_names(incomplete: str) -> list[Offer]:
-    """Return the names that `rightcall explain` can explain and that complete this text."""
+    """Return the names that `rightcall explain` can explain and that complete this text, each with a sentence."""
     from rightcall.cli.explain_command import summaries
 
     return _matching_offers(incomplete, [(name, what) for name, (_, what) in summaries().items()])

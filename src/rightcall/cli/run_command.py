@@ -581,7 +581,7 @@ def _count_entries(name: str, text: str) -> str:
 
 
 def _shorten_output(text: str) -> str:
-    """Return a long output without its middle lines, whose number replaces them."""
+    """Return an output with at most `MOST_OUTPUT` lines of it: the number of omitted lines replaces the middle."""
     lines = text.split("\n")
     if len(lines) <= MOST_OUTPUT:
         return _cut_long_lines(lines)

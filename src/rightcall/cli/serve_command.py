@@ -234,7 +234,7 @@ def client_address(address: str) -> str:
 
 
 def client_lines(address: str) -> dict[str, str]:
-    """Return, for each client library, the environment variable that points it to the proxy."""
+    """Return a dict from each client library to the line `VARIABLE=address` that points it to the proxy."""
     return {
         "OpenAI": f"OPENAI_BASE_URL={address}/v1",
         "Anthropic": f"ANTHROPIC_BASE_URL={address}",

@@ -158,8 +158,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """Return the flags of `rightcall serve` with their values that cure all results, or those of one dialect
-        (`api`)."""
+        """Return a dict of the `rightcall serve` flags that cure all results, or those of one dialect (`api`), to their
+        values."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()

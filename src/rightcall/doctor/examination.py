@@ -187,8 +187,7 @@ class _Examination:
     async def _ask_all(
         self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
     ) -> dict[tuple[str, Way, int], ProbedCase]:
-        """Send these questions concurrently and return the cases; those not sent are missing. `before` has answers to
-        follow."""
+        """Send these questions concurrently; return the cases by question, mode and number, without those not sent."""
         asked = list(asked)
         plain = {number: case for (name, way, number), case in before.items() if (name, way) == ("plain", "whole")}
         made = await asyncio.gather(*[self._ask(question, api, way, plain.get(at)) for question, way, at in asked])
