@@ -20,6 +20,7 @@ from damaged.wires import Wire
 from rightcall import Call, check, parse, repair
 from rightcall.types import Repair
 
+_VALUES = {"null_dropped", "scalar_type"}
 _PYTHON = {"python_literal", "single_quotes"}
 Outcome = Literal["right", "refused", "other", "silent", "valid"]
 
@@ -41,6 +42,8 @@ def judge(text: str, wire: Wire, truth: Truth, policy: str = "safe") -> Verdict:
         return Verdict("right", repairs, calls)
     if repairs and {made.rule for made in repairs} <= _PYTHON and _is_literal(_body(text, wire)):
         return Verdict("valid", (), calls)  # all of it is well formed, as Python
+    if repairs and {made.rule for made in repairs} <= _VALUES and is_valid(text, wire):
+        return Verdict("valid", (), calls)  # each member has a place in it; only a type was repaired (decision 038)
     if repairs:
         return Verdict("other", repairs, calls)
     return Verdict("valid" if is_valid(text, wire) else "silent", (), calls)

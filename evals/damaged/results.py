@@ -32,8 +32,8 @@ def text(counted: Counted) -> str:
 Written by `make damage FLAGS=--write`. {total:,} calls of made-up tools, damaged in {ways} ways, written as
 {len(WIRES)} wires do ({", ".join([f"`{wire.name}`" for wire in WIRES])}; `repair` is a provider's argument text), and
 read with the policy `safe`. *Right* is a call that runs as it was meant. *Well formed* is damage that leaves a text
-which is valid as it stands and says something else, such as a number that lost a digit: no repair is made, and nobody
-could know.
+which is valid as it stands and says something else, such as a number that lost a digit: no structure is repaired, and
+no parser can tell.
 
 {figures_table(figures(counted)[:2])}
 
