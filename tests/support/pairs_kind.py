@@ -42,44 +42,44 @@ class PairsReader(BodyReader):
         self.key = Probe(patterns(blanks(), _NAME, literal(body.is_)))
         self.size = len(body.is_)
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        p.begin_text()
-        opened = yield from p.test(self.begins)
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        builder.begin_text()
+        opened = yield from builder.test(self.begins)
         if not opened:
             raise NotACall
-        p.pos = opened.end()
-        p.begin(opened.group()[:-1])
+        builder.pos = opened.end()
+        builder.begin(opened.group()[:-1])
         found: dict[str, Any] = {}
-        while key := (yield from p.test(self.key)):
-            p.pos = key.end()
+        while key := (yield from builder.test(self.key)):
+            builder.pos = key.end()
             name = key.group()[: -self.size].strip()
             if name in found:
                 raise Broken("duplicate_argument", f"the argument {name} stands twice; send it once")
-            found[name] = yield from self._value(p)
-            more = yield from p.test(self.then)
+            found[name] = yield from self._value(builder)
+            more = yield from builder.test(self.then)
             if not more:
                 break
-            p.pos = more.end()
-        p.end_text()
-        yield from self._end(p)
-        p.give(json.dumps(found, ensure_ascii=False))
-        p.finish(found)
+            builder.pos = more.end()
+        builder.end_text()
+        yield from self._end(builder)
+        builder.give(json.dumps(found, ensure_ascii=False))
+        builder.finish(found)
 
-    def _end(self, p: CallBuilder) -> Steps[None]:
+    def _end(self, builder: CallBuilder) -> Steps[None]:
         """The call's close must follow: a name that was cut off looks like the end of the arguments."""
-        close = p.compiled.call_ends.close
-        yield from p.peek()
-        if close is None or (yield from p.test(close)):
+        close = builder.compiled.call_ends.close
+        yield from builder.peek()
+        if close is None or (yield from builder.test(close)):
             return
-        if p.ended and _WORD(p.buf, p.pos):
+        if builder.ended and _WORD(builder.buf, builder.pos):
             raise Cut
         raise Broken("trailing_content", "something stands behind the arguments; send name=value pairs and no more")
 
-    def _value(self, p: CallBuilder) -> Steps[Any]:
-        if not (yield from p.peek()):
+    def _value(self, builder: CallBuilder) -> Steps[Any]:
+        if not (yield from builder.peek()):
             raise Cut
         try:
-            _, value = yield from p.take_json()
+            _, value = yield from builder.take_json()
         except LostJsonEnd:
             value = Undecodable
         if value is Undecodable or isinstance(value, Undecodable):

@@ -44,19 +44,19 @@ class BodyReader:
     def __init__(self, body: Any, format: Format, around: Around) -> None:
         """Compile the patterns of a body of this kind."""
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse the calls; with `bare` no marker precedes them."""
         raise NotImplementedError
 
-    def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
+    def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
         """Parse the arguments of a call whose name is given in the request."""
         raise NotImplementedError
 
-    def is_over(self, p: CallBuilder, end: int) -> bool:
+    def is_over(self, builder: CallBuilder, end: int) -> bool:
         """Return whether the text that has arrived shows that a block which `quick` parsed up to `end` is over."""
         return False
 
-    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
+    def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """Parse a broken block loosely and return its calls, or nothing if that does not help."""
         return []
 

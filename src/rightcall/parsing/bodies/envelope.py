@@ -146,8 +146,8 @@ class EnvelopeReader(BodyReader):
         self.keys = Keys(body.names, body.args, body.ids)
         self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
-    def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        buf, patterns = p.buf, self._patterns
+    def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
+        buf, patterns = builder.buf, self._patterns
         usual = patterns.first(buf, start)
         if usual is None:
             return None
@@ -161,12 +161,12 @@ class EnvelopeReader(BodyReader):
             except (StopIteration, ValueError, RecursionError):
                 return None
             close = ends(buf, end)
-            if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
+            if close is None or type(value) is not dict or is_deep(value, buf, begin, end, builder.limits.depth):
                 return None
             id, name = usual.group("id", "name")
             over = close.start(1)
             behind = buf[end:over] if over > end else ""
-            if '"' in behind and (id or name_in_id(behind.split('"')[-2], p.tools) not in ("", name)):
+            if '"' in behind and (id or name_in_id(behind.split('"')[-2], builder.tools) not in ("", name)):
                 return None  # a second id, or one that names another tool
             found.append((usual.start("object"), over + 1, name, buf[begin:end], value, id or ""))
             if close.lastindex == 1:
@@ -177,149 +177,151 @@ class EnvelopeReader(BodyReader):
         last = patterns.list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
-        if not bare and p.compiled.call_ends.close is not None:
+        if not bare and builder.compiled.call_ends.close is not None:
             return found, last.end(), True
-        if p.compiled.call_ends.extra_brackets is not None and _CLOSER(buf, last.end()):
+        if builder.compiled.call_ends.extra_brackets is not None and _CLOSER(buf, last.end()):
             return None  # a surplus bracket
-        is_more = LOST_MEMBER.at(buf, last.end(), p.ended)
+        is_more = LOST_MEMBER.at(buf, last.end(), builder.ended)
         return None if is_more else (found, last.end(), is_more is False)
 
-    def is_over(self, p: CallBuilder, end: int) -> bool:
-        return LOST_MEMBER.at(p.buf, end, p.ended) is False
+    def is_over(self, builder: CallBuilder, end: int) -> bool:
+        return LOST_MEMBER.at(builder.buf, end, builder.ended) is False
 
-    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        found = read_loose_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
-        return [] if p.call is not None and found and found[0].name != p.call.name else found
+    def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
+        found = read_loose_envelopes(text, self.keys, tools=builder.tools, depth=builder.limits.depth, closed=closed)
+        return [] if builder.call is not None and found and found[0].name != builder.call.name else found
 
     def tail(self, text: str, end: int) -> int:
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        char = p.char() or (yield from p.peek())
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        char = builder.char() or (yield from builder.peek())
         if char == "[":
-            if not (yield from p.test(_BEGINS)) and not (p.ended and _BEGINS.is_begun(p.buf, p.pos)):
+            if not (yield from builder.test(_BEGINS)) and not (
+                builder.ended and _BEGINS.is_begun(builder.buf, builder.pos)
+            ):
                 raise NotACall
-            p.advance()
-            yield from self._read_list(p, bare)
+            builder.advance()
+            yield from self._read_list(builder, bare)
         elif char != "{":
             raise NotACall
         elif self.outer:
             try:
-                yield from self._read_outer(p)
+                yield from self._read_outer(builder)
             except LostJsonEnd:
                 raise NotACall from None
         else:
             # Where a marker will close them, several envelopes may follow one another.
-            closed = p.compiled.call_ends.close is not None and not bare
+            closed = builder.compiled.call_ends.close is not None and not bare
             while char == "{":
-                parts = yield from self._read_call(p, bare)
+                parts = yield from self._read_call(builder, bare)
                 if parts is not None:
-                    odd = yield from find_unexpected(p, closed=closed, another=self._patterns.another)
-                    p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
-                char = (p.char() or (yield from p.peek())) if closed else ""
+                    odd = yield from find_unexpected(builder, closed=closed, another=self._patterns.another)
+                    builder.finish(parts.value, empty=not parts.has_args, unexpected=odd)
+                char = (builder.char() or (yield from builder.peek())) if closed else ""
 
-    def _read_call(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
+    def _read_call(self, builder: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
         """Parse one call from its `{` to its `}`. What follows may still reject it, so that the caller finishes it.
         None if it was repaired or rejected."""
-        p.begin_text()
-        while (usual := self._patterns.usual.at(p.buf, p.pos, p.ended)) is None:
+        builder.begin_text()
+        while (usual := self._patterns.usual.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
         parts = Parts(usual["name"], usual["id"] or "", True) if usual else Parts()
         try:
             if usual:
-                p.take_match(usual)
-                p.begin(usual["name"], parts.id)
-                parts.value = yield from p.read_arguments()
-            if usual and (p.char() or (yield from p.peek())) == "}":
-                p.advance()
+                builder.take_match(usual)
+                builder.begin(usual["name"], parts.id)
+                parts.value = yield from builder.read_arguments()
+            if usual and (builder.char() or (yield from builder.peek())) == "}":
+                builder.advance()
             else:
-                yield from self._read_members(p, parts, bare, usual or None)
+                yield from self._read_members(builder, parts, bare, usual or None)
         except LostJsonEnd as lost:
-            if bare and p.call is None:
+            if bare and builder.call is None:
                 raise NotACall from None
-            yield from self._reject_malformed(p, parts, lost)
+            yield from self._reject_malformed(builder, parts, lost)
             return None
         except Cut:
-            if p.call is None and parts.name is not None and (not bare or p.is_declared(parts.name)):
-                p.text.arguments = p.at
-                p.begin(parts.name, parts.id)
+            if builder.call is None and parts.name is not None and (not bare or builder.is_declared(parts.name)):
+                builder.text.arguments = builder.at
+                builder.begin(parts.name, parts.id)
             raise
-        call = p.call or self._begin_late(p, parts, bare, listed)
+        call = builder.call or self._begin_late(builder, parts, bare, listed)
         if parts.members or parts.again:
-            self._add_members(p, call, parts)
-        p.end_text()
+            self._add_members(builder, call, parts)
+        builder.end_text()
         repairs = call.repairs
-        yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
+        yield from builder.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         if call.repairs is not repairs:
             # The surplus bracket may be the one that ended the arguments too early, so that an id may be one of them.
             ids = [member for member in parts.members[parts.before_args :] if member[0] in self.ids]
             call.add_beside(*[ExtraMember(key, value, "id") for key, value in ids])
         return parts
 
-    def _read_members(self, p: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
+    def _read_members(self, builder: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
         """Parse the members of an envelope up to its bracket, or those behind the arguments of one that is `usual` up
         to there. The call begins when its name and the key of its arguments are known."""
         is_comma_due = usual is not None
         if usual is None:
-            p.advance()
+            builder.advance()
         else:
             name = usual["name"]
             parts.seen = {usual["name_key"] or name: name, usual["args_key"] or name: ARGUMENTS}
             if usual["id_key"]:
                 parts.seen[usual["id_key"]] = parts.id
         while True:
-            char = p.char() or (yield from p.peek())
+            char = builder.char() or (yield from builder.peek())
             if not char:
                 raise Cut
             if char == "}":
-                p.advance()
+                builder.advance()
                 if not parts.inner:
                     return
                 parts.inner -= 1
                 is_comma_due = True
             elif not is_comma_due:
-                is_comma_due = yield from self._read_member(p, parts, bare)
+                is_comma_due = yield from self._read_member(builder, parts, bare)
             elif char == ",":
-                p.advance()
+                builder.advance()
                 is_comma_due = False
             else:
                 raise OddMember
 
-    def _read_member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
+    def _read_member(self, builder: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """Parse a key and its value. Return False if the value is an object that is parsed as part of the envelope."""
-        key = yield from p.take_json_string()
+        key = yield from builder.take_json_string()
         if key is None:
             raise OddMember
-        if (colon := (yield from p.peek())) != ":":
+        if (colon := (yield from builder.peek())) != ":":
             raise OddMember if colon else Cut
-        p.advance()
-        char = yield from p.peek()
+        builder.advance()
+        char = yield from builder.peek()
         is_named = parts.name is not None
         if not char:
             parts.name = parts.name if self.names or is_named else key
             raise Cut
         # Models imitate OpenAI's API: {"type": "function", "function": {"name": ...}} (agentscope-ai/QwenPaw#1961).
         if key == "function" and char == "{" and (self.names or is_named):
-            p.advance()
+            builder.advance()
             parts.inner += 1
             return False
         if not is_named and self.names and char == '"' and (key in self.names or key == "function"):
-            yield from self._read_name(p, parts, key)
+            yield from self._read_name(builder, parts, key)
         elif not is_named and not self.names and (char != '"' or not self._is_of_call(key)):
             parts.name = key
-            yield from self._read_arguments(p, parts, key)
+            yield from self._read_arguments(builder, parts, key)
         elif key in self.args and not parts.has_args:
-            yield from self._read_arguments(p, parts, key)
+            yield from self._read_arguments(builder, parts, key)
         else:
-            yield from self._read_other(p, parts, key, bare)
+            yield from self._read_other(builder, parts, key, bare)
         return True
 
     def _is_of_call(self, key: str) -> bool:
         """Return whether a call has such a key beside its name and its arguments."""
         return key in self.ids or key == "type"
 
-    def _read_name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        name = yield from p.take_json_string()
+    def _read_name(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        name = yield from builder.take_json_string()
         if name is None:
             raise OddMember
         if key in parts.seen:
@@ -327,29 +329,31 @@ class EnvelopeReader(BodyReader):
         parts.seen[key] = name
         parts.name = name if name.strip() else None  # a blank name is none
         if parts.has_args and parts.name is not None:
-            p.begin(parts.name, parts.id).parts.append(parts.json)
+            builder.begin(parts.name, parts.id).parts.append(parts.json)
             parts.value = Undecodable
 
-    def _read_arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+    def _read_arguments(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         parts.has_args, parts.before_args = True, len(parts.members)
         parts.seen[key] = ARGUMENTS
         if parts.name is None:
-            parts.json, parts.value = yield from p.take_json()
+            parts.json, parts.value = yield from builder.take_json()
         else:
-            p.begin(parts.name, parts.id)
-            parts.value = yield from p.read_arguments()
+            builder.begin(parts.name, parts.id)
+            parts.value = yield from builder.read_arguments()
 
-    def _read_other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
+    def _read_other(self, builder: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
         """Parse a member that is neither the name nor the arguments."""
         # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
-        is_foreign = bare and p.call is None and not self._is_of_call(key) and not self._is_argument(p, parts, key)
+        is_foreign = (
+            bare and builder.call is None and not self._is_of_call(key) and not self._is_argument(builder, parts, key)
+        )
         if is_foreign and key not in self.names:
             raise NotACall
-        if isinstance(value := (yield from p.take_json())[1], Undecodable):
+        if isinstance(value := (yield from builder.take_json())[1], Undecodable):
             raise OddMember
         if is_foreign and not self._is_no_name(key, value):
             raise NotACall
-        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
+        if key in self.ids and isinstance(value, str) and builder.call is None and not parts.id:
             parts.id = value
         if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
             parts.add_again(key, value)
@@ -361,26 +365,26 @@ class EnvelopeReader(BodyReader):
         """Return whether null, a number or a word is where the name should be: neither a name nor an argument."""
         return key in self.names and not isinstance(value, (str, dict, list))
 
-    def _is_argument(self, p: CallBuilder, parts: Parts, key: str) -> bool:
+    def _is_argument(self, builder: CallBuilder, parts: Parts, key: str) -> bool:
         """Return whether the tool, or any tool if the name is not known yet, declares an argument of this name."""
-        tools = p.tools
+        tools = builder.tools
         if tools is None:
             return False
         names = [parts.name] if parts.name is not None else [tool.name for tool in tools]
         return any(key in tools.kinds(name) for name in names)
 
-    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
+    def _begin_late(self, builder: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
         """Begin a call whose envelope ended before both name and arguments were known. Behind an opener it is a call;
         so it is in a list if only the name is missing, so that its siblings are still parsed."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
         has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
         lacks_name = has_args and any(key in self.names for key in parts.seen)
-        if not name and p.policy("") != "off" and (not bare or lacks_name):
-            name, repairs = self._find_name(parts, p.tools)
+        if not name and builder.policy("") != "off" and (not bare or lacks_name):
+            name, repairs = self._find_name(parts, builder.tools)
         is_whole = parts.has_args and (bool(name) or (listed and lacks_name))
-        if bare and not (is_whole or p.is_declared(parts.name or "")):
+        if bare and not (is_whole or builder.is_declared(parts.name or "")):
             raise NotACall
-        call = p.begin(name, parts.id, repairs)
+        call = builder.begin(name, parts.id, repairs)
         parts.value = Undecodable
         if parts.has_args:
             call.parts.append(parts.json)
@@ -401,111 +405,115 @@ class EnvelopeReader(BodyReader):
         name, parts.json, repairs = find_name(parts.value, parts.json, tools)
         return name, repairs
 
-    def _add_members(self, p: CallBuilder, call: OpenCall, parts: Parts) -> None:
+    def _add_members(self, builder: CallBuilder, call: OpenCall, parts: Parts) -> None:
         """Add the members beside name and arguments to the call. An id among them may name another tool."""
         call.add_beside(*parts.again)
         for key, value in parts.members:
             if value == call.name and fold(key) in self.names:
                 continue  # the name, under another spelling of its key
-            role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
+            role = role_of(key, value, self.keys, builder.tools, name=parts.name or "", has_args=parts.has_args)
             if role == "stranger" and parts.name is None and self._is_no_name(key, value):
                 role = "known"
             if role is not None:
                 call.add_beside(ExtraMember(key, value, role))
             if key in self.ids and isinstance(value, str) and value != parts.id:
-                other = name_in_id(value, p.tools)
-                if other and (two := two_names(other, call.name, p.tools, p.policy(call.name))):
-                    p.problem(*two, call=call.index)
+                other = name_in_id(value, builder.tools)
+                if other and (two := two_names(other, call.name, builder.tools, builder.policy(call.name))):
+                    builder.problem(*two, call=call.index)
 
-    def _reject_malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
+    def _reject_malformed(self, builder: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
         """Repair or reject a call that is not valid JSON. Where the brackets of its envelope can still be matched, its
         siblings are parsed."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
         try:
-            yield from p.skip_brackets(["}"] * (1 + parts.inner))
+            yield from builder.skip_brackets(["}"] * (1 + parts.inner))
         except LostJsonEnd:
             raise broken from None
-        if p.reparse(closed=False):
+        if builder.reparse(closed=False):
             return
-        if p.text.is_open and _COMMENTED(p.text_so_far()):
+        if builder.text.is_open and _COMMENTED(builder.text_so_far()):
             raise broken  # a bracket in a comment closes nothing
-        p.fail(broken.code, broken.message)
+        builder.fail(broken.code, broken.message)
 
-    def _read_list(self, p: CallBuilder, bare: bool) -> Steps[None]:
+    def _read_list(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Parse the calls of a list. Each is finished when what follows it is known, the last one behind the list."""
-        first = p.index
+        first = builder.index
         parts: Parts | None = None  # of a call that is not finished
         while True:
-            char = p.char() or (yield from p.peek())
-            is_over = char == "]" and (p.index > first or not bare)
+            char = builder.char() or (yield from builder.peek())
+            is_over = char == "]" and (builder.index > first or not bare)
             if is_over:
-                p.output.drop_blanks()
-                p.advance()
+                builder.output.drop_blanks()
+                builder.advance()
             if parts is not None:
                 odd = ""
                 if is_over and not self.outer:
-                    odd = yield from find_unexpected(p, closed=p.compiled.call_ends.close is not None and not bare)
-                elif not is_over and char in _MEMBERS and (yield from p.test(LOST_MEMBER)):
+                    odd = yield from find_unexpected(
+                        builder, closed=builder.compiled.call_ends.close is not None and not bare
+                    )
+                elif not is_over and char in _MEMBERS and (yield from builder.test(LOST_MEMBER)):
                     odd, is_over = ",", True
-                p.finish(parts.value, empty=not parts.has_args, unexpected=odd)
+                builder.finish(parts.value, empty=not parts.has_args, unexpected=odd)
                 parts = None
             if is_over:
                 return
-            if char == "," and p.index > first:
-                p.advance()
+            if char == "," and builder.index > first:
+                builder.advance()
             elif char == "{":
-                parts = yield from self._read_call(p, bare and p.index == first, listed=True)
+                parts = yield from self._read_call(builder, bare and builder.index == first, listed=True)
             elif not char:
                 raise Cut
-            elif bare and p.index == first:
+            elif bare and builder.index == first:
                 raise NotACall
-            elif p.index > first and char not in _VALUES:
+            elif builder.index > first and char not in _VALUES:
                 return  # nothing closes the list
             else:
-                yield from self._reject_entry(p)
+                yield from self._reject_entry(builder)
 
-    def _reject_entry(self, p: CallBuilder) -> Steps[None]:
+    def _reject_entry(self, builder: CallBuilder) -> Steps[None]:
         """Reject an entry of a list of calls that is no object. Its siblings are parsed."""
-        p.begin_text()
+        builder.begin_text()
         try:
-            yield from p.take_json()
+            yield from builder.take_json()
         except LostJsonEnd:
             message = "the list of calls is not valid JSON; send it again as valid JSON"
             raise Broken("invalid_json", message) from None
         message = "an entry of the list of calls is no object; send an object with a name and arguments"
-        p.fail("call_not_object", message)
+        builder.fail("call_not_object", message)
 
-    def _read_outer(self, p: CallBuilder) -> Steps[None]:
+    def _read_outer(self, builder: CallBuilder) -> Steps[None]:
         """Parse `{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
-        p.advance()
+        builder.advance()
         has_any = False
-        while (yield from p.peek()) == '"':
-            key = yield from p.take_json_string()
-            if (yield from p.peek()) != ":":
+        while (yield from builder.peek()) == '"':
+            key = yield from builder.take_json_string()
+            if (yield from builder.peek()) != ":":
                 break
-            p.advance()
-            char = yield from p.peek()
+            builder.advance()
+            char = yield from builder.peek()
             if key in self.outer and char == "[":
-                p.advance()
-                yield from self._read_list(p, False)
+                builder.advance()
+                yield from self._read_list(builder, False)
             elif key in self.outer and char == "{":
-                if (parts := (yield from self._read_call(p, False))) is not None:
-                    p.finish(parts.value, empty=not parts.has_args)
+                if (parts := (yield from self._read_call(builder, False))) is not None:
+                    builder.finish(parts.value, empty=not parts.has_args)
             elif key == self.content and char == '"':
-                text, value = yield from p.take_json()
+                text, value = yield from builder.take_json()
                 if isinstance(value, str):
-                    p.output.emit_json_text(value, p.at - len(text), p.at)
+                    builder.output.emit_json_text(value, builder.at - len(text), builder.at)
             elif has_any and char:
-                yield from p.take_json()
-                p.problem("unknown_key", f"{(key or '')[:80]!r} is next to the calls and was ignored", blocking=False)
+                yield from builder.take_json()
+                builder.problem(
+                    "unknown_key", f"{(key or '')[:80]!r} is next to the calls and was ignored", blocking=False
+                )
             else:
                 break
             has_any = True
-            if (yield from p.peek()) == ",":
-                p.advance()
+            if (yield from builder.peek()) == ",":
+                builder.advance()
         if not has_any:
             raise NotACall
-        if (yield from p.peek()) == "}":
-            p.advance()
+        if (yield from builder.peek()) == "}":
+            builder.advance()

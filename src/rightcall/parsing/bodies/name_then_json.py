@@ -52,16 +52,16 @@ class NameThenJsonReader(BodyReader):
         self._holes = self._groups(body)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
-    def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
+    def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The call of a block and its end, if all of it is there and as usual."""
-        buf = p.buf
+        buf = builder.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
         if opener is None or opener.lastindex is None:
             return None
         named, id, groups = self._holes[opener.lastindex]
         name = opener[named]
-        if name in self._labels or name.isdigit() or (self.body.id and not id and not p.is_declared(name)):
+        if name in self._labels or name.isdigit() or (self.body.id and not id and not builder.is_declared(name)):
             return None
         begin = opener.end()
         try:
@@ -69,127 +69,131 @@ class NameThenJsonReader(BodyReader):
         except (StopIteration, ValueError, RecursionError):
             return None
         last = self._block_end(buf, end)
-        if last is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
+        if last is None or type(value) is not dict or is_deep(value, buf, begin, end, builder.limits.depth):
             return None
         over = last.end()
-        goes_on = HALF_A_KEY.at(buf, over, p.ended) if self._open_ended else False
+        goes_on = HALF_A_KEY.at(buf, over, builder.ended) if self._open_ended else False
         if goes_on:
             return None
         made = pos, end, name, buf[begin:end], value, id and id % opener.group(*groups)
         return [made], over, goes_on is False
 
-    def is_over(self, p: CallBuilder, end: int) -> bool:
-        end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
-        if end == len(p.buf):
-            return p.ended
-        return p.buf[end] not in _ODD_BEHIND and HALF_A_KEY.at(p.buf, end, p.ended) is False
+    def is_over(self, builder: CallBuilder, end: int) -> bool:
+        end = _BLANK_RUN(builder.buf, end).end()  # type: ignore[union-attr]
+        if end == len(builder.buf):
+            return builder.ended
+        return builder.buf[end] not in _ODD_BEHIND and HALF_A_KEY.at(builder.buf, end, builder.ended) is False
 
-    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
+    def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """A call whose arguments are not valid JSON, read loosely."""
-        if p.call is None:
+        if builder.call is None:
             return []
-        start = p.text.arguments - p.text.start
-        return read_loose_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
+        start = builder.text.arguments - builder.text.start
+        return read_loose_arguments(
+            text, start, builder.call.name, tools=builder.tools, depth=builder.limits.depth, closed=closed
+        )
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         if self.open is None:
             raise NotACall
-        p.begin_text()
-        found = yield from p.test(self.open.probe)
-        cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
+        builder.begin_text()
+        found = yield from builder.test(self.open.probe)
+        cut = builder.ended and self.open.probe.is_begun(builder.buf, builder.pos)
         if found is None:
-            yield from self._read_without_opener(p, bare, cut)
+            yield from self._read_without_opener(builder, bare, cut)
             return
         named, id, groups = self._holes[found.lastindex or 0]
         name = found[named]
         id = id and id % found.group(*groups)
-        if name in self._labels and not p.is_declared(name):
+        if name in self._labels and not builder.is_declared(name):
             raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
         if found.group().endswith(name):  # nothing separates the name from the arguments
-            yield from self._take_name(p, name, found.end() - found.start(), cut)
+            yield from self._take_name(builder, name, found.end() - found.start(), cut)
         else:
-            p.take_match(found)
+            builder.take_match(found)
         repairs: tuple[Repair, ...] = ()
-        if self.body.id and not p.is_declared(name):
-            if (yield from self._is_no_name(p, name, id)):
-                yield from _read_nameless(p, self.close, "" if name.isdigit() else name)
+        if self.body.id and not builder.is_declared(name):
+            if (yield from self._is_no_name(builder, name, id)):
+                yield from _read_nameless(builder, self.close, "" if name.isdigit() else name)
                 return
             if not id:
-                name, id, repairs = self._resolve_imitated_id(p, name)
-        p.begin(name, id, repairs)
-        yield from read_arguments_of(p, self.close)
+                name, id, repairs = self._resolve_imitated_id(builder, name)
+        builder.begin(name, id, repairs)
+        yield from read_arguments_of(builder, self.close)
 
-    def _is_no_name(self, p: CallBuilder, name: str, id: str) -> Steps[bool]:
+    def _is_no_name(self, builder: CallBuilder, name: str, id: str) -> Steps[bool]:
         """Return whether arguments follow something in place of the name: the number of the call
         (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146)."""
         is_counter = "index" in self._id_holes and name.isdigit()
-        if not is_counter and (id or p.tools is None or not _FOREIGN_ID(name) or _declared(p, name)):
+        if not is_counter and (id or builder.tools is None or not _FOREIGN_ID(name) or _declared(builder, name)):
             return False
-        char = yield from p.peek()
+        char = yield from builder.peek()
         if is_counter and not char:
             raise Cut
         return is_counter or char == "{"
 
-    def _resolve_imitated_id(self, p: CallBuilder, name: str) -> tuple[str, str, tuple[Repair, ...]]:
+    def _resolve_imitated_id(self, builder: CallBuilder, name: str) -> tuple[str, str, tuple[Repair, ...]]:
         """Return the tool and the id that are meant by an id in the spelling in which clients give it back,
         `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned as it is."""
         imitated = self._imitated_id(name)
-        tool = tool_in_id(imitated[1], imitated[2], p.tools) if imitated and p.policy(name) != "off" else ""
+        tool = tool_in_id(imitated[1], imitated[2], builder.tools) if imitated and builder.policy(name) != "off" else ""
         if imitated is None or not tool:
             return name, "", ()
         id = self.body.id.replace("{name}", tool).replace("{index}", imitated[2])
         return tool, id, (Repair("namespace", "schema", "", name, tool),)
 
-    def _take_name(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
+    def _take_name(self, builder: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """Take a name that no marker separates from its arguments (ollama#16932). Without them it may be a word."""
-        rest = p.buf[p.pos :] if cut else ""
-        p.advance(size)
-        char = yield from p.peek()
+        rest = builder.buf[builder.pos :] if cut else ""
+        builder.advance(size)
+        char = yield from builder.peek()
         if char == "{":
             return
         if cut or not char:
-            self._cut(p, rest or name)
-        known = _declared(p, name)
+            self._cut(builder, rest or name)
+        known = _declared(builder, name)
         if not known:
             raise NotACall
-        p.begin(known)
+        builder.begin(known)
         raise Broken("invalid_json", _NO_ARGUMENTS)
 
-    def _read_without_opener(self, p: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
+    def _read_without_opener(self, builder: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
         """Parse what follows the call's marker and does not begin as it must: arguments alone, or a name and arguments
         with something else between them."""
         if cut:
-            self._cut(p, p.buf[p.pos :])
-        char = yield from p.peek()
+            self._cut(builder, builder.buf[builder.pos :])
+        char = yield from builder.peek()
         if char == "{" and not bare:
-            yield from _read_nameless(p, self.close)
+            yield from _read_nameless(builder, self.close)
             return
-        found = yield from p.test(_NAME_THEN_OBJECT)
+        found = yield from builder.test(_NAME_THEN_OBJECT)
         if found is None or bare:
             raise NotACall
-        p.take_match(found)
-        p.begin(re.sub(r":\d+\Z", "", found.group().strip()))
-        assert p.call is not None
-        p.problem("invalid_json", _NO_MARKER, call=p.call.index)
-        yield from read_arguments_of(p, self.close)
+        builder.take_match(found)
+        builder.begin(re.sub(r":\d+\Z", "", found.group().strip()))
+        assert builder.call is not None
+        builder.problem("invalid_json", _NO_MARKER, call=builder.call.index)
+        yield from read_arguments_of(builder, self.close)
 
-    def _cut(self, p: CallBuilder, text: str) -> NoReturn:
+    def _cut(self, builder: CallBuilder, text: str) -> NoReturn:
         """Begin the call that the text ends in before its arguments, if its name is known."""
         names = _NAMES(text)
-        known = [name for each in names if (name := _declared(p, each))]
+        known = [name for each in names if (name := _declared(builder, each))]
         first = (
-            names[:1] if p.tools is None and str(marker_alternatives(self.body.open)[0]).startswith("{name}") else []
+            names[:1]
+            if builder.tools is None and str(marker_alternatives(self.body.open)[0]).startswith("{name}")
+            else []
         )
-        p.take_all()
-        p.text.arguments = p.at
+        builder.take_all()
+        builder.text.arguments = builder.at
         if known or first:
-            p.begin((known or first)[-1])
+            builder.begin((known or first)[-1])
         raise Cut
 
-    def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
-        p.begin_text()
-        p.begin(name)
-        yield from read_arguments_of(p, None)
+    def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
+        builder.begin_text()
+        builder.begin(name)
+        yield from read_arguments_of(builder, None)
 
     def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
         """Return for each opener, by its last group: the group of the name, the id with `%s` for its holes, and the
@@ -208,112 +212,114 @@ def _any_of(pats: list[Pat]) -> str:
     return f"(?:{'|'.join(pat.whole for pat in pats)})" if pats else ""
 
 
-def _declared(p: CallBuilder, name: str) -> str:
+def _declared(builder: CallBuilder, name: str) -> str:
     """Return the declared tool that a name means, or ""."""
-    tool, _ = resolve_tool_name(name, p.tools, p.policy(name))
-    return tool if p.is_declared(tool) else ""
+    tool, _ = resolve_tool_name(name, builder.tools, builder.policy(name))
+    return tool if builder.is_declared(tool) else ""
 
 
-def _read_nameless(p: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
+def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
     """Parse arguments with no name before them, or with an id that names no tool. Their own keys may tell the tool."""
-    p.text.arguments = p.at
+    builder.text.arguments = builder.at
     try:
-        text, value = yield from p.take_json()
+        text, value = yield from builder.take_json()
     except Cut:
         if id:
-            p.take_all()
-            p.begin(id)
+            builder.take_all()
+            builder.begin(id)
         raise
     except LostJsonEnd:
-        p.begin(id)
+        builder.begin(id)
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
     name, repairs = id, tuple[Repair, ...]()
-    if id and (tool := tool_of_call(value, p.tools)) and p.policy(tool) != "off":
+    if id and (tool := tool_of_call(value, builder.tools)) and builder.policy(tool) != "off":
         name, repairs = tool, (Repair("hoisted_name", "schema", "", id, tool),)
-    elif not id and p.policy("") != "off":
-        name, text, repairs = find_name(value, text, p.tools)
-    p.begin(name, "", repairs).parts.append(text)
-    yield from _end_arguments(p, close, Undecodable)
+    elif not id and builder.policy("") != "off":
+        name, text, repairs = find_name(value, text, builder.tools)
+    builder.begin(name, "", repairs).parts.append(text)
+    yield from _end_arguments(builder, close, Undecodable)
 
 
-def _read_string_arguments(p: CallBuilder) -> Steps[Any]:
+def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
     """Parse arguments that are a string: an object that was encoded twice. If the string contains the closing marker of
     the call and no object, a quotation mark too many began it: the call is rejected before it, and no text is lost."""
-    taken = p.capture()
+    taken = builder.capture()
     value, failure = Undecodable, None
     try:
-        value = yield from p.read_arguments()
+        value = yield from builder.read_arguments()
     except (LostJsonEnd, Cut) as error:
         failure = error
-    text, scan = p.captured(taken), p.compiled.recovery.scan
+    text, scan = builder.captured(taken), builder.compiled.recovery.scan
     closers = (found for found in scan.finditer(text) if scan.actions[found.lastindex or 0].endswith("close"))
-    if p.call is not None and not _OBJECT_IN_STRING(text) and any(closers):
-        p.call.parts.clear()
-        p.give_back(taken)
+    if builder.call is not None and not _OBJECT_IN_STRING(text) and any(closers):
+        builder.call.parts.clear()
+        builder.give_back(taken)
         raise Broken("arguments_not_object", "the arguments are a string; send a JSON object")
-    p.drop(taken)
+    builder.drop(taken)
     if failure is not None:
         raise failure
     return value
 
 
-def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
+def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, and take what closes them."""
-    if not (yield from p.peek()):
+    if not (yield from builder.peek()):
         raise Cut
     # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.
-    is_fenced = p.char() == "`" and (yield from p.test(_LABELLED_FENCE))
-    for end in (close, p.compiled.call_ends.close):
-        if end is not None and not is_fenced and (yield from p.test(end)):
-            p.end_text()
-            yield from _finish(p, close, Undecodable, empty=True)
+    is_fenced = builder.char() == "`" and (yield from builder.test(_LABELLED_FENCE))
+    for end in (close, builder.compiled.call_ends.close):
+        if end is not None and not is_fenced and (yield from builder.test(end)):
+            builder.end_text()
+            yield from _finish(builder, close, Undecodable, empty=True)
             return
     try:
-        value = yield from (p.read_arguments() if p.char() != '"' else _read_string_arguments(p))
+        value = yield from (builder.read_arguments() if builder.char() != '"' else _read_string_arguments(builder))
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
-    if value is Undecodable and p.call is not None and _COMMENTED(json := "".join(p.call.parts)):
+    if value is Undecodable and builder.call is not None and _COMMENTED(json := "".join(builder.call.parts)):
         # The bracket that seems to end the arguments may be a part of the comment.
-        broken = decode(json, p.limits.depth)
+        broken = decode(json, builder.limits.depth)
         if isinstance(broken, Undecodable):
             raise Broken(broken.code, broken.message)
-    yield from _end_arguments(p, close, value)
+    yield from _end_arguments(builder, close, value)
 
 
-def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
+def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
     """Finish the call whose arguments end here, unless more of them follows."""
-    ends = p.compiled.call_ends
-    p.end_text()
-    yield from p.take_extra_closers(ends.brackets_after_arguments)
-    char = p.char() or (yield from p.peek())
+    ends = builder.compiled.call_ends
+    builder.end_text()
+    yield from builder.take_extra_closers(ends.brackets_after_arguments)
+    char = builder.char() or (yield from builder.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char in _COMMENT_SIGNS and (close or ends.close) is not None):
         raise Broken("trailing_content", "unexpected text after the arguments; send one JSON object and no more")
     if char and close is not None and ends.close is None:
-        for end in (close, p.compiled.openers.begin, ends.turn):
-            if end is not None and (yield from p.test(end)):
+        for end in (close, builder.compiled.openers.begin, ends.turn):
+            if end is not None and (yield from builder.test(end)):
                 break
         else:
-            if not (p.ended and close.is_begun(p.buf, p.pos)):
+            if not (builder.ended and close.is_begun(builder.buf, builder.pos)):
                 raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")
-    yield from _finish(p, close, value)
+    yield from _finish(builder, close, value)
 
 
-def _finish(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
+def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
     """Take what closes the arguments, and finish the call. What cannot follow it is reported as a problem of it."""
-    yield from p.peek()
-    found = (yield from p.test(close)) if close is not None else None
-    closed = p.compiled.call_ends.close is not None
+    yield from builder.peek()
+    found = (yield from builder.test(close)) if close is not None else None
+    closed = builder.compiled.call_ends.close is not None
     if found:
-        p.take_match(found)
-    elif close is not None and not closed and p.call is not None:
-        p.problem("unclosed", "the marker that closes the call is missing", blocking=False, call=p.call.index)
+        builder.take_match(found)
+    elif close is not None and not closed and builder.call is not None:
+        builder.problem(
+            "unclosed", "the marker that closes the call is missing", blocking=False, call=builder.call.index
+        )
     odd = ""
     if closed or not found:
-        odd = yield from find_unexpected(p, closed=closed or close is not None)
+        odd = yield from find_unexpected(builder, closed=closed or close is not None)
     if not (odd or found or closed):
-        char = p.char()
-        odd = char if (yield from p.test(ANOTHER_OBJECT if char == "," else HALF_A_KEY)) else ""
-    elif not odd and empty and found and (yield from p.test(ARGUMENTS)):
+        char = builder.char()
+        odd = char if (yield from builder.test(ANOTHER_OBJECT if char == "," else HALF_A_KEY)) else ""
+    elif not odd and empty and found and (yield from builder.test(ARGUMENTS)):
         odd = "{"  # the call ends before its arguments
-    p.finish(value, empty=empty, unexpected=odd)
+    builder.finish(value, empty=empty, unexpected=odd)

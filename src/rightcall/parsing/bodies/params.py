@@ -94,12 +94,17 @@ class ParamsReader(BodyReader):
     def swallowed(self) -> SwallowedArguments:
         return SwallowedArguments(self.body, self.tags)
 
-    def read_loose_calls(self, p: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
+    def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """JSON where the tags belong, but not valid: read loosely."""
-        if p.call is None or p.text.arguments <= p.text.start:
+        if builder.call is None or builder.text.arguments <= builder.text.start:
             return []
         found = read_loose_arguments(
-            text, p.text.arguments - p.text.start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
+            text,
+            builder.text.arguments - builder.text.start,
+            builder.call.name,
+            tools=builder.tools,
+            depth=builder.limits.depth,
+            closed=closed,
         )
         # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
         return [each for each in found if each.deviations]
@@ -110,162 +115,171 @@ class ParamsReader(BodyReader):
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        p.begin_text()
-        if self.empty is not None and (found := (yield from p.test(self.empty.probe))):
-            p.take_match(found)
-            p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
-            p.finish(empty=True)
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        builder.begin_text()
+        if self.empty is not None and (found := (yield from builder.test(self.empty.probe))):
+            builder.take_match(found)
+            builder.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
+            builder.finish(empty=True)
             return
-        if found := (yield from p.test(self.open.probe)):
-            yield from self._begin(p, found)
+        if found := (yield from builder.test(self.open.probe)):
+            yield from self._begin(builder, found)
         else:
-            yield from self._begin_damaged(p, bare)
-        char = p.char() or (yield from p.peek())
+            yield from self._begin_damaged(builder, bare)
+        char = builder.char() or (yield from builder.peek())
         if char == "{":
-            yield from self._json(p)
-        elif self.json is not None and (found := (yield from p.test(self.json[0]))):
-            p.take_match(found)
-            yield from self._json(p, self.json[1])
+            yield from self._json(builder)
+        elif self.json is not None and (found := (yield from builder.test(self.json[0]))):
+            builder.take_match(found)
+            yield from self._json(builder, self.json[1])
         else:
-            yield from self._params(p)
+            yield from self._params(builder)
 
-    def _begin(self, p: CallBuilder, opener: re.Match[str]) -> Steps[None]:
+    def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
         """Take the opening tag and begin the call. Raises `NotACall` if the tag is a bare name in prose."""
-        holes, size = self.open.fill(opener), opener.end() - p.pos
+        holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
         if self.is_name_only:
-            key = yield from self._find_glued_key(p, name, size)
+            key = yield from self._find_glued_key(builder, name, size)
             name, size = name.removesuffix(key), size - len(key)
-        p.advance(size)
-        if self.is_name_only and not (yield from self._really_opens(p, name)):
+        builder.advance(size)
+        if self.is_name_only and not (yield from self._really_opens(builder, name)):
             raise NotACall
-        p.begin(name, holes.get("id", ""))
+        builder.begin(name, holes.get("id", ""))
 
-    def _find_glued_key(self, p: CallBuilder, name: str, size: int) -> Steps[str]:
+    def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's: `bashcommand</arg_key>` (vllm#47190)."""
-        if p.tools is None or name in p.tools:
+        if builder.tools is None or name in builder.tools:
             return ""
         for _, closes, _ in self.tags.split_params:
-            if (yield from p.test(Probe(literal(closes)), size)):
-                tools = [name[:end] for end in range(1, len(name)) if name[:end] in p.tools]
-                keys = [name.removeprefix(tool) for tool in tools if name.removeprefix(tool) in p.tools.kinds(tool)]
+            if (yield from builder.test(Probe(literal(closes)), size)):
+                tools = [name[:end] for end in range(1, len(name)) if name[:end] in builder.tools]
+                keys = [
+                    name.removeprefix(tool) for tool in tools if name.removeprefix(tool) in builder.tools.kinds(tool)
+                ]
                 return keys[0] if len(keys) == 1 else ""
         return ""
 
-    def _really_opens(self, p: CallBuilder, name: str) -> Steps[bool]:
+    def _really_opens(self, builder: CallBuilder, name: str) -> Steps[bool]:
         """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
         the marker."""
-        char = yield from p.peek()
-        if p.is_declared(name):
+        char = yield from builder.peek()
+        if builder.is_declared(name):
             return True
         if not char:
             raise Cut
-        if (yield from p.test(self.param.probe)):
+        if (yield from builder.test(self.param.probe)):
             return True
-        if self.ends.call is not None and (yield from p.test(self.ends.call)):
+        if self.ends.call is not None and (yield from builder.test(self.ends.call)):
             return True
-        return p.tools is None and self.ends.other is not None and bool((yield from p.test(self.ends.other)))
+        return (
+            builder.tools is None and self.ends.other is not None and bool((yield from builder.test(self.ends.other)))
+        )
 
-    def _begin_damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
+    def _begin_damaged(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
-        if p.ended:
-            self._cut_in_opener(p)
-        if (yield from self._repair_opener(p)):
+        if builder.ended:
+            self._cut_in_opener(builder)
+        if (yield from self._repair_opener(builder)):
             return
-        if (yield from self._misnamed_opener(p)):
+        if (yield from self._misnamed_opener(builder)):
             return
-        if (yield from p.test(self.param.probe)):
-            p.advance()
+        if (yield from builder.test(self.param.probe)):
+            builder.advance()
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
         starts = self.tags.open_starts
-        if starts is not None and (yield from p.test(starts)):
-            if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
+        if starts is not None and (yield from builder.test(starts)):
+            if builder.ended and self.open.probe.at(builder.buf, builder.pos, False) is None:
                 raise Cut
             opener = marker_alternatives(self.body.open)[0].strip()
-            p.advance()  # behind what opens a call, where the search for the next begins
+            builder.advance()  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         raise NotACall
 
-    def _cut_in_opener(self, p: CallBuilder) -> None:
+    def _cut_in_opener(self, builder: CallBuilder) -> None:
         """The text may end in the opening tag: the name is known if something stands behind it, or it is declared."""
         for probe in self.tags.cut_opens:
-            found = probe.at(p.buf, p.pos, True)
+            found = probe.at(builder.buf, builder.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
-            if found and (found.end() > found.end("name") or p.is_declared(name)):
-                p.take_all()
-                p.text.arguments = p.at
-                p.begin(name)
+            if found and (found.end() > found.end("name") or builder.is_declared(name)):
+                builder.take_all()
+                builder.text.arguments = builder.at
+                builder.begin(name)
                 raise Cut
 
-    def _misnamed_opener(self, p: CallBuilder) -> Steps[bool]:
+    def _misnamed_opener(self, builder: CallBuilder) -> Steps[bool]:
         """Take the opening tag of an argument in place of the call's: `<parameter=bash>` (antirez/ds4#1050).
 
         It names a tool, and an argument of that tool or the end of the call follows, so that it has no value.
         """
-        found = yield from p.test(self.damaged.call_opener)
-        if not found or p.tools is None:
+        found = yield from builder.test(self.damaged.call_opener)
+        if not found or builder.tools is None:
             return False
         written = [each for each in found.groups() if each is not None]
         name, *keys = map(self.tags.plain, written)
-        is_argument = any(name in p.tools.kinds(tool.name) for tool in p.tools)
-        if name not in p.tools or is_argument or p.policy(name) == "off" or not p.tools.kinds(name).keys() >= {*keys}:
+        is_argument = any(name in builder.tools.kinds(tool.name) for tool in builder.tools)
+        if (
+            name not in builder.tools
+            or is_argument
+            or builder.policy(name) == "off"
+            or not builder.tools.kinds(name).keys() >= {*keys}
+        ):
             return False
-        self._begin_repaired(p, found, written[0])
+        self._begin_repaired(builder, found, written[0])
         return True
 
-    def _repair_opener(self, p: CallBuilder) -> Steps[bool]:
+    def _repair_opener(self, builder: CallBuilder) -> Steps[bool]:
         for damaged in self.tags.damaged_opens:
-            found = yield from p.test(damaged)
-            if found and p.policy(found["name"]) != "off":
-                self._begin_repaired(p, found, found["name"])
+            found = yield from builder.test(damaged)
+            if found and builder.policy(found["name"]) != "off":
+                self._begin_repaired(builder, found, found["name"])
                 return True
         return False
 
-    def _begin_repaired(self, p: CallBuilder, opener: re.Match[str], name: str) -> None:
+    def _begin_repaired(self, builder: CallBuilder, opener: re.Match[str], name: str) -> None:
         """Take a damaged opening tag and begin the call that it names."""
         before, after = opener.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
-        p.take_match(opener)
-        p.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
+        builder.take_match(opener)
+        builder.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
-    def _json(self, p: CallBuilder, close: Probe | None = None) -> Steps[None]:
+    def _json(self, builder: CallBuilder, close: Probe | None = None) -> Steps[None]:
         """Some models write a JSON object where the tags belong, before this close of its own."""
-        if not (p.char() or (yield from p.peek())):
+        if not (builder.char() or (yield from builder.peek())):
             raise Cut
         try:
-            value = yield from p.read_arguments()
+            value = yield from builder.read_arguments()
         except LostJsonEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         if close is not None:
-            yield from self._end_json(p, close)
-        yield from self._closed(p, has_arguments=True)
-        p.finish(value)
+            yield from self._end_json(builder, close)
+        yield from self._closed(builder, has_arguments=True)
+        builder.finish(value)
 
-    def _end_json(self, p: CallBuilder, close: Probe) -> Steps[None]:
-        char = p.char() or (yield from p.peek())
-        found = yield from p.test(close)
+    def _end_json(self, builder: CallBuilder, close: Probe) -> Steps[None]:
+        char = builder.char() or (yield from builder.peek())
+        found = yield from builder.test(close)
         if found:
-            p.take_match(found)
-        elif not char or (p.ended and close.is_begun(p.buf, p.pos)):
+            builder.take_match(found)
+        elif not char or (builder.ended and close.is_begun(builder.buf, builder.pos)):
             raise Cut
         else:
             raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
 
-    def _params(self, p: CallBuilder) -> Steps[None]:
+    def _params(self, builder: CallBuilder) -> Steps[None]:
         tags, param, types = self.tags, self.param, self.body.types
         values: dict[str, Any] = {}
         value: Any = None
         while True:
-            if not p.char():
-                yield from p.peek()
-            found = yield from p.test(self.param.probe)
-            if found and tags.no_param is not None and (yield from p.test(tags.no_param)):
+            if not builder.char():
+                yield from builder.peek()
+            found = yield from builder.test(self.param.probe)
+            if found and tags.no_param is not None and (yield from builder.test(tags.no_param)):
                 found = None
-            if found is None and not values and (yield from self._take_stray_close(p)):
+            if found is None and not values and (yield from self._take_stray_close(builder)):
                 continue
-            if found is None and (damaged := (yield from self._damaged_param(p, values))):
+            if found is None and (damaged := (yield from self._damaged_param(builder, values))):
                 key, value = damaged
                 values[key] = value
                 continue
@@ -275,54 +289,71 @@ class ParamsReader(BodyReader):
             key = tags.plain(holes["key"])
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
-            p.take_match(found)
-            if p.call is not None and p.tools is not None and p.kind(key) is None and not _IS_PLAIN_NAME(key):
+            builder.take_match(found)
+            if (
+                builder.call is not None
+                and builder.tools is not None
+                and builder.kind(key) is None
+                and not _IS_PLAIN_NAME(key)
+            ):
                 message = f"{key[:80]!r} is not the name of an argument; close each tag"
-                p.problem("invalid_argument_name", message, call=p.call.index)
+                builder.problem("invalid_argument_name", message, call=builder.call.index)
             said = types.get(holes.get("type", ""))
-            value = values[key] = yield from self.values.read(p, key, said, values)
+            value = values[key] = yield from self.values.read(builder, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
-        yield from self._closed(p, has_arguments=bool(values), last=value)
+        yield from self._closed(builder, has_arguments=bool(values), last=value)
         if values:
-            p.give("}")
-            key = self.swallowed.find(values, p.call.kinds if p.call is not None and p.tools is not None else None)
-            if key and p.call is not None:
-                p.problem("ambiguous_end", *swallowed(key, "another argument"), call=p.call.index)
-        p.finish(values, empty=not values)
+            builder.give("}")
+            key = self.swallowed.find(
+                values, builder.call.kinds if builder.call is not None and builder.tools is not None else None
+            )
+            if key and builder.call is not None:
+                builder.problem("ambiguous_end", *swallowed(key, "another argument"), call=builder.call.index)
+        builder.finish(values, empty=not values)
 
-    def _damaged_param(self, p: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
+    def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
         """Read a declared argument whose opening tag is damaged. Return its key and its value."""
-        if p.call is None or not p.text.is_open or not self.tags.split_params or p.policy(p.call.name) == "off":
+        if (
+            builder.call is None
+            or not builder.text.is_open
+            or not self.tags.split_params
+            or builder.policy(builder.call.name) == "off"
+        ):
             return None
         for probe, (opens, closes, value_tag) in zip(
             self.damaged.params[not values], self.tags.split_params, strict=True
         ):
-            found = yield from p.test(probe)
+            found = yield from builder.test(probe)
             key = self.tags.plain(found[1]) if found else ""
-            is_name = p.is_declared(key)  # of another call, unless it has its own tag
-            if not found or p.kind(key) is None or key in values or (is_name and not found.group().startswith(opens)):
+            is_name = builder.is_declared(key)  # of another call, unless it has its own tag
+            if (
+                not found
+                or builder.kind(key) is None
+                or key in values
+                or (is_name and not found.group().startswith(opens))
+            ):
                 continue
-            is_on_line = p.text_so_far().endswith("\n")
-            p.take_match(found)
-            p.add_repair("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
+            is_on_line = builder.text_so_far().endswith("\n")
+            builder.take_match(found)
+            builder.add_repair("broken_opener", found.group().strip(), f"{opens}{key}{closes}{value_tag}")
             if found[2]:
-                return key, (yield from self.values.read(p, key, None, values))
-            return key, (yield from self._value_without_tag(p, key, value_tag, values, is_on_line))
+                return key, (yield from self.values.read(builder, key, None, values))
+            return key, (yield from self._value_without_tag(builder, key, value_tag, values, is_on_line))
         return None
 
     def _value_without_tag(
-        self, p: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
+        self, builder: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
     ) -> Steps[Any]:
         """Read a value without the tag before it (vllm#49249), if it is certain where the value begins.
 
         A line break before the value is that of the missing tag if the argument's tag is on a line of its own.
         """
-        size = break_at(p)
-        p.advance(size if is_on_line else 0)
-        taken = p.capture()
-        value = yield from self.values.read(p, key, None, values)
-        text = p.release(taken)
+        size = break_at(builder)
+        builder.advance(size if is_on_line else 0)
+        taken = builder.capture()
+        value = yield from self.values.read(builder, key, None, values)
+        text = builder.release(taken)
         near = value[: len(tag) + 2].partition("\n")[0] if isinstance(value, str) else "x"
         may_be_tag = not near.strip() or "<" in near or ">" in near or tag.strip("<>") in near
         if tag in text or text[:1] in "<\r\n" or may_be_tag:
@@ -330,59 +361,68 @@ class ParamsReader(BodyReader):
             raise Broken("ambiguous_end", f"{message}; send the call again", f"/{key}")
         return value
 
-    def _take_stray_close(self, p: CallBuilder) -> Steps[bool]:
+    def _take_stray_close(self, builder: CallBuilder) -> Steps[bool]:
         """Take the closing tag of a value between the name and the first argument, or after the name of a tool that
         has no arguments (fw-ai-external/python-sdk#119)."""
-        if p.call is None or self.damaged.stray_close is None or p.policy(p.call.name) == "off":
+        if builder.call is None or self.damaged.stray_close is None or builder.policy(builder.call.name) == "off":
             return False
-        found = yield from p.test(self.damaged.stray_close)
+        found = yield from builder.test(self.damaged.stray_close)
         if not found:
             return False
-        has_none = p.tools is not None and p.call.name in p.tools and not p.tools.kinds(p.call.name)
+        has_none = (
+            builder.tools is not None
+            and builder.call.name in builder.tools
+            and not builder.tools.kinds(builder.call.name)
+        )
         follows = Probe(seq(blanks(), alt(*self.tags.params, *(self.tags.closing.call if has_none else ()))))
-        size = found.end() - p.pos
-        if not (yield from p.test(follows, size)):
+        size = found.end() - builder.pos
+        if not (yield from builder.test(follows, size)):
             return False
-        p.advance(size)
-        p.add_repair("broken_opener", p.call.name + found.group(), p.call.name)
-        yield from p.peek()
+        builder.advance(size)
+        builder.add_repair("broken_opener", builder.call.name + found.group(), builder.call.name)
+        yield from builder.peek()
         return True
 
-    def _closed(self, p: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
+    def _closed(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
         lost may be what the `last` value ends with."""
-        char = p.char() or (yield from p.peek())
+        char = builder.char() or (yield from builder.peek())
         if self.ends.body is not None:
-            found = yield from p.test(self.ends.body)
+            found = yield from builder.test(self.ends.body)
             if found:
-                p.take_match(found)
+                builder.take_match(found)
                 return
         if not char:
             raise Cut
-        yield from self._unclosed(p, has_arguments, last)
+        yield from self._unclosed(builder, has_arguments, last)
 
-    def _unclosed(self, p: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
+    def _unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
         """Accept a call without its closing marker before what certainly ends it; else reject it."""
         ends, is_required = self.ends, self.tags.closing.is_required
-        if ends.call is not None and (yield from p.test(ends.call)):
+        if ends.call is not None and (yield from builder.test(ends.call)):
             if ends.body is None:
                 return
-        elif ends.other is None or not (yield from p.test(ends.other)):
-            if (yield from self._is_cut(p)):
+        elif ends.other is None or not (yield from builder.test(ends.other)):
+            if (yield from self._is_cut(builder)):
                 raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
-        elif is_required and not (has_arguments and ends.outer is not None and (yield from p.test(ends.outer))):
+        elif is_required and not (has_arguments and ends.outer is not None and (yield from builder.test(ends.outer))):
             raise Broken("abandoned", "the call was opened, and something else begins before its end; send it whole")
-        if is_required and p.call is not None:
+        if is_required and builder.call is not None:
             if isinstance(last, str) and self.tags.ends_in_shut(last):
                 raise Broken("ambiguous_end", "the last argument ends with what closes the call; send the call again")
             message = "the marker that closes the call is missing"
-            p.problem("unclosed", message, blocking=False, call=p.call.index)
+            builder.problem("unclosed", message, blocking=False, call=builder.call.index)
 
-    def _is_cut(self, p: CallBuilder) -> Steps[bool]:
+    def _is_cut(self, builder: CallBuilder) -> Steps[bool]:
         """Does the text end inside one of the tags that may stand here?"""
         for probe in (self.param.probe, self.ends.body, self.ends.call, self.ends.other):
-            if probe is not None and not (yield from p.test(probe)) and p.ended and probe.is_begun(p.buf, p.pos):
+            if (
+                probe is not None
+                and not (yield from builder.test(probe))
+                and builder.ended
+                and probe.is_begun(builder.buf, builder.pos)
+            ):
                 return True
         return False
 

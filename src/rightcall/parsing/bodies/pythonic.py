@@ -86,72 +86,74 @@ _NEXT_CALL = re.compile(
 ).search
 
 
-def read_inner_quotes(p: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
+def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
     """Read the rest of a string with unescaped quotes inside:  word='grep 'owl' notes'
 
     `before` is the text up to the first of these quotes. The string ends at the only later quote of the block that
     `,name=` or `)` follows. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
     """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
-    assert p.text.is_open and p.call is not None
+    assert builder.text.is_open and builder.call is not None
     key_before = _ENDS_WITH_KEY(before)
-    if key_before is not None and _is_argument(p, key_before[1]):
+    if key_before is not None and _is_argument(builder, key_before[1]):
         raise broken  # the quote begins the string of the next argument
-    if p.policy(p.call.name) == "off" or not before or before.endswith("\\"):
+    if builder.policy(builder.call.name) == "off" or not before or before.endswith("\\"):
         raise broken  # one of two quotes at the start may be superfluous, and so may a backslash before the quote
     # The blanks after the quote were consumed: they are part of the string.
-    taken = p.text_so_far()
+    taken = builder.text_so_far()
     lead = taken[taken.rfind(quote) :]
-    end = yield from _find_block_end(p, broken)
-    rest = p.buf[p.pos : end]
+    end = yield from _find_block_end(builder, broken)
+    rest = builder.buf[builder.pos : end]
     ends = [after for found in _UP_TO_QUOTE[quote](rest) if (after := _AFTER_STRING(rest, found.end()))]
-    if _CODE(rest) or len(ends) != 1 or (ends[0][1] and not _is_argument(p, ends[0][1])):
+    if _CODE(rest) or len(ends) != 1 or (ends[0][1] and not _is_argument(builder, ends[0][1])):
         raise broken
     text = lead + rest[: ends[0].start() - 1]
-    if _holds_another(p, text, quote) or _begins_another(p, before):
+    if _holds_another(builder, text, quote) or _begins_another(builder, before):
         message = "the string seems to include the text after it; escape the quotes inside it, and send the call again"
         raise Broken("ambiguous_end", message, f"/{key}")
-    p.advance(ends[0].start())
-    p.call.add_repairs(
+    builder.advance(ends[0].start())
+    builder.call.add_repairs(
         Repair("inner_quotes", "schema", f"/{key}", text[:_SHOWN], text.replace(quote, "\\" + quote)[:_SHOWN])
     )
     return PYTHON_ESCAPES.read(text)
 
 
-def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
+def _holds_another(builder: CallBuilder, text: str, quote: str) -> bool:
     """Does the string, read over its own quotes, hold another argument or another call? Then a comma was lost."""
-    if any(_is_argument(p, found[1]) for found in _KEYS[quote](text)):
+    if any(_is_argument(builder, found[1]) for found in _KEYS[quote](text)):
         return True
     names = (found.group(1) for found in _CALLS(text))
-    return _NEXT_CALL(text) is not None or any(map(p.is_declared, names))
+    return _NEXT_CALL(text) is not None or any(map(builder.is_declared, names))
 
 
-def _begins_another(p: CallBuilder, before: str) -> bool:
+def _begins_another(builder: CallBuilder, before: str) -> bool:
     """Does a call begin before the first of its quotes? Then this one was given up, and its string never closed."""
-    if any(pat.prefix in before for pat, _ in p.compiled.openers.of_calls):
+    if any(pat.prefix in before for pat, _ in builder.compiled.openers.of_calls):
         return True
-    if p.tools is None:
+    if builder.tools is None:
         return _NEXT_CALL(before) is not None
-    return any(found.group(1) in p.tools for found in _CALLS(before))
+    return any(found.group(1) in builder.tools for found in _CALLS(before))
 
 
-def _is_argument(p: CallBuilder, name: str) -> bool:
-    return p.tools is None or p.kind(name) is not None
+def _is_argument(builder: CallBuilder, name: str) -> bool:
+    return builder.tools is None or builder.kind(name) is not None
 
 
-def _find_block_end(p: CallBuilder, broken: Broken) -> Steps[int]:
+def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
     """Wait for the end of the block, of which nothing is taken. Raise `broken` if it is too far away."""
-    close, size = p.compiled.call_ends.close, 0
+    close, size = builder.compiled.call_ends.close, 0
     while True:
-        most, found = min(len(p.buf) - p.pos, _MOST_HELD + 1), None
-        while size < most and (close is None or (found := close.at(p.buf, p.pos + size, p.ended)) is False):
+        most, found = min(len(builder.buf) - builder.pos, _MOST_HELD + 1), None
+        while size < most and (
+            close is None or (found := close.at(builder.buf, builder.pos + size, builder.ended)) is False
+        ):
             size += 1
         if size > _MOST_HELD:
             raise broken
-        if found or (p.ended and (close is None or p.compiled.bare_calls.first_characters)):
-            return p.pos + size
-        if p.ended:
-            p.take_all()
+        if found or (builder.ended and (close is None or builder.compiled.bare_calls.first_characters)):
+            return builder.pos + size
+        if builder.ended:
+            builder.take_all()
             raise Cut
         yield
 
@@ -159,182 +161,192 @@ def _find_block_end(p: CallBuilder, broken: Broken) -> Steps[int]:
 _SHOWN = 200
 
 
-def _is_no_tool(p: CallBuilder) -> bool:
-    return p.tools is None or "print" not in p.tools
+def _is_no_tool(builder: CallBuilder) -> bool:
+    return builder.tools is None or "print" not in builder.tools
 
 
 class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
-        first = p.index
-        listed = (p.char() or (yield from p.peek())) == "["
-        p.advance(listed)
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        first = builder.index
+        listed = (builder.char() or (yield from builder.peek())) == "["
+        builder.advance(listed)
         while True:
-            char = p.char() or (yield from p.peek())
+            char = builder.char() or (yield from builder.peek())
             if not char:
                 raise Cut
-            is_first = p.index == first
+            is_first = builder.index == first
             if listed and char == "]":
                 if bare and is_first:
                     raise NotACall
-                p.output.drop_blanks()
-                p.advance()
-                another = not bare and (yield from p.test(ANOTHER_LIST))
+                builder.output.drop_blanks()
+                builder.advance()
+                another = not bare and (yield from builder.test(ANOTHER_LIST))
                 if not another:
                     return
-                p.take_match(another)
+                builder.take_match(another)
                 continue
             if char == "," and not is_first:
-                p.advance()
+                builder.advance()
             elif listed or is_first:
-                yield from self._call(p, bare, listed, is_first)
-            elif (again := (yield from p.test(PRINT))) and _is_no_tool(p):
-                p.take_match(again)
-            elif (yield from p.test(STRICT)):
-                yield from self._call(p, bare, listed, is_first)
+                yield from self._call(builder, bare, listed, is_first)
+            elif (again := (yield from builder.test(PRINT))) and _is_no_tool(builder):
+                builder.take_match(again)
+            elif (yield from builder.test(STRICT)):
+                yield from self._call(builder, bare, listed, is_first)
             else:
                 return
 
-    def _call(self, p: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
-        p.begin_text()
+    def _call(self, builder: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
+        builder.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
-        name = yield from self._name(p, bare, is_first and (bare or not listed))
-        p.begin(name)
-        p.advance()
+        name = yield from self._name(builder, bare, is_first and (bare or not listed))
+        builder.begin(name)
+        builder.advance()
         try:
-            values = yield from self._arguments(p)
+            values = yield from self._arguments(builder)
         except Broken as broken:
             # Its siblings live if the parenthesis that ends it can be found.
-            yield from _skip_to(p, (")",), broken)
-            p.fail(broken.code, broken.message, broken.path)
+            yield from _skip_to(builder, (")",), broken)
+            builder.fail(broken.code, broken.message, broken.path)
             return
-        p.end_text()
-        if (listed and (p.char() or (yield from p.peek())) not in (",", "]", "")) or (yield from p.test(LOST_ARGUMENT)):
+        builder.end_text()
+        if (listed and (builder.char() or (yield from builder.peek())) not in (",", "]", "")) or (
+            yield from builder.test(LOST_ARGUMENT)
+        ):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
-            yield from _skip_to(p, (), trailing)
-            p.fail(trailing.code, trailing.message)
+            yield from _skip_to(builder, (), trailing)
+            builder.fail(trailing.code, trailing.message)
             return
         if values:
-            p.give("}")
-        p.finish(values, empty=not values)
+            builder.give("}")
+        builder.finish(values, empty=not values)
 
-    def _name(self, p: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
+    def _name(self, builder: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
         """The name; `pos` is at the parenthesis behind it then."""
-        if strict and not (yield from self._opens(p, bare)):
+        if strict and not (yield from self._opens(builder, bare)):
             raise NotACall
-        yield from p.test(NAME)
-        found = NAME_RUN(p.buf, p.pos)
+        yield from builder.test(NAME)
+        found = NAME_RUN(builder.buf, builder.pos)
         assert found is not None
-        p.take_match(found)
+        builder.take_match(found)
         name = found.group().strip()
-        if p.pos == len(p.buf):
-            if not bare and p.is_declared(name):
-                p.begin(name)
+        if builder.pos == len(builder.buf):
+            if not bare and builder.is_declared(name):
+                builder.begin(name)
             raise Cut
-        _check_paren(p.buf[p.pos], name)
+        _check_paren(builder.buf[builder.pos], name)
         return name
 
-    def _opens(self, p: CallBuilder, bare: bool) -> Steps[bool]:
+    def _opens(self, builder: CallBuilder, bare: bool) -> Steps[bool]:
         """A name and its parenthesis; behind a marker the name may be missing, or the text may end in it."""
-        if (yield from p.test(STRICT)):
+        if (yield from builder.test(STRICT)):
             return True
         if bare:
             return False
-        return (p.ended and STRICT.is_begun(p.buf, p.pos)) or bool((yield from p.test(NAMELESS)))
+        return (builder.ended and STRICT.is_begun(builder.buf, builder.pos)) or bool(
+            (yield from builder.test(NAMELESS))
+        )
 
-    def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
+    def _arguments(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
         while True:
-            usual = ARGUMENT(p.buf, p.pos)
+            usual = ARGUMENT(builder.buf, builder.pos)
             if usual is not None and usual.group(1) not in values:
                 key = usual.group(1)
-                p.take_match(usual)
+                builder.take_match(usual)
             else:
-                char = p.char() or (yield from p.peek())
+                char = builder.char() or (yield from builder.peek())
                 if not char:
                     raise Cut
                 if char == ")":
-                    p.advance()
+                    builder.advance()
                     return values
                 if char == ",":
-                    p.take_match(COMMAS(p.buf, p.pos))
+                    builder.take_match(COMMAS(builder.buf, builder.pos))
                     continue
-                key = yield from self._key(p, values)
+                key = yield from self._key(builder, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
-            values[key] = yield from self._value(p, key, prefix)
+            values[key] = yield from self._value(builder, key, prefix)
 
-    def _key(self, p: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        yield from p.test(KEY_PROBE)
-        found = KEY(p.buf, p.pos)
+    def _key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
+        yield from builder.test(KEY_PROBE)
+        found = KEY(builder.buf, builder.pos)
         assert found is not None
-        if found.end() == len(p.buf):
-            p.take_match(found)
+        if found.end() == len(builder.buf):
+            builder.take_match(found)
             raise Cut
-        if p.buf[found.end()] != "=":
-            close = p.compiled.call_ends.close
-            p.take_match(found)
-            if close is not None and (yield from p.test(close)):
+        if builder.buf[found.end()] != "=":
+            close = builder.compiled.call_ends.close
+            builder.take_match(found)
+            if close is not None and (yield from builder.test(close)):
                 raise Broken("invalid_call", "the call's closing ')' is missing")
             raise Broken("positional_argument", "every argument needs its name: name=value")
         key = found.group().strip()
-        p.advance(found.end() + 1 - p.pos)
+        builder.advance(found.end() + 1 - builder.pos)
         _check_key(key, values)
         return key
 
-    def _value(self, p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-        char = p.char() or (yield from p.peek())
+    def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+        char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
         if char in ",)":
-            p.give(prefix + interpret_by_schema(p, key, ParsedValue('""', "", bare=(Odd((), ""),)))[0])
+            builder.give(prefix + interpret_by_schema(builder, key, ParsedValue('""', "", bare=(Odd((), ""),)))[0])
             return ""
-        json = _json_there(p, key)
-        if json is None and char in PYTHON.heads and (text := (yield from open_string(p, PYTHON))) is not None:
-            return (yield from self._string(p, text, key, prefix))
+        json = _json_there(builder, key)
+        if json is None and char in PYTHON.heads and (text := (yield from open_string(builder, PYTHON))) is not None:
+            return (yield from self._string(builder, text, key, prefix))
         if json is None:
-            read = (yield from self._nested(p)) if char in PYTHON.brackets else (yield from self._bare(p, key))
-            json = interpret_by_schema(p, key, read)
-        p.give(prefix + json[0])
+            read = (
+                (yield from self._nested(builder)) if char in PYTHON.brackets else (yield from self._bare(builder, key))
+            )
+            json = interpret_by_schema(builder, key, read)
+        builder.give(prefix + json[0])
         return json[1]
 
-    def _string(self, p: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
+    def _string(self, builder: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
         """Take a string behind its opening quote. A plain string is given while it arrives."""
-        quote = p.buf[p.pos - 1]
-        give = p.kind(key) == "plain"
+        quote = builder.buf[builder.pos - 1]
+        give = builder.kind(key) == "plain"
         if give:
-            p.give(prefix + '"')
-        value = yield from take_string(p, text, give=give)
+            builder.give(prefix + '"')
+        value = yield from take_string(builder, text, give=give)
         if text.has_hole:
             raise Broken("invalid_value", HOLE, f"/{key}")
         if text.odd:
-            assert p.call is not None
-            p.call.add_repairs(bad_escape_receipt(f"/{key}", value))
-        if (yield from p.peek()) not in (",", ")", ""):
-            more = yield from read_inner_quotes(p, quote, key, value)
+            assert builder.call is not None
+            builder.call.add_repairs(bad_escape_receipt(f"/{key}", value))
+        if (yield from builder.peek()) not in (",", ")", ""):
+            more = yield from read_inner_quotes(builder, quote, key, value)
             if give:
-                p.give(quoted(more)[1:-1])
+                builder.give(quoted(more)[1:-1])
             value += more
-        p.give('"' if give else prefix + quoted(value))
+        builder.give('"' if give else prefix + quoted(value))
         return value
 
-    def _nested(self, p: CallBuilder) -> Steps[ParsedValue]:
+    def _nested(self, builder: CallBuilder) -> Steps[ParsedValue]:
         """Take a list, a tuple or an object."""
-        start, depth = p.pos, p.limits.depth
-        found = take_whole_value(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False))
+        start, depth = builder.pos, builder.limits.depth
+        found = take_whole_value(builder, ValueReader(PYTHON, builder.buf, start, depth=depth, ended=False))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
-        if found is not None and ENDS_VALUE(p.buf, p.pos) and not MAY_CLOSE(p.buf, start, p.pos):
+        if (
+            found is not None
+            and ENDS_VALUE(builder.buf, builder.pos)
+            and not MAY_CLOSE(builder.buf, start, builder.pos)
+        ):
             return found
-        p.advance(start - p.pos)
-        text = (yield from take_to_end(p, _ends(p, until=",)"))).strip()
+        builder.advance(start - builder.pos)
+        text = (yield from take_to_end(builder, _ends(builder, until=",)"))).strip()
         return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth))
 
-    def _bare(self, p: CallBuilder, key: str) -> Steps[ParsedValue]:
+    def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
         """A number, a word, or a string without its quotes."""
-        text = (yield from take_to_end(p, _ends(p, until=",)", bare=True))).strip()
+        text = (yield from take_to_end(builder, _ends(builder, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
-            return ParsedValue(to_json(value), value, (Odd((), text),) if p.kind(key) in TEXT_KINDS else ())
+            return ParsedValue(to_json(value), value, (Odd((), text),) if builder.kind(key) in TEXT_KINDS else ())
         try:
             json, number = number_of(text, PYTHON)
             if text.lower() in NOT_FINITE:
@@ -343,7 +355,7 @@ class PythonicReader(BodyReader):
             raise Broken(bad.code, bad.message) from None
         if number is not None:
             return ParsedValue(json, number, (Odd((), text),) if json != text else ())
-        if not ANY_WORD(text) or _is_code(text, p.kind(key)):
+        if not ANY_WORD(text) or _is_code(text, builder.kind(key)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
         if ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
@@ -371,14 +383,14 @@ def _is_code(text: str, kind: str | None) -> bool:
     return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
-def _json_there(p: CallBuilder, key: str) -> tuple[str, Any] | None:
+def _json_there(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
     """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
     it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
-    start = p.pos
-    found = p.take_whole_json()
-    is_word = found is not None and isinstance(found[1], bool) and p.kind(key) in TEXT_KINDS
-    if is_word or (found is not None and ENDS_VALUE(p.buf, p.pos) is None):
-        p.advance(start - p.pos)
+    start = builder.pos
+    found = builder.take_whole_json()
+    is_word = found is not None and isinstance(found[1], bool) and builder.kind(key) in TEXT_KINDS
+    if is_word or (found is not None and ENDS_VALUE(builder.buf, builder.pos) is None):
+        builder.advance(start - builder.pos)
         return None
     if found is not None and isinstance(found[1], str):
         return quoted(found[1]), found[1]
@@ -390,14 +402,14 @@ def _strict(text: str, depth: int) -> ParsedValue | None:
     return None if isinstance(value, Undecodable) else ParsedValue(text, value)
 
 
-def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
-    close = p.compiled.call_ends.close
+def _ends(builder: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
+    close = builder.compiled.call_ends.close
     return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
 
 
-def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
+def _skip_to(builder: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
     """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
     try:
-        yield from skip_to_end(p, _ends(p, until=",]", stack=stack))
+        yield from skip_to_end(builder, _ends(builder, until=",]", stack=stack))
     except Broken:
         raise broken from None

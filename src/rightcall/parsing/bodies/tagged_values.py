@@ -60,28 +60,28 @@ class NestedTags:
         # Where in a tag its name is.
         self.names = {action: _around(tag) for action, tag in tags.items()}
 
-    def read(self, p: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
+    def read(self, builder: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """Take the value of an argument behind its opening tag, and return its JSON and its value."""
         root: _Node = key, [], []
         stack = [root]
         while stack:
-            found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
-            end = found.start() if found else len(p.buf)
-            if end > p.pos:
-                stack[-1][1].append(p.buf[p.pos : end])
-                p.advance(end - p.pos)
+            found = (self.scan.ended if builder.ended else self.scan.search)(builder.buf, builder.pos)
+            end = found.start() if found else len(builder.buf)
+            if end > builder.pos:
+                stack[-1][1].append(builder.buf[builder.pos : end])
+                builder.advance(end - builder.pos)
             if found is None or found.lastindex is None:
-                if p.ended:
+                if builder.ended:
                     raise Cut
                 yield
                 continue
             action = self.scan.actions[found.lastindex]
             before, after = self.names[action]
-            name = p.buf[p.pos + before : found.end() - after]
-            p.take_match(found)
+            name = builder.buf[builder.pos + before : found.end() - after]
+            builder.take_match(found)
             if action == "open":
-                if len(stack) > p.limits.depth:
-                    raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
+                if len(stack) > builder.limits.depth:
+                    raise Broken("too_deep", f"the arguments are nested deeper than {builder.limits.depth} levels")
                 node: _Node = name, [], []
                 stack[-1][2].append(node)
                 stack.append(node)
@@ -89,16 +89,16 @@ class NestedTags:
                 stack.pop()
             else:
                 raise Broken("unclosed_argument", f"the tag {stack[-1][0]!r} is not closed", f"/{key}")
-        places = self._places(p)
-        return self._value(root, places.at([key]), places, p.limits.depth)
+        places = self._places(builder)
+        return self._value(root, places.at([key]), places, builder.limits.depth)
 
-    def may_begin(self, p: CallBuilder, key: str) -> bool:
+    def may_begin(self, builder: CallBuilder, key: str) -> bool:
         """Return whether the value of this argument may be written in tags, though it may be a text as well."""
-        places = self._places(p)
+        places = self._places(builder)
         return allows_nesting(places.at([key]), places.refs)
 
-    def _places(self, p: CallBuilder) -> Places:
-        tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+    def _places(self, builder: CallBuilder) -> Places:
+        tool = builder.tools.get(builder.call.name) if builder.tools is not None and builder.call is not None else None
         return Places(tool.parameters) if tool else _NO_PLACES
 
     def _value(self, node: _Node, schema: Any, places: Places, depth: int) -> tuple[str, Any]:
@@ -268,53 +268,53 @@ class ValueEnd:
         markers = [part for closes in outer for part in (_MAY_BREAK, closes)]
         return Probe(seq(first, *markers, blanks(), alt(*self.tags.turns, END)))
 
-    def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
+    def take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Take a value and the marker that closes it. One that is not closed ends where another message begins: what
         that contains is not the call's."""
         try:
-            return (yield from self._take(p, value))
+            return (yield from self._take(builder, value))
         except (Cut, Broken):
             if value.message is None:
                 raise
-            p.give_back(value.message)
+            builder.give_back(value.message)
             value.message = None
             message = f"the argument {value.key!r} is not closed, and another message begins; send the call again"
             raise Broken("ambiguous_end", message, f"/{value.key}") from None
         finally:
             if value.message is not None:
-                p.drop(value.message)
+                builder.drop(value.message)
 
-    def _take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
+    def _take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
         scan, sink = self.scan, None
         while True:
-            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
-            end = found.start() if found else len(p.buf)
-            if end > p.pos:
-                self._add(p, p.buf[p.pos : end], value)
+            found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos)
+            end = found.start() if found else len(builder.buf)
+            if end > builder.pos:
+                self._add(builder, builder.buf[builder.pos : end], value)
             if found is None or found.lastindex is None:
-                if p.ended:
+                if builder.ended:
                     raise Cut
-                sink = sink or text_sink(p, self, value.pieces, give=value.is_live)
-                p.listen(*sink)
+                sink = sink or text_sink(builder, self, value.pieces, give=value.is_live)
+                builder.listen(*sink)
                 yield
                 continue
             action, size = scan.actions[found.lastindex], found.end() - end
             if action == "close":
-                if self._is_close(p, (yield from p.test(self.chain, size)), value):
-                    value.has_edge = break_at(p) > 0
-                    p.advance(size)
+                if self._is_close(builder, (yield from builder.test(self.chain, size)), value):
+                    value.has_edge = break_at(builder) > 0
+                    builder.advance(size)
                     return self._doubt(value)
                 value.has_close = True
-            elif action == "next" and (yield from self._is_next(p, value)):
+            elif action == "next" and (yield from self._is_next(builder, value)):
                 return self._doubt_of_next(value)
-            elif action == "shut" and (yield from self._is_over(p, value)):
+            elif action == "shut" and (yield from self._is_over(builder, value)):
                 return None
-            elif action != "shut" or p.buf[p.pos] not in _LINE_BREAK:
-                if action == "open" and (yield from p.test(self.param.probe)):
+            elif action != "shut" or builder.buf[builder.pos] not in _LINE_BREAK:
+                if action == "open" and (yield from builder.test(self.param.probe)):
                     action = "param"
-                self._record_tag(p, action, value)
+                self._record_tag(builder, action, value)
             # Not structure: its first character is the value's, and the search goes on behind it.
-            self._add(p, p.buf[p.pos], value)
+            self._add(builder, builder.buf[builder.pos], value)
 
     def plain(self, text: str) -> tuple[str, int] | None:
         """Return the text up to what may be a marker, and its size; None before one."""
@@ -323,14 +323,14 @@ class ValueEnd:
             return text, len(text)
         return (text[: found.start()], found.start()) if found.lastindex is None else None
 
-    def _add(self, p: CallBuilder, text: str, value: Value) -> None:
+    def _add(self, builder: CallBuilder, text: str, value: Value) -> None:
         """Take the next piece of a value."""
-        p.advance(len(text))
+        builder.advance(len(text))
         value.pieces.append(text)
         if value.is_live:
-            p.give(quoted(text)[1:-1])
+            builder.give(quoted(text)[1:-1])
 
-    def _is_close(self, p: CallBuilder, follows: re.Match[str] | None, value: Value) -> bool:
+    def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, value: Value) -> bool:
         """Return whether a close is one, before what `chain` found. A repeated key is no argument that could follow,
         nor is an undeclared one whose opening tag is damaged."""
         if not follows or not follows.lastindex or self.is_named:
@@ -340,36 +340,36 @@ class ValueEnd:
         if (is_damaged := group > len(self.tags.params)) and follows[group - 1] is not None:
             group -= 1  # the last group is the tag before the value
         other = self.tags.plain(follows[group])
-        return not value.has_argument(other) and not (is_damaged and p.kind(other) is None)
+        return not value.has_argument(other) and not (is_damaged and builder.kind(other) is None)
 
-    def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
+    def _is_next(self, builder: CallBuilder, value: Value) -> Steps[bool]:
         """Return whether the next argument begins where a close was missing (ollama#14656, exo#1344), and end the
         value there. That argument must be declared or begin with a special token, and must not be given yet."""
-        found = yield from p.test(self.param.probe, break_at(p))
+        found = yield from builder.test(self.param.probe, break_at(builder))
         key = self.tags.plain(self.param.fill(found)["key"]) if found else ""
-        is_known = self.tags.is_special or p.kind(key) is not None
+        is_known = self.tags.is_special or builder.kind(key) is not None
         if not key or value.has_argument(key) or not is_known:
             return False
-        self._end_unclosed(p, value, f"the argument before {key!r} was not closed")
+        self._end_unclosed(builder, value, f"the argument before {key!r} was not closed")
         return True
 
-    def _is_over(self, p: CallBuilder, value: Value) -> Steps[bool]:
+    def _is_over(self, builder: CallBuilder, value: Value) -> Steps[bool]:
         """Return whether the end of the call certainly replaces the value's close, and end the value there."""
-        found = yield from p.test(self.end_of_call, break_at(p))
+        found = yield from builder.test(self.end_of_call, break_at(builder))
         is_edge_unsure = not self.has_line and value.pieces[-1:] != [] and value.pieces[-1].endswith("\n")
         if not found or is_edge_unsure or self._doubt_of_next(value) is not None:
             return False
-        self._end_unclosed(p, value, f"the argument {value.key!r} was not closed before the end of the call")
+        self._end_unclosed(builder, value, f"the argument {value.key!r} was not closed before the end of the call")
         return True
 
-    def _end_unclosed(self, p: CallBuilder, value: Value, message: str) -> None:
+    def _end_unclosed(self, builder: CallBuilder, value: Value, message: str) -> None:
         """End a value without its close. The line break here was that of the close."""
-        p.advance(break_at(p))
+        builder.advance(break_at(builder))
         value.has_edge = True
-        assert p.call is not None
-        p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
+        assert builder.call is not None
+        builder.problem("unclosed_argument", message, blocking=False, call=builder.call.index)
 
-    def _record_tag(self, p: CallBuilder, action: str, value: Value) -> None:
+    def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
         """Record a tag of the format's own that does not end the value."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
@@ -377,19 +377,19 @@ class ValueEnd:
         elif action == "quote":
             value.has_quote = True
         elif action == "message":
-            value.message = p.capture() if value.message is None else value.message
+            value.message = builder.capture() if value.message is None else value.message
         elif action == "call":
             if value.has_close or value.has_outer_close:
                 raise Broken("ambiguous_end", *swallowed(value.key, "another call"))
             value.has_opener, value.depth = True, value.depth + 1
         else:
             value.has_opener = True
-            at = self.param.probe.whole(p.buf, p.pos + break_at(p)) if action != "open" else None
+            at = self.param.probe.whole(builder.buf, builder.pos + break_at(builder)) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and value.has_argument(key):
                 value.repeated = key
             # Behind the opener of a call that nothing closed, the argument is that call's, whatever tool it is of.
-            if key and (p.tools is None or value.depth or p.kind(key) is not None):
+            if key and (builder.tools is None or value.depth or builder.kind(key) is not None):
                 value.argument = key
 
     def _doubt(self, value: Value) -> Doubt | None:
@@ -416,10 +416,10 @@ class ValueEnd:
         return None
 
 
-def break_at(p: CallBuilder) -> int:
+def break_at(builder: CallBuilder) -> int:
     """How long the line break is that stands here; 0 where none does."""
-    char = p.buf[p.pos : p.pos + 1]
-    return 1 if char == "\n" else 2 if char == "\r" and p.buf.startswith("\r\n", p.pos) else 0
+    char = builder.buf[builder.pos : builder.pos + 1]
+    return 1 if char == "\n" else 2 if char == "\r" and builder.buf.startswith("\r\n", builder.pos) else 0
 
 
 def _breaks(line: str) -> list[str]:
@@ -449,62 +449,64 @@ class TaggedValues:
         self._keyed = "{key}" in "".join(marker_alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
-    def read(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+    def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         """Read the value that begins here; `said` is the type that its tag says, `values` what the call has so far."""
         prefix = (", " if values else "{") + quoted(key) + ": "
-        declared = p.kind(key) or p.kind_by_another_name(key)
+        declared = builder.kind(key) or builder.kind_by_another_name(key)
         # A type in the text wins; where it says string and so does the schema, the schema says more.
         kind = declared or "any" if said is None or (said == "string" and declared == "plain") else said
-        if self._nested is not None and (yield from self._is_nested(p, self._nested, key, kind)):
-            json, value = yield from self._nested.read(p, key)
-            p.give(prefix + json)
+        if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
+            json, value = yield from self._nested.read(builder, key)
+            builder.give(prefix + json)
             return value
         line = quote = ""
-        if self._opens_line and (found := (yield from p.test(_BREAK_PROBE))):
-            p.take_match(found)
+        if self._opens_line and (found := (yield from builder.test(_BREAK_PROBE))):
+            builder.take_match(found)
             line = found.group()
-        if self._quotes and (found := (yield from p.test(self._quote))):
-            p.take_match(found)
+        if self._quotes and (found := (yield from builder.test(self._quote))):
+            builder.take_match(found)
             quote = self._quotes[1]
-        return (yield from self._read_text(p, key, values, prefix, kind, line, quote))
+        return (yield from self._read_text(builder, key, values, prefix, kind, line, quote))
 
-    def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
+    def _is_nested(self, builder: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
         """Is the value written in tags? One that may be a text only where its schema lets it be more."""
-        if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(p, key)):
+        if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(builder, key)):
             return False
-        return bool((yield from p.test(nested.tag)))
+        return bool((yield from builder.test(nested.tag)))
 
     def _read_text(
-        self, p: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
+        self, builder: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
     ) -> Steps[Any]:
         """Read a value that is bare text. What is declared as plain text is given as it arrives."""
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
-            p.give(prefix + '"')
-        doubt = yield from self._end_of(p, key, line, quote).take(p, taken)
-        assert p.call is not None
+            builder.give(prefix + '"')
+        doubt = yield from self._end_of(builder, key, line, quote).take(builder, taken)
+        assert builder.call is not None
         text = "".join(taken.pieces)
         if self._opens_line and not line and text and not taken.has_edge:
-            p.call.inline = True
+            builder.call.inline = True
         if line and self._is_inline and not taken.has_edge:
             text = line + text  # a line break at one edge alone is the value's own
         value: Any = text
         if taken.is_live:
-            p.give('"')
+            builder.give('"')
         else:
-            json, value, wrong = parse_by_kind(text, "string" if quote and kind == "any" else kind, p.limits.depth)
-            p.give(prefix + json)
+            json, value, wrong = parse_by_kind(
+                text, "string" if quote and kind == "any" else kind, builder.limits.depth
+            )
+            builder.give(prefix + json)
             # The check of the whole call reports a wrong type; it may also repair it.
             if wrong is not None and wrong[0] != "wrong_type":
-                p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
-                p.call.checked = True
+                builder.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=builder.call.index)
+                builder.call.checked = True
         if doubt is not None:
-            p.problem(doubt.code, doubt.message, "/" + key, call=p.call.index)
+            builder.problem(doubt.code, doubt.message, "/" + key, call=builder.call.index)
         return value
 
-    def _end_of(self, p: CallBuilder, key: str, line: str, quote: str) -> ValueEnd:
+    def _end_of(self, builder: CallBuilder, key: str, line: str, quote: str) -> ValueEnd:
         """Where the value of an argument ends."""
-        is_inline = self._opens_line and not line and p.call is not None and p.call.inline
+        is_inline = self._opens_line and not line and builder.call is not None and builder.call.inline
         which = (key if self._keyed else "", line, quote, is_inline)
         found = self._ends.get(which)
         if found is None:

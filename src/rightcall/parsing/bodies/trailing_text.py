@@ -32,21 +32,23 @@ HALF_A_KEY = Probe(seq(Pat(r"[\w.$\-]{1,64}+", r"[\w.$\-]{0,64}+", sure=RUN), li
 ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(), literal(":")))))
 
 
-def find_unexpected(p: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
+def find_unexpected(builder: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
     """Return the character behind a call that cannot be there, or "".
 
     `closed`: a marker must follow. Where none closes a call anything may follow it, except another member of it.
     `another`: the text between this call and another one, which is taken.
     """
     if not closed:
-        return "," if (yield from p.test(LOST_MEMBER)) else ""
-    char = p.char() or (yield from p.peek())
+        return "," if (yield from builder.test(LOST_MEMBER)) else ""
+    char = builder.char() or (yield from builder.peek())
     if char not in _UNEXPECTED or (another is not None and char == "{"):
         return ""
-    if another is not None and (found := (yield from p.test(another))):
-        p.take_match(found)
+    if another is not None and (found := (yield from builder.test(another))):
+        builder.take_match(found)
         return ""
-    close = p.compiled.call_ends.close
-    if close is not None and ((yield from p.test(close)) or (p.ended and close.is_begun(p.buf, p.pos))):
+    close = builder.compiled.call_ends.close
+    if close is not None and (
+        (yield from builder.test(close)) or (builder.ended and close.is_begun(builder.buf, builder.pos))
+    ):
         return ""
     return char

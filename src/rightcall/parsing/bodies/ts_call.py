@@ -33,41 +33,43 @@ from rightcall.parsing.values.value_reader import Ends, ValueReader
 _STRINGS = "'\"`<"
 
 
-def ts_arguments(p: CallBuilder) -> Steps[dict[str, Any]]:
+def ts_arguments(builder: CallBuilder) -> Steps[dict[str, Any]]:
     """What stands between the parentheses of a call that has begun, passed on as it arrives."""
-    char = yield from _space(p)
+    char = yield from _space(builder)
     values: dict[str, Any] = {}
     if char == "{":
-        values = _at_once(p) or (yield from _members(p))
+        values = _at_once(builder) or (yield from _members(builder))
     elif char != ")":
         raise _no_object(char)
-    yield from _close(p)
+    yield from _close(builder)
     return values
 
 
-def _at_once(p: CallBuilder) -> dict[str, Any]:
+def _at_once(builder: CallBuilder) -> dict[str, Any]:
     """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
-    start = p.pos
-    read = take_whole_value(p, ValueReader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
+    start = builder.pos
+    read = take_whole_value(
+        builder, ValueReader(TYPESCRIPT, builder.buf, start, depth=builder.limits.depth, ended=False)
+    )
     if read is None or read.odd or not read.value:
-        p.advance(start - p.pos)
+        builder.advance(start - builder.pos)
         return {}
-    p.give(read.json)
+    builder.give(read.json)
     values: dict[str, Any] = read.value
     return values
 
 
-def held_ts_arguments(p: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
+def held_ts_arguments(builder: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
     """The same, all at once."""
-    char = yield from _space(p)
+    char = yield from _space(builder)
     json = ""
     value: dict[str, Any] = {}
     if char == "{":
-        read = yield from _nested(p, p.limits.depth)
+        read = yield from _nested(builder, builder.limits.depth)
         json, value = read.json, read.value
     elif char != ")":
         raise _no_object(char)
-    yield from _close(p)
+    yield from _close(builder)
     return json, value
 
 
@@ -79,122 +81,124 @@ def _no_object(char: str) -> Exception:
     )
 
 
-def _close(p: CallBuilder) -> Steps[None]:
-    char = yield from _space(p)
+def _close(builder: CallBuilder) -> Steps[None]:
+    char = yield from _space(builder)
     if char == ",":
-        p.advance()
-        char = yield from _space(p)
+        builder.advance()
+        char = yield from _space(builder)
     if char != ")":
         raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
-    p.advance()
+    builder.advance()
 
 
-def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
+def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
     values: dict[str, Any] = {}
-    p.advance()
+    builder.advance()
     while True:
-        char = yield from _space(p)
+        char = yield from _space(builder)
         if char == "}":
-            p.advance()
+            builder.advance()
             if values:
-                p.give("}")
+                builder.give("}")
             return values
-        key = yield from _key(p, char)
-        if (char := (yield from _space(p))) != ":":
+        key = yield from _key(builder, char)
+        if (char := (yield from _space(builder))) != ":":
             raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
-        p.advance()
+        builder.advance()
         if key in values:
             raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice")
         prefix = (", " if values else "{") + quoted(key) + ": "
-        values[key] = yield from _member(p, key, prefix)
-        char = yield from _space(p)
+        values[key] = yield from _member(builder, key, prefix)
+        char = yield from _space(builder)
         if char == ",":
-            p.advance()
+            builder.advance()
         elif char != "}":
             raise Broken("invalid_value", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
 
 
-def _key(p: CallBuilder, char: str) -> Steps[str]:
+def _key(builder: CallBuilder, char: str) -> Steps[str]:
     if not char:
         raise Cut
-    if char in "'\"`" and (text := (yield from open_string(p, TYPESCRIPT))) is not None:
-        return (yield from take_string(p, text, give=False))
+    if char in "'\"`" and (text := (yield from open_string(builder, TYPESCRIPT))) is not None:
+        return (yield from take_string(builder, text, give=False))
     while True:
-        found = TYPESCRIPT.bare_key(p.buf, p.pos)
+        found = TYPESCRIPT.bare_key(builder.buf, builder.pos)
         if found is None:
             raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
-        if found.end() < len(p.buf):
-            p.take_match(found)
+        if found.end() < len(builder.buf):
+            builder.take_match(found)
             return found.group()
-        if p.ended:
+        if builder.ended:
             raise Cut
         yield
 
 
-def _member(p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-    char = yield from _space(p)
-    if char and char in _STRINGS and p.kind(key) == "plain":
-        p.give(prefix + '"')
-        text = yield from _string(p, give=True)
-        p.give('"')
+def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+    char = yield from _space(builder)
+    if char and char in _STRINGS and builder.kind(key) == "plain":
+        builder.give(prefix + '"')
+        text = yield from _string(builder, give=True)
+        builder.give('"')
         return text
-    json, value = yield from _value(p, key, char)
-    p.give(prefix + json)
+    json, value = yield from _value(builder, key, char)
+    builder.give(prefix + json)
     return value
 
 
-def _value(p: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
+def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
     if not char:
         raise Cut
     if char in _STRINGS:
-        text = yield from _string(p, give=False)
+        text = yield from _string(builder, give=False)
         return quoted(text), text
-    read = (yield from _nested(p, p.limits.depth - 1)) if char in "{[" else (yield from _scalar(p, char))
-    return interpret_by_schema(p, key, read)
+    read = (
+        (yield from _nested(builder, builder.limits.depth - 1)) if char in "{[" else (yield from _scalar(builder, char))
+    )
+    return interpret_by_schema(builder, key, read)
 
 
-def _string(p: CallBuilder, *, give: bool) -> Steps[str]:
-    if p.buf[p.pos] == "<":
-        yield from _no_edge(p)
-    text = yield from open_string(p, TYPESCRIPT)
+def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
+    if builder.buf[builder.pos] == "<":
+        yield from _no_edge(builder)
+    text = yield from open_string(builder, TYPESCRIPT)
     assert text is not None
-    return (yield from take_string(p, text, give=give))
+    return (yield from take_string(builder, text, give=give))
 
 
-def _nested(p: CallBuilder, depth: int) -> Steps[ParsedValue]:
+def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
     """A list or an object."""
-    found = take_whole_value(p, ValueReader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
+    found = take_whole_value(builder, ValueReader(TYPESCRIPT, builder.buf, builder.pos, depth=depth, ended=False))
     if found is None:
-        text = yield from take_to_end(p, Ends(TYPESCRIPT, stop=p.compiled.call_ends.edge.at, stops="<"))
+        text = yield from take_to_end(builder, Ends(TYPESCRIPT, stop=builder.compiled.call_ends.edge.at, stops="<"))
         found = parse_value(ValueReader(TYPESCRIPT, text, depth=depth))
     return found
 
 
-def _scalar(p: CallBuilder, char: str) -> Steps[ParsedValue]:
+def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
     """Take a number or a word."""
-    text = yield from take_run(p, TYPESCRIPT.bare_value)
+    text = yield from take_run(builder, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
     return parse_value(ValueReader(TYPESCRIPT, text))
 
 
-def _no_edge(p: CallBuilder) -> Steps[None]:
-    if (yield from p.test(p.compiled.call_ends.edge)):
+def _no_edge(builder: CallBuilder) -> Steps[None]:
+    if (yield from builder.test(builder.compiled.call_ends.edge)):
         raise Broken("invalid_value", "'}' is missing before the end of the call")
 
 
-def _space(p: CallBuilder) -> Steps[str]:
+def _space(builder: CallBuilder) -> Steps[str]:
     """The next character that is neither white space nor a comment's, "" at the end of the text."""
     while True:
-        char = p.char() or (yield from p.peek())
+        char = builder.char() or (yield from builder.peek())
         if char != "/":
             return char
-        while len(p.buf) - p.pos < 2 and not p.ended:
+        while len(builder.buf) - builder.pos < 2 and not builder.ended:
             yield
-        if p.buf[p.pos + 1 : p.pos + 2] not in ("/", "*"):
+        if builder.buf[builder.pos + 1 : builder.pos + 2] not in ("/", "*"):
             raise Broken("invalid_value", "no value can be read at '/'")
         try:
-            yield from skip_to_end(p, Ends(TYPESCRIPT, comment=True))
+            yield from skip_to_end(builder, Ends(TYPESCRIPT, comment=True))
         except Cut:
             return ""
 
@@ -227,96 +231,104 @@ class TsCallReader(BodyReader):
     def __init__(self, body: TsCall, format: Format, around: Around) -> None:
         self.labels = frozenset(body.labels)
 
-    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
+    def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         if bare:
-            yield from self._bare(p)
+            yield from self._bare(builder)
             return
-        first = p.index
+        first = builder.index
         while True:
-            ends = yield from self._opening(p)
-            values = yield from ts_arguments(p)
-            yield from self._trail(p, ends)
-            more = bool((yield from p.test(_NEXT)))
-            assert p.call is not None
-            if more or p.index > first + 1:
-                p.problem(
-                    "several_calls", "a block holds one call; send each call in a block of its own", call=p.call.index
+            ends = yield from self._opening(builder)
+            values = yield from ts_arguments(builder)
+            yield from self._trail(builder, ends)
+            more = bool((yield from builder.test(_NEXT)))
+            assert builder.call is not None
+            if more or builder.index > first + 1:
+                builder.problem(
+                    "several_calls",
+                    "a block holds one call; send each call in a block of its own",
+                    call=builder.call.index,
                 )
-            p.finish(values, empty=not values)
+            builder.finish(values, empty=not values)
             if not more:
                 return
 
-    def _opening(self, p: CallBuilder) -> Steps[str]:
+    def _opening(self, builder: CallBuilder) -> Steps[str]:
         """The name and its parenthesis: then it is a call. Gives what may follow it."""
-        p.begin_text()
-        found = yield from p.test(_OPENING)
+        builder.begin_text()
+        found = yield from builder.test(_OPENING)
         if found is None:
-            if p.ended and _OPENING.is_begun(p.buf, p.pos) and (begun := _BEGUN(p.buf, p.pos)):
-                p.take_all()
-                if p.tools is not None and begun.group(1) in p.tools:
-                    p.begin(begun.group(1))
+            if (
+                builder.ended
+                and _OPENING.is_begun(builder.buf, builder.pos)
+                and (begun := _BEGUN(builder.buf, builder.pos))
+            ):
+                builder.take_all()
+                if builder.tools is not None and begun.group(1) in builder.tools:
+                    builder.begin(begun.group(1))
                 raise Cut
-            if (yield from p.test(self.begins)):
+            if (yield from builder.test(self.begins)):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             raise NotACall
-        label, name = call_parts(p.buf, p.pos)
-        p.take_match(found)
-        p.begin(name)
-        p.text.arguments = p.at
+        label, name = call_parts(builder.buf, builder.pos)
+        builder.take_match(found)
+        builder.begin(name)
+        builder.text.arguments = builder.at
         if label and label not in self.labels:
             raise Broken(*labelled(label, name))
         return _ends(found)
 
-    def _trail(self, p: CallBuilder, ends: str) -> Steps[None]:
+    def _trail(self, builder: CallBuilder, ends: str) -> Steps[None]:
         """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
-        p.end_text()
-        while (char := p.char() or (yield from p.peek())) and char in ends:
-            p.advance()
-            p.end_text()
+        builder.end_text()
+        while (char := builder.char() or (yield from builder.peek())) and char in ends:
+            builder.advance()
+            builder.end_text()
 
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
-    def _bare(self, p: CallBuilder) -> Steps[None]:
+    def _bare(self, builder: CallBuilder) -> Steps[None]:
         """A call that counts only when it is whole."""
-        p.begin_text()
-        wrapped = p.buf.startswith("`", p.pos)
-        found = yield from p.test(_OPENING)
+        builder.begin_text()
+        wrapped = builder.buf.startswith("`", builder.pos)
+        found = yield from builder.test(_OPENING)
         if found is None:
             raise NotACall
-        _, name = call_parts(p.buf, p.pos)
+        _, name = call_parts(builder.buf, builder.pos)
         ends = _ends(found)
-        p.take_match(found)
-        taken = p.capture()
+        builder.take_match(found)
+        taken = builder.capture()
         try:
-            values = yield from held_ts_arguments(p)
+            values = yield from held_ts_arguments(builder)
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
-            p.advance(len(p.buf) - p.pos if cut else 0)
-            _give_back_opener(p, taken)
+            builder.advance(len(builder.buf) - builder.pos if cut else 0)
+            _give_back_opener(builder, taken)
             if isinstance(wrong, Broken):
-                p.problem(wrong.code, f"{name}: {wrong.message}")
+                builder.problem(wrong.code, f"{name}: {wrong.message}")
             else:
-                p.problem("truncated", f"the text ended before the call of {name!r} did; send the whole call again")
+                builder.problem(
+                    "truncated", f"the text ended before the call of {name!r} did; send the whole call again"
+                )
             raise NotACall from None
-        p.drop(taken)
-        yield from self._trail(p, ends)
-        if wrapped and (yield from p.peek()):
+        builder.drop(taken)
+        yield from self._trail(builder, ends)
+        if wrapped and (yield from builder.peek()):
             raise NotACall
-        call = p.begin(name)
+        call = builder.begin(name)
         call.parts.append(values[0])
-        p.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=call.index)
-        p.finish(values[1], empty=not values[1])
+        builder.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=call.index)
+        builder.finish(values[1], empty=not values[1])
 
 
-def _give_back_opener(p: CallBuilder, taken: Capture) -> None:
+def _give_back_opener(builder: CallBuilder, taken: Capture) -> None:
     """What was taken is no call: what opens a block in it opens one."""
-    text = p.captured(taken)
-    places = [place for _, finder in p.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
+    text = builder.captured(taken)
+    places = [place for _, finder in builder.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
     if places:
-        p.give_back(taken)
-        p.advance(min(places))
+        builder.give_back(taken)
+        builder.advance(min(places))
     else:
-        p.drop(taken)
+        builder.drop(taken)
 
 
 def _ends(found: re.Match[str]) -> str:
