@@ -205,7 +205,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_which_step_failed(tmp_path: Pat
 def test_an_incomplete_last_line_is_reported_and_removed_only_on_request(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [{"n": 1}])
     path.write_bytes(path.read_bytes() + b'{"n": ')
-    assert list(read_rows(path))[-1] == (2, LineFault("the last line was not written to its end", torn=True))
+    assert list(read_rows(path))[-1] == (2, LineFault("the last line is incomplete", torn=True))
     with pytest.raises(FileFailed, match="not written to its end"):
         Journal(path)
     with Journal(path, torn="cut") as journal:

@@ -26,7 +26,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
 from rightcall.mcp import connect, server_of
-from rightcall.mcp.client import output
+from rightcall.mcp.client import read_output
 from rightcall.mcp.server import http_app
 from support import mcp_server
 
@@ -43,7 +43,7 @@ def over_http(app: Any, **limits: Any) -> Iterator[str]:
     """The application, served by uvicorn on a free port of this machine."""
     import uvicorn
 
-    from rightcall.mcp.server import listening as how
+    from rightcall.mcp.server import uvicorn_options as how
 
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
@@ -128,8 +128,8 @@ def test_a_fault_of_a_server_is_reported_in_the_result() -> None:
 @pytest.mark.parametrize("structured", [{"found": 0}, {}])
 def test_structured_content_is_the_output_of_a_tool_even_if_it_is_empty(structured: dict[str, object]) -> None:
     text: list[Any] = [TextContent(type="text", text="nothing found")]
-    assert output(CallToolResult(content=text, structured_content=structured, is_error=False)) == structured
-    assert output(CallToolResult(content=text, is_error=False)) == "nothing found"
+    assert read_output(CallToolResult(content=text, structured_content=structured, is_error=False)) == structured
+    assert read_output(CallToolResult(content=text, is_error=False)) == "nothing found"
 
 
 def test_what_is_raised_while_connected_comes_out_as_it_is() -> None:

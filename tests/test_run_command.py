@@ -297,7 +297,7 @@ WRONG: dict[str, list[str]] = {
     "--replay only shows a run": ["x", "--replay", "last"],
     "does not exist": ["--replay", "nowhere.jsonl"],
     "--undo only undoes": ["x", "--undo"],
-    "allows nothing": ["x", "--allow", "bash:"],
+    "is not a rule": ["x", "--allow", "bash:"],
     "--local runs a model on this machine": ["x", "--local", "smollm2", "-m", "m"],
     "is no folder": ["x", "--cwd", "nowhere"],
     "is not one of": ["x", "--guard", "strict"],

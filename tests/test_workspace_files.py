@@ -238,7 +238,7 @@ def test_home_is_expanded_at_the_beginning_only(tmp_path: Path, monkeypatch: pyt
     [
         ({}, "one\ntwo\nthree\n"),
         ({"line": 2}, "two\nthree\n"),
-        ({"line": 2, "limit": 1}, "two\n[lines 2 to 2; the file goes on: read it with line=3]"),
+        ({"line": 2, "limit": 1}, "two\n[lines 2 to 2; the file continues: read it with line=3]"),
         ({"line": 3, "limit": 5}, "three\n"),
     ],
 )
@@ -272,7 +272,7 @@ def test_the_pieces_of_a_file_make_the_file(space: Workspace, lines: list[str]) 
 def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> None:
     space.write_file("long.txt", "".join(f"{n}\n" for n in range(1, 5001)))
     first = space.read_file("long.txt")
-    assert first.endswith("[lines 1 to 2000; the file goes on: read it with line=2001]")
+    assert first.endswith("[lines 1 to 2000; the file continues: read it with line=2001]")
     assert space.read_file("long.txt", line=2001).startswith("2001\n")
     space.write_file("wide.txt", ("x" * 1000 + "\n") * 1000)
     assert len(space.read_file("wide.txt")) <= file_tools.MOST_BYTES + 200
@@ -427,7 +427,7 @@ def test_an_edit_does_not_undo_what_another_program_wrote_meanwhile(
         return existing(self, name, folder, parts)
 
     monkeypatch.setattr(Root, "existing", meanwhile)
-    with pytest.raises(ToolError, match="changed by somebody else"):
+    with pytest.raises(ToolError, match="changed by another program"):
         space.edit_file("a.txt", "two", "2")
     assert file.read_text().startswith("somebody")
 
@@ -443,7 +443,7 @@ def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> Non
     [
         ("def f(a):\n  return a", "white space, from line 1 on:\ndef f(a):\n    return a"),
         ("def f(b):\n    return a", "nearest is at line 1:\ndef f(a):"),
-        ("zzzzzz", "nothing in it comes near"),
+        ("zzzzzz", "no line is similar"),
         ("", "empty"),
     ],
 )
@@ -483,7 +483,7 @@ def test_no_tool_goes_on_for_long(space: Workspace) -> None:
         lines.append("".join(letters))
     space.write_file("alike.txt", "\n".join(lines))
     begun = time.process_time()
-    with pytest.raises(ToolError, match="nothing behind the first"):
+    with pytest.raises(ToolError, match="only the first"):
         space.read_file("sparse.txt", line=2000)
     with pytest.raises(ToolError, match="not found"):
         space.edit_file("alike.txt", "aab" * 66, "y")

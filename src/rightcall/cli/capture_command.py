@@ -41,7 +41,7 @@ from rightcall.cli.user_tools import ask_permission, connect_mcp_tools, load_too
 from rightcall.dispatching.hook import HookLike, Invocation
 from rightcall.safe_text import brief, visible
 from rightcall.storage.streams import is_stream
-from rightcall.storage.whole_files import keep_apart
+from rightcall.storage.whole_files import refuse_source_as_output
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Json
 from rightcall.workspace.allow_rules import AllowRule
@@ -275,7 +275,7 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
         if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_path(output).absolute()):
             exit_with_usage_error(f"--record {record!r} is the file of the rows or of their journal; name another file")
     if replay is not None:
-        keep_apart(output, [replay])
+        refuse_source_as_output(output, [replay])
 
 
 def _with_default_url(endpoint: Endpoint) -> Endpoint:

@@ -41,7 +41,7 @@ from rightcall.evaluation.suites import find_cases
 from rightcall.safe_text import visible
 from rightcall.storage.file_kinds import existing
 from rightcall.storage.streams import is_stream
-from rightcall.storage.whole_files import keep_apart
+from rightcall.storage.whole_files import refuse_source_as_output
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -204,7 +204,7 @@ def _check_files(out: str | None, html: str | None, endpoint: Endpoint, *, resum
         existing(Path(out), EVALUATION, force=force)
     for other in (html, endpoint.record):
         if other is not None:
-            keep_apart(Path(out), [other])
+            refuse_source_as_output(Path(out), [other])
     return Path(out)
 
 

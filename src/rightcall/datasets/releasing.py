@@ -23,7 +23,7 @@ from rightcall.datasets.row_files import REDACTED, RELEASED, BadRows, Seen, Wher
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.redaction.scrubber import Scrubber
-from rightcall.redaction.secret_shapes import SecretShape, start
+from rightcall.redaction.secret_shapes import SecretShape, start_pattern
 from rightcall.storage.whole_files import WholeFile
 from rightcall.types import Json
 
@@ -46,20 +46,24 @@ def _iban(text: str) -> bool:
 # Who somebody is and where: beside the secrets, for what leaves this machine.
 PERSONAL: dict[str, SecretShape] = {
     "email": SecretShape(
-        re.compile(start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"),
+        re.compile(
+            start_pattern(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
+        ),
         ("@",),
     ),
     "iban": SecretShape(
-        re.compile(start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
+        re.compile(
+            start_pattern("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+        ),
         sure=_iban,
     ),
-    "card": SecretShape(re.compile(start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
+    "card": SecretShape(re.compile(start_pattern("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
     "phone": SecretShape(
-        re.compile(start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
+        re.compile(start_pattern("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
     ),
     "address": SecretShape(
         re.compile(
-            start("A-Za-z0-9_.")
+            start_pattern("A-Za-z0-9_.")
             + r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![A-Za-z0-9]|\.\d)"
         ),
         (".",),
@@ -123,8 +127,8 @@ class Redactor(Scrubber):
             self._clean.add(text)
         return cleaned
 
-    def is_kept(self, kind: str, said: str) -> bool:
-        return said in _STAYS or _OURS(said) is not None or super().is_kept(kind, said)
+    def is_kept(self, kind: str, found_text: str) -> bool:
+        return found_text in _STAYS or _OURS(found_text) is not None or super().is_kept(kind, found_text)
 
     def _count_and_replace(self, kind: str, said: str) -> str:
         """Count a finding and return its replacement."""

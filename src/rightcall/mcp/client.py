@@ -1,10 +1,10 @@
-"""The tools of an MCP server as a `Toolset`: what runs them is a call to the server.
+"""The tools of an MCP server as a `Toolset`: each tool runs by a call to the server.
 
     async with connect(["uvx", "some-server"]) as tools: ...          a command, over its standard input and output
     async with connect("https://host/mcp", headers={...}) as tools:   streamable HTTP
 
-What a server says of itself is not trusted: that a tool only reads counts with `trust_annotations=True`. A definition
-that cannot be used is left out and stands in `tools.refused`; the others are there.
+The annotations of a server are not trusted: that a tool only reads counts with `trust_annotations=True`. A definition
+that cannot be used is left out and listed in `tools.refused`.
 """
 
 from __future__ import annotations
@@ -54,56 +54,60 @@ async def connect(
     require_extra("mcp")
     from mcp import Client
 
-    stands = False
+    is_connected = False
     raised: Exception | None = None
     try:
         async with (
-            _transport(server, headers, env) as transport,
+            _open_transport(server, headers, env) as transport,
             Client(transport, read_timeout_seconds=seconds) as client,
         ):
             tools = await _list_tools(client, trust_annotations, prefix)
-            stands = True
+            is_connected = True
             try:
                 yield tools
-            except Exception as error:  # noqa: BLE001 - the caller's; raised below, where no task group wraps it
+            except Exception as error:  # noqa: BLE001 - the caller's; raised below, outside the task group
                 raised = error
     except CallerError:
         raise
-    except Exception as error:  # until the connection stands, whatever fails is the server's fault
-        if stands:
+    except Exception as error:  # before the connection is established, every failure is the server's fault
+        if is_connected:
             raise
-        cause = _cause(error).replace(server, _without_secrets(server)) if isinstance(server, str) else _cause(error)
-        raise BackendError(f"the MCP server {_without_secrets(server)} cannot be used: {cause}") from error
+        address, cause = _strip_secrets(server), _describe_cause(error)
+        cause = cause.replace(server, address) if isinstance(server, str) else cause
+        raise BackendError(f"the MCP server {address} cannot be used: {cause}") from error
     if raised is not None:
         raise raised
 
 
-def _cause(error: BaseException) -> str:
+def _describe_cause(error: BaseException) -> str:
+    """Return type and message of an exception; of nested exception groups, those of the first exception inside."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}"
 
 
 @asynccontextmanager
-async def _transport(
+async def _open_transport(
     server: str | Sequence[str], headers: Mapping[str, str] | None, env: Mapping[str, str] | None
 ) -> AsyncIterator[Any]:
+    """Yield what the SDK's `Client` connects with: parameters of a command to start, or an HTTP transport. Raises
+    `CallerError` for an empty command and for a text that is no URL."""
     from mcp import StdioServerParameters
 
     if not isinstance(server, str):
         words = list(server)
         if not words:
-            raise CallerError("no command is given to start the MCP server with; pass its words, or a URL")
+            raise CallerError("no command to start the MCP server; pass the command as a list of words, or a URL")
         yield StdioServerParameters(command=words[0], args=words[1:], env=dict(env) if env is not None else None)
     elif not server.startswith(("http://", "https://")):
         raise CallerError(f"{server!r:.80} is no URL; pass http://... or https://..., or a command as a list of words")
     else:
-        async with _http_transport(server, dict(headers or {})) as transport:
+        async with _open_http_transport(server, dict(headers or {})) as transport:
             yield transport
 
 
 @asynccontextmanager
-async def _http_transport(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+async def _open_http_transport(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
     """Yield a transport for the SDK's `Client`, which connects with it. Its HTTP client is closed at the end."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
@@ -127,48 +131,53 @@ async def _list_tools(client: Client, trust_annotations: bool, prefix: str) -> T
         if len(listed) > MOST_TOOLS:
             raise BackendError(f"the MCP server lists more than {MOST_TOOLS} tools; that is more than can be used")
     described = Toolset.lenient(listed)
-    tools = Toolset.lenient([_runnable(tool, client, trust_annotations, prefix) for tool in described])
+    tools = Toolset.lenient([_make_runnable(tool, client, trust_annotations, prefix) for tool in described])
     tools.refused, tools.clashes = (*described.refused, *tools.refused), (*described.clashes, *tools.clashes)
     return tools
 
 
-def _runnable(tool: Tool, client: Client, trust_annotations: bool, prefix: str) -> Tool:
+def _make_runnable(tool: Tool, client: Client, trust_annotations: bool, prefix: str) -> Tool:
+    """Return a listed tool that runs by a call to the server, with the prefix before its name. It is read-only only
+    if the server says so and `trust_annotations` is set."""
     return msgspec.structs.replace(
         tool,
         name=prefix + tool.name,
         read_only=tool.read_only and trust_annotations,
-        run=_runner(client, tool.name),
+        run=_make_runner(client, tool.name),
     )
 
 
-def _runner(client: Client, name: str) -> Callable[..., Any]:
+def _make_runner(client: Client, name: str) -> Callable[..., Any]:
+    """Return the function that calls the tool `name` of the server with its arguments and returns the output. It
+    raises `ToolError` if that fails."""
+
     async def run(**arguments: Any) -> Any:
         from mcp import MCPError
 
         try:
-            return output(await client.call_tool(name, arguments))
-        except MCPError as error:  # an error of the protocol, no answer in time, or the connection is gone
-            raise ToolError(f"the MCP server did not carry out the call: {error}") from error
-        except (ValueError, RuntimeError) as error:  # what the SDK says of an answer that is none
+            return read_output(await client.call_tool(name, arguments))
+        except MCPError as error:  # a protocol error, a timeout, or a lost connection
+            raise ToolError(f"the MCP server could not run the tool: {error}") from error
+        except (ValueError, RuntimeError) as error:  # the SDK rejects an invalid answer
             raise ToolError(f"the MCP server's answer cannot be used: {error!s:.300}") from error
 
     return run
 
 
-def output(result: CallToolResult) -> Any:
-    """Return the output of a tool: its structured content if there is any, else its text, else its content blocks.
-    Raises `ToolError` if the server reports a failure."""
+def read_output(result: CallToolResult) -> Any:
+    """Return the output of a tool's result: its structured content if there is any, else its text, else its content
+    blocks as JSON. Raises `ToolError` if the result reports a failure."""
     blocks: list[Json] = [block.model_dump(by_alias=True, exclude_none=True, mode="json") for block in result.content]
     texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
     if result.is_error:
-        raise ToolError("\n".join(texts) or "the tool failed and did not say why")
+        raise ToolError("\n".join(texts) or "the tool failed without a message")
     if result.structured_content is not None:
         return result.structured_content
     return "\n".join(texts) if len(texts) == len(blocks) else blocks
 
 
-def _without_secrets(server: str | Sequence[str]) -> str:
-    """Return the address of a server without possible secrets: the query, a password, the options of a command."""
+def _strip_secrets(server: str | Sequence[str]) -> str:
+    """Return the address of a server for messages: a URL without query and password, or the first word of a command."""
     if not isinstance(server, str):
         return " ".join(list(server)[:1])
     parts = urlsplit(server)

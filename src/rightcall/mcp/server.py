@@ -1,11 +1,11 @@
-"""Any toolset as an MCP server. Each call goes the whole way: repaired with a receipt, checked, dispatched, bounded.
+"""Any toolset as an MCP server. Each call is repaired, checked and dispatched, and its output is bounded.
 
-    serve_stdio(tools)                           for a client that starts us
-    serve_http(tools, key=...)                   on this machine, for those who have the key
-    serve_http(tools, host="0.0.0.0", key=...)   from elsewhere too
+    serve_stdio(tools)                           for a client that starts this process
+    serve_http(tools, key=...)                   on this machine, for clients with the key
+    serve_http(tools, host="0.0.0.0", key=...)   for other machines too
 
-A call that does not fit its schema is an answer with `isError` that tells the model what to send. A tool that is not
-there is an error of the protocol.
+A call that does not fit its schema gets a result with `isError` that names the fault. A call of an unknown tool is a
+protocol error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 _UNKNOWN_TOOL = -32602
-_LIMITS = RequestLimits(body=4_000_000, concurrent=512)  # what the SDK reads; a client holds a stream open all the time
+_LIMITS = RequestLimits(body=4_000_000, concurrent=512)  # the SDK's limit for a body; each client keeps a stream open
 _HEAD = 64_000  # bytes of a request's first lines that are waited for
 
 
@@ -77,13 +77,15 @@ def server_of(
 
 
 def _to_sdk_tool(definition: Mapping[str, Any]) -> Any:
+    """Return the SDK's `Tool` for a tool definition in MCP's JSON form."""
     from mcp import types
 
     return types.Tool.model_validate(definition)
 
 
 async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], limits: RunLimits) -> CallToolResult:
-    """Dispatch one call and return its result, `isError` if it failed. Raises `MCPError` for an unknown tool."""
+    """Dispatch one call and return its result, with `isError` if it failed or a hook stopped it. Raises `MCPError`
+    for an unknown tool."""
     from mcp import MCPError
 
     if call.name not in tools:
@@ -95,26 +97,29 @@ async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], li
         [result] = await dispatch([call], tools, hooks=hooks, limits=limits)
     except DispatchStopped as stopped:
         [result] = stopped.results
-    return _result(result)
+    return _to_sdk_result(result)
 
 
-def _result(result: Result) -> CallToolResult:
+def _to_sdk_result(result: Result) -> CallToolResult:
+    """Return the SDK's form of a result: its text, and its output as structured content if that is an object and no
+    error."""
     from mcp import types
 
     text = result.text.removeprefix("ERROR: ") if result.error else result.text
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
-        structured_content=None if result.error else _structured(result.output),
+        structured_content=None if result.error else _object_or_none(result.output),
         is_error=result.error,
     )
 
 
-def _structured(output: Any) -> Json | None:
-    """Return the output if it is an object: clients of older versions accept nothing else."""
+def _object_or_none(output: Any) -> Json | None:
+    """Return the output if it is an object, else None: clients of older versions accept nothing else as structured
+    content."""
     return output if isinstance(output, dict) else None
 
 
-# -- running it --------------------------------------------------------------------------------------------------------
+# -- serving -----------------------------------------------------------------------------------------------------------
 
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
@@ -126,7 +131,7 @@ def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLi
         from mcp.server.stdio import stdio_server
 
         async with stdio_server() as (read, write):
-            sys.stdout = sys.stderr  # standard output is the wire: a tool's print must not get into it
+            sys.stdout = sys.stderr  # standard output carries the protocol, so a tool must not print to it
             await server.run(read, write, server.create_initialization_options())
 
     asyncio.run(run())
@@ -166,12 +171,11 @@ def serve_http(
         hooks=hooks,
         repair=repair,
     )
-    uvicorn.run(app, host=host, port=port, log_level="warning", **listening())
+    uvicorn.run(app, host=host, port=port, log_level="warning", **uvicorn_options())
 
 
-def listening(limits: RequestLimits = _LIMITS) -> Json:
-    """Return the options with which uvicorn listens: no web sockets, and limits for the size and the time of request
-    heads."""
+def uvicorn_options(limits: RequestLimits = _LIMITS) -> Json:
+    """Return the options for `uvicorn.run`: no web sockets, and limits for the size and the time of request heads."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     def timed(*given: Any, **named: Any) -> TimedHead:
@@ -199,6 +203,6 @@ def http_app(
     chosen = given_key(key) if key else None
     guard = make_gate(host, key=chosen, no_key=no_key, origins=origins, hosts=hosts, limits=_LIMITS)
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
-    # The guard asks for more than the SDK does, and knows which hosts and origins were allowed.
+    # The gate checks more than the SDK does, and knows which hosts and origins are allowed.
     theirs = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     return gate_asgi(server.streamable_http_app(host=host, transport_security=theirs), guard)

@@ -12,6 +12,7 @@ class Key:
         self._text, self.name = text, name
 
     def reveal(self) -> str:
+        """Return the text of the secret."""
         return self._text
 
     def __repr__(self) -> str:

@@ -58,7 +58,8 @@ _HEADERS = {"authorization": _CREDENTIAL, "cookie": _LINE}
 
 
 def find_named_secrets(text: str) -> Iterator[FoundSecret]:
-    """Yield the values under secret names, in order."""
+    """Yield the position of each value under a secret name, in order. Placeholders and references to a value are no
+    secrets."""
     if not _MAYBE(text):
         return
     at = 0
@@ -74,15 +75,15 @@ def find_named_secrets(text: str) -> Iterator[FoundSecret]:
 
 
 def _unescape_name(name: str) -> str:
-    """Return a name with its `\\u00..` escapes decoded, so that an escape cannot hide it."""
+    r"""Return a name with its `\u00..` escapes decoded, so that an escaped name is recognized too."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name) if "\\" in name else name
 
 
-def _find_in_tag(text: str, at: int) -> Iterator[FoundSecret]:
-    """Yield the text up to the next closing tag."""
+def _find_text_in_tag(text: str, at: int) -> Iterator[FoundSecret]:
+    """Yield the text from this index to the next closing tag, unless it is a placeholder."""
     if inner := _TAGGED.match(text, at):
-        said = inner[1].rstrip().removesuffix("\\n")
-        yield from _unless_placeholder(text, inner.start(1), inner.start(1) + len(said))
+        content = inner[1].rstrip().removesuffix("\\n")
+        yield from _yield_unless_placeholder(text, inner.start(1), inner.start(1) + len(content))
 
 
 def _header_pattern(name: str) -> re.Pattern[str] | None:
@@ -91,9 +92,10 @@ def _header_pattern(name: str) -> re.Pattern[str] | None:
 
 
 def _find_value(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
-    """Yield the secrets in the value that follows a secret name."""
+    """Yield the secrets in the value that follows a secret name, in quotes, brackets, a tag or bare. A last entry
+    with an empty `kind` only marks how far the value was searched."""
     if found["tag"]:
-        yield from _find_in_tag(text, found.end())
+        yield from _find_text_in_tag(text, found.end())
         return
     at = _BLANKS.match(text, found.end()).end()  # type: ignore[union-attr]
     opened = _OPENS.match(text, at)
@@ -106,31 +108,33 @@ def _find_value(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
         yield FoundSecret(at, number.end(), "password", True)
     elif header := _header_pattern(found["name"]):
         if line := header.match(text, at):
-            yield from _unless_placeholder(text, line.start(1), line.end(1), "bearer")
+            yield from _yield_unless_placeholder(text, line.start(1), line.end(1), "bearer")
     elif not found["quote"]:
-        yield from _find_bare_word(text, found, at)
+        yield from _find_unquoted_value(text, found, at)
 
 
-def _find_bare_word(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
-    """Yield an unquoted word, unless it only refers to the value: `password=self.password`."""
+def _find_unquoted_value(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
+    """Yield an unquoted word as a secret, unless it is a placeholder or a reference to a variable of the same name:
+    `password=self.password`."""
     word = _BARE.match(text, at)
     if word is not None and word[0].rpartition(".")[2].lower() != found["name"].rpartition(".")[2].lower():
-        yield from _unless_placeholder(text, at, word.end())
+        yield from _yield_unless_placeholder(text, at, word.end())
 
 
-def _unless_placeholder(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
-    """Yield this span unless it is empty or a placeholder."""
+def _yield_unless_placeholder(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
+    """Yield this span of the text as a secret unless it is empty or a placeholder."""
     if end > start and not is_placeholder(text[start:end]):
         yield FoundSecret(start, end, kind)
 
 
 def _find_in_quotes(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[FoundSecret]:
-    """Yield the content of a string. In a JSON string its quotes are escaped."""
+    """Yield the content of a quoted string as a secret, without a leading `Bearer` or `Basic`. Nothing for a
+    placeholder, or for a text token beside its log probability (`is_text`)."""
     end = _find_closing_quote(text, opened.end(), opened[2], len(opened[1]))
     if is_text and _LIKELIHOOD.match(text, end):
         return
     scheme = _SCHEME.match(text, opened.end(), end)
-    yield from _unless_placeholder(
+    yield from _yield_unless_placeholder(
         text, scheme.end() if scheme else opened.end(), end, "bearer" if scheme else "password"
     )
 
@@ -151,23 +155,24 @@ def _find_closing_quote(text: str, at: int, quote: str, level: int) -> int:
 
 
 def _find_in_container(text: str, at: int) -> Iterator[FoundSecret]:
-    """Yield every string and number of a JSON list or object, without its keys. An unclosed one extends to the end."""
+    """Yield every string and number of a JSON list or object, but no keys. An unclosed container extends to the end
+    of the text. The last entry has an empty `kind` and marks the end of the searched text."""
     depth = 0
     while token := _TOKEN.match(text, at):
         at = token.end()
-        said = token[0]
-        if said in ("[", "{"):
+        part = token[0]
+        if part in ("[", "{"):
             depth += 1
-        elif said in ("]", "}"):
+        elif part in ("]", "}"):
             depth -= 1
             if not depth:
                 break
-        elif said.endswith('"'):
-            end = _find_closing_quote(text, at, '"', len(said) - 1)
-            closer = min(end + len(said), len(text))
+        elif part.endswith('"'):
+            end = _find_closing_quote(text, at, '"', len(part) - 1)
+            closer = min(end + len(part), len(text))
             if not text[closer : closer + 8].lstrip().startswith(":"):
-                yield from _unless_placeholder(text, at, end)
+                yield from _yield_unless_placeholder(text, at, end)
             at = closer
-        elif said[0].isdigit() or (said[:1] == "-" and len(said) > 1):
+        elif part[0].isdigit() or (part[:1] == "-" and len(part) > 1):
             yield FoundSecret(token.start(), at, "password", True)
     yield FoundSecret(at, at, "")  # the end of the searched text, also if nothing was found

@@ -22,7 +22,8 @@ Path = tuple[Any, ...]
 
 
 class PieceLine(msgspec.Struct):
-    """A line of the answer: the text before and after its JSON, and the JSON value, if it has one."""
+    """A line of the answer: its bytes as received (`was`), the text `before` and `behind` its JSON, the JSON `value`
+    (None if it has none), and its bytes without secrets (`now`)."""
 
     was: bytes
     before: bytes = b""
@@ -32,49 +33,51 @@ class PieceLine(msgspec.Struct):
 
     def write(self) -> None:
         """Set `now` to the line with the current JSON value."""
-        said = json.dumps(self.value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        self.now = self.before + said + self.behind
+        encoded = json.dumps(self.value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+        self.now = self.before + encoded + self.behind
 
 
 def scrub_pieces(pieces: list[bytes], delays: list[int], scrubber: Scrubber) -> tuple[list[bytes], list[int]]:
-    """Return the pieces of an answer without its secrets, and the delay before each."""
+    """Return the pieces of a streamed answer without its secrets, and the delay before each. Both are returned
+    unchanged if nothing was found; pieces whose text was changed may be merged."""
     whole = b"".join(pieces)
     lines = (
         [PieceLine(whole)]
-        if _value(whole) is not None
+        if _parse_container(whole) is not None
         else [PieceLine(each) for each in whole.splitlines(keepends=True)]
     )
-    _clean(lines, scrubber)
+    _scrub_lines(lines, scrubber)
     clean = b"".join([line.now for line in lines])
-    rest = clean.decode("utf-8", "surrogateescape")
-    if again := scrubber.find_secrets(rest):  # over several lines, or hidden by a duplicate key
-        lines = [PieceLine(whole, now=scrubber.replace_secrets(rest, again).encode("utf-8", "surrogateescape"))]
+    text = clean.decode("utf-8", "surrogateescape")
+    if found := scrubber.find_secrets(text):  # over several lines, or hidden by a duplicate key
+        lines = [PieceLine(whole, now=scrubber.replace_secrets(text, found).encode("utf-8", "surrogateescape"))]
         clean = lines[0].now
     return (pieces, delays) if clean == whole else _cut_at_piece_ends(lines, pieces, delays)
 
 
-def _value(data: bytes) -> Any:
-    """Return the JSON object or list in `data`; None for anything else."""
+def _parse_container(data: bytes) -> Any:
+    """Return the JSON object or list that the bytes are; None for anything else."""
     value = decode(data.decode("utf-8", "surrogateescape"), MAX_DEPTH) if data[:1] in (b"{", b"[") else None
     return None if isinstance(value, Undecodable) else value
 
 
-def _clean(lines: list[PieceLine], scrubber: Scrubber) -> None:
-    """Set `now` of each line to its text without secrets."""
+def _scrub_lines(lines: list[PieceLine], scrubber: Scrubber) -> None:
+    """Parse each line and set its `now` to its bytes without secrets, also without secrets in strings that continue
+    over several lines. The other fields of the lines are set too."""
     for line in lines:
         line.now = line.was
         line.before = next(each for each in _BEFORE if line.was.startswith(each))
-        said = line.was[len(line.before) :].rstrip()
-        line.behind = line.was[len(line.before) + len(said) :]
-        line.value = _value(said)
-    touched = _scrub_joined_strings(lines, scrubber)
+        content = line.was[len(line.before) :].rstrip()
+        line.behind = line.was[len(line.before) + len(content) :]
+        line.value = _parse_container(content)
+    changed = _scrub_joined_strings(lines, scrubber)
     for at, line in enumerate(lines):
         if line.value is None:
             text = line.was.decode("utf-8", "surrogateescape")
             line.now = scrubber.replace_secrets(text, scrubber.find_secrets(text)).encode("utf-8", "surrogateescape")
             continue
         clean = scrubber.value(line.value)
-        if clean != line.value or at in touched:
+        if clean != line.value or at in changed:
             line.value = clean
             line.write()
 
@@ -91,45 +94,48 @@ class StringPosition(msgspec.Struct):
 
 
 def _scrub_joined_strings(lines: list[PieceLine], scrubber: Scrubber) -> set[int]:
-    """Remove secrets from strings that continue over several events, and return the numbers of the changed events."""
-    said: dict[Path, list[StringPosition]] = {}
+    """Join the strings at the same place of consecutive events, remove secrets from the joined texts, and store the
+    strings in the events. Return the numbers of the changed events."""
+    positions: dict[Path, list[StringPosition]] = {}
     for event, line in enumerate(lines):
         if line.value is not None:
             for path, holder, at in _walk_strings(line.value, ()):
-                said.setdefault(path, []).append(StringPosition(event, holder, at))
-    touched: set[int] = set()
-    for places in said.values():
+                positions.setdefault(path, []).append(StringPosition(event, holder, at))
+    changed: set[int] = set()
+    for places in positions.values():
         strings = [each.holder[each.at] for each in places]
         if len(set(strings)) > 1:
-            touched |= _scrub_series(places, strings, scrubber)
-    for event in touched:
+            changed |= _scrub_joined(places, strings, scrubber)
+    for event in changed:
         _clear_token_bytes(lines[event].value)
-    return touched
+    return changed
 
 
-def _scrub_series(places: list[StringPosition], strings: list[str], scrubber: Scrubber) -> set[int]:
-    """Remove secrets from strings that are read as one text, and store each string again. Return the numbers of the
-    changed events. If an escape hid a secret, the first string gets all of the text."""
+def _scrub_joined(places: list[StringPosition], strings: list[str], scrubber: Scrubber) -> set[int]:
+    """Remove secrets from strings that continue one another, and store each in its event. Return the numbers of the
+    changed events. If the joined text is JSON in which an escape hides a secret, the first string gets all of the
+    text."""
     text = "".join(strings)
     found = scrubber.find_secrets(text)
     clean = _replace_across(strings, found, text, scrubber)
-    if (whole := scrubber.text(text)) != text and not _is_same("".join(clean), whole):
-        clean = [whole, *[""] * (len(strings) - 1)]  # an escape hid it
-    touched = set()
+    if (whole := scrubber.text(text)) != text and not _are_equal_json("".join(clean), whole):
+        clean = [whole, *[""] * (len(strings) - 1)]  # the joined text is JSON in which an escape hid a secret
+    changed = set()
     for place, before, after in zip(places, strings, clean, strict=True):
         if before != after:
             place.holder[place.at] = after
-            touched.add(place.event)
-    return touched
+            changed.add(place.event)
+    return changed
 
 
-def _is_same(text: str, clean: str) -> bool:
+def _are_equal_json(text: str, clean: str) -> bool:
+    """Return whether two texts are equal, or are JSON of equal values."""
     return text == clean or decode(text, MAX_DEPTH) == decode(clean, MAX_DEPTH)
 
 
 def _replace_across(strings: list[str], found: list[FoundSecret], text: str, scrubber: Scrubber) -> list[str]:
-    """Return the strings without the secrets found in their joined text. The replacement is put where a secret
-    began."""
+    """Return the strings without the secrets that were found in their joined text. The replacement is in the string
+    where the secret began."""
     clean: list[str] = []
     waiting = iter(found)
     secret = next(waiting, None)
@@ -138,7 +144,7 @@ def _replace_across(strings: list[str], found: list[FoundSecret], text: str, scr
         end, kept = at + len(string), []
         while secret is not None and secret.start < end:
             if secret.start >= at:
-                kept += [text[at : secret.start], scrubber.word_for(text, secret)]
+                kept += [text[at : secret.start], scrubber.replacement_for(text, secret)]
             at = min(secret.end, end)
             if secret.end > end:
                 break
@@ -177,8 +183,8 @@ def _clear_token_bytes(value: Any) -> None:
 
 
 def _cut_at_piece_ends(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
-    """Return the clean answer cut where the original pieces ended, with the delays. A cut inside changed text moves to
-    the end of its line."""
+    """Return the clean answer cut where the original pieces ended, and the delay before each piece. A cut inside
+    changed text moves to the end of its line; the delays of pieces that became empty are added to the next."""
     clean = b"".join([line.now for line in lines])
     made: list[bytes] = []
     waits: list[int] = []

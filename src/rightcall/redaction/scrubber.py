@@ -28,7 +28,8 @@ _SAMPLES = frozenset(("default", "const", "example", "examples"))
 StandIn = Callable[[str, str], str]
 
 
-def _plain(kind: str, said: str) -> str:
+def _constant_replacement(kind: str, found_text: str) -> str:
+    """Return `[key]` for any secret: the default replacement."""
     return KEY
 
 
@@ -40,7 +41,11 @@ class Scrubber:
     - `more`: further rules."""
 
     def __init__(
-        self, own: Iterable[str] = (), *, stand_in: StandIn = _plain, more: Mapping[str, SecretShape] | None = None
+        self,
+        own: Iterable[str] = (),
+        *,
+        stand_in: StandIn = _constant_replacement,
+        more: Mapping[str, SecretShape] | None = None,
     ) -> None:
         spelled = {each for secret in own if len(secret) >= _LEAST for each in spellings(secret)}
         longest_first = sorted(spelled, key=lambda each: (-len(each), each))
@@ -64,19 +69,19 @@ class Scrubber:
         pieces: list[str] = []
         at = 0
         for each in found:
-            pieces += [text[at : each.start], self.word_for(text, each)]
+            pieces += [text[at : each.start], self.replacement_for(text, each)]
             at = each.end
         return "".join([*pieces, text[at:]]) if pieces else text
 
-    def word_for(self, text: str, found: FoundSecret) -> str:
-        """Return the text that replaces a secret: "0" for a number, so that JSON stays JSON, else `stand_in` of its
-        kind and unescaped value (`[key]` by default)."""
-        said = text[found.start : found.end]
-        return "0" if found.number else self._stand_in(found.kind, _unescaped(said))
+    def replacement_for(self, text: str, found: FoundSecret) -> str:
+        """Return the text that replaces a secret: "0" for a number, so that JSON stays valid, else the result of
+        `stand_in` for its kind and unescaped text (`[key]` by default)."""
+        found_text = text[found.start : found.end]
+        return "0" if found.number else self._stand_in(found.kind, _unescape(found_text))
 
     def find_secrets(self, text: str) -> list[FoundSecret]:
-        """Return the positions of secrets, in order and without overlaps."""
-        all_found = [*self._find_own_secrets(text), *find_named_secrets(text), *self._find_by_shape(text)]
+        """Return the positions of all secrets in the text, in order; overlapping ones are merged."""
+        all_found = [*self._find_own_secrets(text), *find_named_secrets(text), *self._find_by_pattern(text)]
         all_found.sort(key=lambda each: each.start)
         apart: list[FoundSecret] = []
         for each in all_found:
@@ -92,12 +97,12 @@ class Scrubber:
             [FoundSecret(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
         )
 
-    def _find_by_shape(self, text: str) -> list[FoundSecret]:
-        """Return the positions of texts that match a rule."""
-        small = text.lower()
+    def _find_by_pattern(self, text: str) -> list[FoundSecret]:
+        """Return the positions of texts that match one of the rules and that `is_kept` does not exclude."""
+        lowered = text.lower()
         found: list[FoundSecret] = []
         for kind, rule in self._rules.items():
-            if not rule.hints or any(hint in small for hint in rule.hints):
+            if not rule.hints or any(hint in lowered for hint in rule.hints):
                 found += [
                     FoundSecret(*each.span(rule.part), kind)
                     for each in rule.pattern.finditer(text)
@@ -105,9 +110,10 @@ class Scrubber:
                 ]
         return found
 
-    def is_kept(self, kind: str, said: str) -> bool:
-        """Return whether a text that looks like a secret is none."""
-        return is_placeholder(said)
+    def is_kept(self, kind: str, found_text: str) -> bool:
+        """Return whether a text that matches the rule `kind` is not replaced: it is a placeholder. Subclasses may
+        exclude more."""
+        return is_placeholder(found_text)
 
     # -- JSON ----------------------------------------------------------------------------------------------------------
 
@@ -118,51 +124,54 @@ class Scrubber:
         if isinstance(value, list):
             return [self.value(each) for each in value]
         if isinstance(value, dict):
-            return {self._name(name): self._member(name, each, value) for name, each in value.items()}
+            return {self._scrub_key(name): self._scrub_member(name, each, value) for name, each in value.items()}
         return self.number(value)
 
     def number(self, value: Any) -> Any:
-        """Return the replacement of a number, true, false or null that is not under a secret name."""
+        """Return a number, boolean or null outside secret names unchanged. Subclasses may replace it."""
         return value
 
-    def _name(self, name: Any) -> Any:
+    def _scrub_key(self, name: Any) -> Any:
+        """Return a key of an object without secrets in its text; a key that is no text is returned unchanged."""
         return self.text(name) if isinstance(name, str) else name
 
-    def _member(self, name: Any, value: Any, around: dict[Any, Any]) -> Any:
+    def _scrub_member(self, name: Any, value: Any, around: dict[Any, Any]) -> Any:
+        """Return the value of a member without secrets: a value under a secret name is replaced as a whole, unless
+        it is a schema; any other is scrubbed. `around` is the object."""
         if name in HOLDS_SCHEMAS and isinstance(value, dict):
-            return {self._name(each): self._property(each, schema) for each, schema in value.items()}
+            return {self._scrub_key(each): self._scrub_property(each, schema) for each, schema in value.items()}
         if not isinstance(name, str) or not is_secret_name(name) or ("logprob" in around and name == "token"):
             return self.value(value)
-        return self._property(name, value) if is_schema(value) else self.hidden(value)
+        return self._scrub_property(name, value) if is_schema(value) else self.hide(value)
 
-    def _property(self, name: Any, schema: Any) -> Any:
+    def _scrub_property(self, name: Any, schema: Any) -> Any:
         """Return the schema of a property. Under a secret name the values of `default`, `const`, `example` and
         `examples` are replaced; `enum` and all other keywords are scrubbed as anywhere else."""
         if not isinstance(schema, dict) or not isinstance(name, str) or not is_secret_name(name):
             return self.value(schema)
         return {
-            self._name(each): self.hidden(said) if each in _SAMPLES else self._member(each, said, schema)
-            for each, said in schema.items()
+            self._scrub_key(each): self.hide(value) if each in _SAMPLES else self._scrub_member(each, value, schema)
+            for each, value in schema.items()
         }
 
-    def hidden(self, value: Any) -> Any:
-        """Return a value from under a secret name with all its strings and numbers replaced, also in lists and
-        objects."""
+    def hide(self, value: Any) -> Any:
+        """Return a value with each string replaced by the replacement of a password and each number by 0, also
+        inside lists and objects, whose keys are scrubbed. Booleans, null and placeholders are kept."""
         if isinstance(value, str):
             return value if is_placeholder(value) else self._stand_in("password", value)
         if isinstance(value, list):
-            return [self.hidden(each) for each in value]
+            return [self.hide(each) for each in value]
         if isinstance(value, dict):
-            return {self._name(name): self.hidden(each) for name, each in value.items()}
+            return {self._scrub_key(name): self.hide(each) for name, each in value.items()}
         return value if isinstance(value, bool) or value is None or value == 0 else 0
 
 
-def _unescaped(said: str) -> str:
-    """Decode the escapes of a text that was found inside a JSON string."""
-    if "\\" not in said:
-        return said
-    value = decode(f'"{said}"', 1)
-    return value if isinstance(value, str) else said
+def _unescape(found_text: str) -> str:
+    """Return the text of a JSON string's content with its escapes decoded; unchanged if it is no valid JSON string."""
+    if "\\" not in found_text:
+        return found_text
+    value = decode(f'"{found_text}"', 1)
+    return value if isinstance(value, str) else found_text
 
 
 def spellings(secret: str) -> set[str]:
@@ -173,12 +182,14 @@ def spellings(secret: str) -> set[str]:
     percent = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
     found |= percent | {_PERCENT.sub(lambda each: each[0].lower(), text) for text in percent}
     data = secret.encode("utf-8", "surrogatepass")
-    return found | {each for before in range(3) for each in _in_base64(data, before) if len(each) >= 2 * _LEAST}
+    return found | {
+        each for before in range(3) for each in _encode_base64_inner(data, before) if len(each) >= 2 * _LEAST
+    }
 
 
-def _in_base64(data: bytes, before: int) -> tuple[str, str]:
-    """Return the base64 characters, standard and URL-safe, that depend on `data` alone when `before` bytes precede
-    it."""
+def _encode_base64_inner(data: bytes, before: int) -> tuple[str, str]:
+    """Return the base64 characters, in the standard and the URL-safe alphabet, that depend on `data` alone if
+    `before` bytes precede it."""
     whole = base64.b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
     first = (before * 8 + 5) // 6
     last = (before + len(data)) * 8 // 6

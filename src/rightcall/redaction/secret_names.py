@@ -45,14 +45,15 @@ _TEXT_TOKENS = frozenset(
 )
 
 
-def words_of(name: str) -> list[str]:
-    """Split a name into lower-case words."""
+def split_name(name: str) -> list[str]:
+    """Split a name in camel case, or with separators, into lower-case words. Only its first 120 characters are used."""
     return [word.lower() for word in _CAMEL.split(name[:_LONGEST]) if word]
 
 
 def _significant_words(name: str) -> list[str]:
-    """Return the words of a name without digits, and without final words such as `value` that do not decide."""
-    words = [word for word in (each.rstrip("0123456789") for each in words_of(name)) if word]
+    """Return the words of a name without digits, and without final words such as `value` that do not change its
+    meaning."""
+    words = [word for word in (each.rstrip("0123456789") for each in split_name(name)) if word]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
     return words
@@ -60,7 +61,7 @@ def _significant_words(name: str) -> list[str]:
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether the value under this name is a secret, whatever it looks like."""
+    """Return whether the name alone says that its value is a secret, such as `db_password`."""
     words = _significant_words(name)
     if not words or words[0] in _QUESTIONS:
         return False
@@ -72,11 +73,12 @@ def is_secret_name(name: str) -> bool:
     joined = "".join(words)
     if last in ("key", "keys") and joined.removesuffix(last).endswith(_COMPANIES):
         return True
-    return last in _WHOLE or joined.endswith(_ENDS) or _is_plural(joined)
+    return last in _WHOLE or joined.endswith(_ENDS) or _is_plural_of_secret_name(joined)
 
 
-def _is_plural(joined: str) -> bool:
-    """Return whether the name is the plural of a secret name, such as `api_keys`; `tokens` alone counts text tokens."""
+def _is_plural_of_secret_name(joined: str) -> bool:
+    """Return whether a name, written as one word, is the plural of a secret name, such as `apikeys`. `tokens` alone
+    is not: it counts text tokens."""
     single = joined[:-1] if joined.endswith("s") else ""
     return (
         single != "token"
@@ -86,6 +88,7 @@ def _is_plural(joined: str) -> bool:
 
 
 def _is_credential_word(owner: str) -> bool:
+    """Return whether a word before `tokens` makes them credentials, such as `access`."""
     return owner.endswith(("access", "refresh", "auth", "api", "bearer", "session", "id", "security"))
 
 
@@ -95,7 +98,8 @@ HOLDS_SCHEMAS = frozenset("properties patternProperties $defs definitions depend
 
 
 def is_schema(value: Any) -> bool:
-    """Return whether a value is a JSON Schema that describes values, not a value itself."""
+    """Return whether a value is a JSON Schema that describes values: it has a JSON type as `type`, or a keyword of
+    schemas."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -116,6 +120,6 @@ _PLACEHOLDER = re.compile(
 ).fullmatch
 
 
-def is_placeholder(said: str) -> bool:
+def is_placeholder(text: str) -> bool:
     """Return whether a text is a placeholder for a secret: a type, a variable, `***`."""
-    return not said.strip() or _PLACEHOLDER(said.strip()) is not None
+    return not text.strip() or _PLACEHOLDER(text.strip()) is not None

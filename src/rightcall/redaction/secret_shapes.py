@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 
-def _any(text: str) -> bool:
+def _accept_any(text: str) -> bool:
     return True
 
 
@@ -24,14 +24,13 @@ class SecretShape(msgspec.Struct, frozen=True):
 
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
-    sure: Callable[[str], bool] = _any
+    sure: Callable[[str], bool] = _accept_any
     part: int = 0
 
 
-def start(not_behind: str) -> str:
-    """Return a pattern for the start of a secret: not after these characters. In JSON text it may follow an escape such
-    as \
-    , whose letter is not part of it."""
+def start_pattern(not_behind: str) -> str:
+    r"""Return a pattern for the start of a secret: a position that does not follow one of these characters. In JSON
+    text it may follow an escape such as `\n`, whose letter is not part of the secret."""
     plain, escaped = rf"(?<![{not_behind}\\])", r"(?<=\\[nrtbf/\"\\])|(?<=\\u[0-9a-fA-F]{4})"
     return rf"(?:{plain}|(?<=\\)(?![nrtbfu/\"\\])|{escaped})"
 
@@ -119,29 +118,33 @@ _TOKENS: tuple[tuple[str, str], ...] = (
 )
 
 
-def _tokens() -> SecretShape:
+def _token_shape() -> SecretShape:
+    """Return the shape of all tokens with a known prefix, as one pattern."""
     written = "|".join([pattern for _, pattern in _TOKENS])
-    return SecretShape(re.compile(start("A-Za-z0-9_") + f"(?:{written})", re.A), tuple({hint for hint, _ in _TOKENS}))
+    return SecretShape(
+        re.compile(start_pattern("A-Za-z0-9_") + f"(?:{written})", re.A), tuple({hint for hint, _ in _TOKENS})
+    )
 
 
 # -- what is sent in headers and addresses -----------------------------------------------------------------------------
 
 
-def _is_basic(said: str) -> bool:
-    """Base64 of `user:password`, and no word that happens to be spelled in its alphabet."""
+def _is_basic_credential(text: str) -> bool:
+    """Return whether a text is the base64 of `user:password`, and no word in the same alphabet."""
     try:
-        return b":" in base64.b64decode(said.rstrip("=") + "=" * (-len(said.rstrip("=")) % 4), altchars=b"-_")
+        return b":" in base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), altchars=b"-_")
     except (binascii.Error, ValueError):
         return False
 
 
-def _is_bearer(said: str) -> bool:
-    """Long, or with a digit: "bearer authentication" is a phrase."""
-    return len(said) >= 16 or (len(said) >= 8 and any(char.isdigit() for char in said))
+def _is_bearer_token(text: str) -> bool:
+    """Return whether a text after `Bearer` is long, or has a digit: "bearer authentication" is a phrase."""
+    return len(text) >= 16 or (len(text) >= 8 and any(char.isdigit() for char in text))
 
 
-def _is_long_user(said: str) -> bool:
-    return any(char.isdigit() for char in said)
+def _has_digit(text: str) -> bool:
+    """Return whether a text has a digit; user names of URLs without one are no tokens."""
+    return any(char.isdigit() for char in text)
 
 
 RULES: dict[str, SecretShape] = {
@@ -154,24 +157,27 @@ RULES: dict[str, SecretShape] = {
         ),
         ("private key", "private-lines"),
     ),
-    "token": _tokens(),
+    "token": _token_shape(),
     "bearer": SecretShape(
-        re.compile(start("A-Za-z0-9_") + r"(?i:bearer)[ ]{1,4}([\w.~+/-]{8,4000}+=*+)"), ("bearer",), _is_bearer, 1
+        re.compile(start_pattern("A-Za-z0-9_") + r"(?i:bearer)[ ]{1,4}([\w.~+/-]{8,4000}+=*+)"),
+        ("bearer",),
+        _is_bearer_token,
+        1,
     ),
     "basic": SecretShape(
-        re.compile(start("A-Za-z0-9_") + r"(?i:basic)[ ]{1,4}([A-Za-z0-9+/_-]{6,4000}+={0,2}+)"),
+        re.compile(start_pattern("A-Za-z0-9_") + r"(?i:basic)[ ]{1,4}([A-Za-z0-9+/_-]{6,4000}+={0,2}+)"),
         ("basic",),
-        _is_basic,
+        _is_basic_credential,
         1,
     ),
     "digest": SecretShape(
-        re.compile(start("A-Za-z0-9_") + r"(?i:digest)[ ]{1,4}(username=[^\r\n]{8,2000}+)"), ("digest",), part=1
+        re.compile(start_pattern("A-Za-z0-9_") + r"(?i:digest)[ ]{1,4}(username=[^\r\n]{8,2000}+)"), ("digest",), part=1
     ),
     "credentials": SecretShape(
         re.compile(r"://([^\s/:@\\\"'<>]{0,100}+:(?!//)[^\s/\\\"'<>]{1,200})@"), ("://",), part=1
     ),
     "user": SecretShape(
-        re.compile(r"://([A-Za-z0-9_-]{16,200}+)@"), ("://",), _is_long_user, 1
+        re.compile(r"://([A-Za-z0-9_-]{16,200}+)@"), ("://",), _has_digit, 1
     ),  # DSNs, and tokens as users
     "oracle": SecretShape(
         re.compile(r"jdbc:oracle:\w{1,10}:([^\s/@:]{1,100}+/[^\s@\"'\\]{1,200}+)@"), ("jdbc:oracle",), part=1

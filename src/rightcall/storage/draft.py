@@ -26,7 +26,7 @@ class Draft:
     def __init__(self, folder: int, name: str, *, mode: int | None = None, like: os.stat_result | None = None) -> None:
         self._folder, self._name, self._like = folder, name, like
         # A private file must not be readable by everyone before it has its final mode.
-        self._beside, self.handle = _make(folder, 0o666 if mode is None and like is None else 0o600)
+        self._draft_name, self.handle = _create_locked_file(folder, 0o666 if mode is None and like is None else 0o600)
         try:
             if mode is not None:
                 os.fchmod(self.handle, mode)
@@ -35,42 +35,45 @@ class Draft:
             raise
 
     def publish(self) -> None:
-        """Sync the file and rename it to its final name. The handle stays open."""
+        """Sync the draft to disk and rename it to its final name, which replaces an existing file. The handle stays
+        open."""
         if self._like is not None:
             keep_owner_and_mode(self.handle, self._like)
         os.fsync(self.handle)
-        os.rename(self._beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-        self._beside = ""
+        os.rename(self._draft_name, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._draft_name = ""
         os.fsync(self._folder)
 
     def discard(self) -> None:
-        """Delete the draft unless it was published, and close its handle. Must be called in both cases."""
-        if self._beside:
+        """Delete the draft unless it was published, and close its handle. Must be called in both cases; a second
+        call does nothing."""
+        if self._draft_name:
             with suppress(FileNotFoundError):
-                os.unlink(self._beside, dir_fd=self._folder)
-            self._beside = ""
+                os.unlink(self._draft_name, dir_fd=self._folder)
+            self._draft_name = ""
         if self.handle >= 0:
             handle, self.handle = self.handle, -1
             with suppress(OSError):  # a full disk has been reported already
                 os.close(handle)
 
 
-def _make(folder: int, mode: int) -> tuple[str, int]:
-    """Create a file and return its name and handle. The creator holds a lock on it, so that `sweep` does not delete
-    it."""
+def _create_locked_file(folder: int, mode: int) -> tuple[str, int]:
+    """Create a file with a random name in the open folder and return its name and handle. It is locked exclusively,
+    so that `delete_stale_drafts` does not delete it."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         name = f".{secrets.token_hex(8)}.rightcall"
         handle = os.open(name, flags, mode, dir_fd=folder)
-        with suppress(OSError):  # a file system without locks is not swept either
+        with suppress(OSError):  # on a file system without locks, stale drafts are not deleted either
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return name, handle
-        os.close(handle)  # swept before it was locked
+        os.close(handle)  # `delete_stale_drafts` of another process deleted it before it was locked
 
 
-def sweep(folder: int) -> None:
-    """Delete the drafts that killed processes left in a folder."""
+def delete_stale_drafts(folder: int) -> None:
+    """Delete the draft files in an open folder that no running process has locked: killed processes left them.
+    Errors are ignored."""
     for name in filter(_NAME.fullmatch, os.listdir(folder)):
         with suppress(OSError):
             handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -82,14 +85,15 @@ def sweep(folder: int) -> None:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write all of `data`: one `os.write` may write only a part."""
+    """Write all of `data` to an open file: one `os.write` may write only a part. Raises `OSError`."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
 
 
 def keep_owner_and_mode(handle: int, before: os.stat_result) -> None:
-    """Set the owner and mode of an open file to those of the file that it replaces."""
+    """Set the owner and mode of an open file to those of the file that it replaces. If the owner may not be changed,
+    the mode is set without setuid and setgid."""
     own = os.fstat(handle)
     mode = stat.S_IMODE(before.st_mode)
     if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):

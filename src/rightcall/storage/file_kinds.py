@@ -33,6 +33,7 @@ class FoundFile:
         self.size = os.fstat(handle).st_size
 
     def at(self, place: int, size: int) -> bytes:
+        """Return up to `size` bytes from the offset `place`; fewer at the end of the file."""
         return os.pread(self.handle, size, place)
 
     @cached_property
@@ -50,7 +51,7 @@ class FoundFile:
 
     @cached_property
     def row(self) -> Json | None:
-        """The object that the first line is, if it is one."""
+        """The first line as a JSON object; None if it is anything else."""
         try:
             value = json.loads(self.first.decode("utf-8"))
         except (ValueError, RecursionError):
@@ -83,7 +84,7 @@ def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] |
 
 
 def beginning(name: str, mark: bytes) -> FileKind:
-    """Return the kind of files that begin with these bytes."""
+    """Return the kind of files that begin with the bytes `mark`; `name` is its name in messages."""
     return FileKind(name, lambda found: found.at(0, len(mark)) == mark)
 
 
@@ -105,19 +106,21 @@ def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | N
         return None
     except (OSError, ValueError) as error:
         raise FileFailed(failed("open", path, error)) from error
-    _refuse_odd(path, before)
+    _refuse_unwritable(path, before)
     if not force and before.st_size:
-        _refuse_others(path, name, kind, folder)
+        _check_kind_on_disk(path, name, kind, folder)
     return before
 
 
-def _refuse_odd(path: Path, before: os.stat_result) -> None:
-    """Raise `NotOurs` for anything but a writable regular file; `force` does not change that."""
+def _refuse_unwritable(path: Path, before: os.stat_result) -> None:
+    """Raise `NotOurs` unless this is the status of a writable regular file; `force` does not change that."""
     mode = before.st_mode
     if stat.S_ISDIR(mode):
         raise NotOurs(f"cannot open {path}: Is a directory; name a file")
     if stat.S_ISLNK(mode):
-        raise NotOurs(f"{path} is a link to {_target(path)}, and links are not written through; name the file itself")
+        raise NotOurs(
+            f"{path} is a link to {_read_link(path)}, and links are not written through; name the file itself"
+        )
     if not stat.S_ISREG(mode):
         kind = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}.get(stat.S_IFMT(mode), "a device")
         raise NotOurs(f"{path} is {kind}; name a file, or /dev/stdout")
@@ -128,38 +131,41 @@ def _refuse_odd(path: Path, before: os.stat_result) -> None:
         )
 
 
-def _target(path: Path) -> str:
+def _read_link(path: Path) -> str:
+    """Return where a link points, for a message; "something else" if it cannot be read."""
     try:
         return os.readlink(path)
     except OSError:
         return "something else"
 
 
-def _refuse_others(path: Path, name: Path | str, kind: FileKind, folder: int | None) -> None:
+def _check_kind_on_disk(path: Path, name: Path | str, kind: FileKind, folder: int | None) -> None:
+    """Open the file and raise `NotOurs` if it is of another kind than `kind`, `FileFailed` if it cannot be opened or
+    read."""
     try:
         handle = os.open(name, _FLAGS, dir_fd=folder)
     except OSError as error:
         raise FileFailed(failed("open", path, error)) from error
     try:
-        refuse_others(FoundFile(handle, path), kind)
+        check_kind(FoundFile(handle, path), kind)
     finally:
         os.close(handle)
 
 
-def refuse_others(found: FoundFile, kind: FileKind) -> None:
-    """Raise `NotOurs` if the file is of another kind."""
+def check_kind(found: FoundFile, kind: FileKind) -> None:
+    """Raise `NotOurs` if an open file is of another kind than `kind`, `FileFailed` if it cannot be read."""
     try:
         if not kind.knows(found):
             raise NotOurs(
-                f"{found.path} is no {kind.name}: it looks like {looks_like(found)}; name another file, or --force "
-                "(force=True) to replace it"
+                f"{found.path} is no {kind.name}: it looks like {describe_content(found)}; name another file, or "
+                "--force (force=True) to replace it"
             )
     except OSError as error:
         raise FileFailed(failed("read", found.path, error)) from error
 
 
 def failed(step: str, path: Path | str, error: Exception) -> str:
-    """Return an error message: the failed step, the file, the cause and the cure."""
+    """Return an error message: the failed step (a verb), the file, the cause and, for known error numbers, the cure."""
     if not isinstance(error, OSError):
         return f"cannot {step} {path}: {error}"
     cure = _CURES.get(error.errno or 0, "")
@@ -196,30 +202,32 @@ _BEGINNINGS: dict[bytes, str] = {
 }
 
 
-def looks_like(found: FoundFile) -> str:
-    """Return a short description of a file's content, for a message."""
+def describe_content(found: FoundFile) -> str:
+    """Return a short description of a file's content for an error message: its type by its first bytes, the schema
+    of its first row, or its first characters."""
     for mark, name in _BEGINNINGS.items():
         if found.at(0, len(mark)) == mark:
             return name
     if found.row is not None:
-        return _of_row(found.row)
+        return _describe_row(found.row)
     start = found.at(0, 256)
     if not start.strip(b"\0"):
         return "zero bytes"
-    text = _text(start)
+    text = _decode_beginning(start)
     return "binary data" if text is None else f"text, {text.strip()[:40]!r}"
 
 
-def _of_row(row: Json) -> str:
-    """Describe the first row of a file of JSON lines."""
+def _describe_row(row: Json) -> str:
+    """Return a description of the first row of a file for an error message: its `schema_version`, or else its first
+    three keys."""
     version = row.get("schema_version")
     if isinstance(version, str):
         return f"rows of {version!r:.80}"
     return "JSON with " + (f"the keys {', '.join([repr(key)[:40] for key in list(row)[:3]])}" if row else "no keys")
 
 
-def _text(start: bytes) -> str | None:
-    """Decode the beginning of a text file; None for binary data."""
+def _decode_beginning(start: bytes) -> str | None:
+    """Return the first bytes of a file as text, without an incomplete last character; None for binary data."""
     try:
         text = start.decode("utf-8")
     except UnicodeDecodeError as error:

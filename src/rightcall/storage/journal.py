@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rightcall.errors import FileFailed, NotOurs
-from rightcall.storage.draft import Draft, sweep
-from rightcall.storage.file_kinds import LINES, LONGEST, FileKind, FoundFile, existing, failed, refuse_others
+from rightcall.storage.draft import Draft, delete_stale_drafts
+from rightcall.storage.file_kinds import LINES, LONGEST, FileKind, FoundFile, check_kind, existing, failed
 from rightcall.storage.jsonl import LineFault, decode_row, encode_row, ensure_parent_dir
 from rightcall.storage.streams import is_stream, open_stream
 from rightcall.types import Json
@@ -52,7 +52,7 @@ class Journal:
         self._is_stream = is_stream(path)
         try:
             if self._is_stream:
-                self._file = _step("open", self.path, open_stream, self.path)
+                self._file = _call_naming_errors("open", self.path, open_stream, self.path)
             else:
                 self._open(kind, fresh=fresh, force=force, alone=alone, torn=torn)
         except BaseException:
@@ -61,6 +61,7 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the file has no content; a stream always counts as empty."""
         return self._is_stream or os.fstat(self._file).st_size == 0
 
     @property
@@ -82,14 +83,14 @@ class Journal:
             return
         self._write(lines)
         if self._draft is not None:
-            _step("write", self.path, self._take_place, self._draft)
+            _call_naming_errors("write", self.path, self._replace_old_file, self._draft)
         elif not self._is_stream:
-            _step("sync", self.path, _sync, self._file)
+            _call_naming_errors("sync", self.path, _sync, self._file)
 
     def make_private(self) -> None:
         """Make the file readable by its owner only."""
         if not self._is_stream:
-            _step("change", self.path, os.fchmod, self._file, _PRIVATE)
+            _call_naming_errors("change", self.path, os.fchmod, self._file, _PRIVATE)
 
     def close(self) -> None:
         """Close the file, and discard a replacement that was not written."""
@@ -109,25 +110,29 @@ class Journal:
     # -- opening -------------------------------------------------------------------------------------------------------
 
     def _open(self, kind: FileKind, *, fresh: bool, force: bool, alone: bool, torn: str) -> None:
+        """Open the file for appending, after checking its kind and its last line. If its content is to be replaced,
+        create the replacement instead. Raises `NotOurs` or `FileFailed`."""
         ensure_parent_dir(self.path)
-        begin_anew = fresh | self._is_strange(kind, force)
-        self._file = _step("open", self.path, os.open, self.path, _FLAGS, _PRIVATE)
+        begin_anew = fresh | self._must_replace_other_kind(kind, force)
+        self._file = _call_naming_errors("open", self.path, os.open, self.path, _FLAGS, _PRIVATE)
         if alone:
             self._lock()
         if begin_anew and os.fstat(self._file).st_size:
             parent = self.path.parent
-            self._folder = _step("open", parent, os.open, parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            self._draft = _step("open", self.path, self._beside)
+            self._folder = _call_naming_errors(
+                "open", parent, os.open, parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            )
+            self._draft = _call_naming_errors("open", self.path, self._create_replacement)
             return
         if os.fstat(self._file).st_size:
-            refuse_others(
-                FoundFile(self._file, self.path), kind
-            )  # checks the open file itself, which cannot have been exchanged meanwhile
+            # The open file itself is checked: the path may have been replaced since.
+            check_kind(FoundFile(self._file, self.path), kind)
         self._repair_last_line(torn)
-        _step("sync", self.path, os.fsync, self._file)
+        _call_naming_errors("sync", self.path, os.fsync, self._file)
 
-    def _is_strange(self, kind: FileKind, force: bool) -> bool:
-        """Return whether a file of another kind must be replaced. Raises `NotOurs` unless `force`."""
+    def _must_replace_other_kind(self, kind: FileKind, force: bool) -> bool:
+        """Return whether the existing file is of another kind and `force` allows to replace it. Raises `NotOurs` for
+        another kind without `force`."""
         try:
             existing(self.path, kind)
         except NotOurs:
@@ -138,45 +143,47 @@ class Journal:
         return False
 
     def _lock(self) -> None:
-        """Lock the file for this process. The lock ends with the process."""
+        """Lock the file until this process ends. Raises `FileFailed` if another process holds the lock or has
+        replaced the file."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._file), os.stat(self.path)
         except OSError as error:
-            raise FileFailed(self._in_use()) from error
+            raise FileFailed(self._lock_message()) from error
         if (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
-            raise FileFailed(self._in_use())
+            raise FileFailed(self._lock_message())
 
-    def _in_use(self) -> str:
+    def _lock_message(self) -> str:
+        """Return the error message for a file that another process has locked."""
         return f"cannot lock {self.path}: another program writes to it; wait, or name another file"
 
-    def _beside(self) -> Draft:
-        """Return a locked draft that will replace the file."""
-        sweep(self._folder)
+    def _create_replacement(self) -> Draft:
+        """Return a draft beside the file, opened for appending, that will replace it. Stale drafts in the folder are
+        deleted first."""
+        delete_stale_drafts(self._folder)
         draft = Draft(self._folder, self.path.name, mode=_PRIVATE)
         fcntl.fcntl(draft.handle, fcntl.F_SETFL, os.O_APPEND)
         return draft
 
     def _repair_last_line(self, torn: str) -> None:
-        """Complete or cut an incomplete last line, or refuse the file."""
+        """Repair a last line without a newline: add the newline if the row is complete; otherwise remove the line
+        with `torn="cut"`, or raise `FileFailed`."""
         size = os.fstat(self._file).st_size
-        extra = _after_last_newline(self._file, size)
+        extra = _count_after_last_newline(self._file, size)
         if not extra:
             return
         if not isinstance(decode_row(os.pread(self._file, min(extra, LONGEST), size - extra)), LineFault):
             self._write(b"\n")  # only the newline was lost
         elif torn == "cut":
-            _step("cut", self.path, os.ftruncate, self._file, size - extra)
+            _call_naming_errors("cut", self.path, os.ftruncate, self._file, size - extra)
             self.cut = extra
         else:
-            raise FileFailed(
-                f"{self.path}: the last line was not written to its end; resume the run, which cuts it off"
-            )
+            raise FileFailed(f"{self.path}: the last line is incomplete; resume the run, which removes it")
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        """Write all of `data` or, if the disk is full, remove what was written of it."""
+        """Write all of `data`. If that fails, remove what was written of it and raise `FileFailed`."""
         if self._is_broken:
             raise FileFailed(f"cannot write {self.path}: an earlier line was not written to its end")
         handle = self._file if self._draft is None else self._draft.handle
@@ -185,23 +192,23 @@ class Journal:
             while written < len(data):
                 written += os.write(handle, data[written:])
         except OSError as error:
-            self._cut_back(handle, start, written)
+            self._remove_partial_write(handle, start, written)
             raise FileFailed(failed("write", self.path, error)) from error
         except BaseException:
-            self._cut_back(handle, start, written)
+            self._remove_partial_write(handle, start, written)
             raise
 
-    def _cut_back(self, handle: int, start: int, written: int) -> None:
-        """Remove a partial write. If that fails, nothing more is written, and the next reader finds an incomplete last
-        line."""
+    def _remove_partial_write(self, handle: int, start: int, written: int) -> None:
+        """Truncate the file to its size before a failed write. If that fails too, every later write raises, and the
+        next reader finds an incomplete last line."""
         try:
             if written and not self._is_stream and os.fstat(handle).st_size == start + written:
                 os.ftruncate(handle, start)
         except OSError:
             self._is_broken = True
 
-    def _take_place(self, draft: Draft) -> None:
-        """Replace the old file by the draft and write to it from now on."""
+    def _replace_old_file(self, draft: Draft) -> None:
+        """Rename the draft over the old file and write to it from now on."""
         draft.publish()
         os.close(self._file)
         self._file, draft.handle, self._draft = draft.handle, -1, None
@@ -214,12 +221,13 @@ def append_jsonl(path: str | Path, row: Json) -> None:
 
 
 def touch_jsonl(path: str | Path) -> None:
-    """Create the journal if it is missing, and check that it can be appended to. Never cuts it."""
+    """Create an empty journal if it is missing, and check that it can be appended to. An incomplete last line is
+    never removed; it raises `FileFailed`."""
     Journal(path).close()
 
 
-def _after_last_newline(file: int, size: int) -> int:
-    """Return the number of bytes after the last newline."""
+def _count_after_last_newline(file: int, size: int) -> int:
+    """Return the number of bytes after the last newline of an open file of this size; all of them if there is none."""
     end = size
     while end > 0:
         start = max(0, end - 65_536)
@@ -230,8 +238,8 @@ def _after_last_newline(file: int, size: int) -> int:
     return size
 
 
-def _step(name: str, path: Path, do: Any, *given: Any) -> Any:
-    """Call `do` and turn an `OSError` into a `FileFailed` that names the step."""
+def _call_naming_errors(name: str, path: Path, do: Any, *given: Any) -> Any:
+    """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the file."""
     try:
         return do(*given)
     except (OSError, ValueError) as error:

@@ -39,7 +39,7 @@ def encode_row(row: Json) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """Return the same JSON data with null for NaN and infinity."""
+    """Return a copy of JSON data with null in place of NaN and infinity."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
@@ -48,22 +48,23 @@ def finite(value: Any) -> Any:
 
 
 def decode_row(line: bytes) -> Json | LineFault:
-    """Decode a line: the object in it, or a `LineFault` with the reason."""
+    """Return the JSON object in a line, or a `LineFault` with the reason why there is none. Never raises."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        value = _slowly(line)  # lone surrogates, numbers beyond a float
+        value = _decode_leniently(line)
     except RecursionError:
         return LineFault("nested too deeply to be read")
     if isinstance(value, dict):
         return value
-    return value if isinstance(value, LineFault) else LineFault(f"a row is a JSON object, not {_kind(value)}")
+    return value if isinstance(value, LineFault) else LineFault(f"a row is a JSON object, not {_describe_type(value)}")
 
 
-def _slowly(line: bytes) -> Any:
-    """Decode what msgspec rejects: lone surrogates and numbers beyond a float."""
+def _decode_leniently(line: bytes) -> Any:
+    """Decode a line that msgspec rejects with the JSON module, which accepts lone surrogates and large numbers.
+    Return the value, or a `LineFault` with the reason."""
     try:
-        return json.loads(line.decode("utf-8"), parse_constant=_refuse)
+        return json.loads(line.decode("utf-8"), parse_constant=_reject_constant)
     except UnicodeDecodeError as error:
         return LineFault(f"not UTF-8 at byte {error.start}")
     except json.JSONDecodeError as error:
@@ -72,12 +73,13 @@ def _slowly(line: bytes) -> Any:
         return LineFault(f"not JSON that can be read: {str(error)[:100]}")
 
 
-def _refuse(constant: str) -> None:
+def _reject_constant(constant: str) -> None:
+    """Raise `ValueError` for a constant that is not JSON: NaN or Infinity."""
     raise ValueError(f"{constant} is not JSON")
 
 
-def _kind(value: Any) -> str:
-    """Return the type of a JSON value other than an object in words for a message: "a list", "true or false"."""
+def _describe_type(value: Any) -> str:
+    """Return the type of a JSON value that is not an object, for a message: "a list", "true or false"."""
     names = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
 
@@ -96,17 +98,20 @@ class Line(NamedTuple):
 
 
 def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | LineFault]]:
-    """Yield line numbers from 1 and their rows. Holds one line in memory and skips blank lines.
+    """Yield the number of each line, from 1, and its row, or a `LineFault` if the line is no JSON object, too long, or
+    an incomplete last line. Blank lines are skipped.
 
-    Raises `FileFailed` if the file cannot be read. A last line without a newline is a row if it is complete. `seen` is
-    called with the size of each line in bytes."""
+    One line is in memory at a time. A last line without a newline is a row if it is complete. `seen` is called with the
+    size of each line in bytes. Raises `FileFailed` if the file cannot be read.
+    """
     return ((line.number, line.row) for line in read_lines(path, seen=seen))
 
 
 def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[Line]:
-    """Yield the lines as `read_rows` does, each with its byte offset."""
+    """Yield each line as a `Line` with its number, byte offset, size, row and bytes, under the same rules as
+    `read_rows`."""
     place = 0
-    for number, (line, size) in enumerate(_lines(Path(path)), 1):
+    for number, (line, size) in enumerate(_read_raw_lines(Path(path)), 1):
         if seen is not None:
             seen(size)
         if line is None:
@@ -114,13 +119,14 @@ def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -
         elif line.strip():
             row = decode_row(line)
             if isinstance(row, LineFault) and not line.endswith(b"\n"):
-                row = LineFault("the last line was not written to its end", torn=True)
+                row = LineFault("the last line is incomplete", torn=True)
             yield Line(number, place, size, row, line)
         place += size
 
 
 def read_at(file: BinaryIO, place: int, size: int) -> Json:
-    """Return the row of a line whose byte offset and size are known from an earlier reading."""
+    """Return the row of the line at this byte offset and of this size, known from an earlier reading. Raises
+    `FileFailed` if there is no valid row any more."""
     file.seek(place)
     row = decode_row(file.read(size))
     if isinstance(row, LineFault):
@@ -128,8 +134,9 @@ def read_at(file: BinaryIO, place: int, size: int) -> Json:
     return row
 
 
-def _lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
-    """Yield each line with its size; None in place of a line that is too long."""
+def _read_raw_lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
+    """Yield each line with its newline and its size; None in place of a line that is longer than `LONGEST`. Raises
+    `FileFailed`."""
     try:
         with path.open("rb") as file:
             while line := file.readline(LONGEST + 1):

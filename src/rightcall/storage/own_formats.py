@@ -26,35 +26,38 @@ _LARGEST_PROJECT_FILE = 1_000_000
 
 
 def register_found() -> list[BadFormat]:
-    """Register all formats that are found, and return an error for each file, folder and package that is unusable."""
+    """Register the user's formats from TOML files and entry points, and return an error for each file, folder and
+    package that is unusable."""
     faults: list[BadFormat] = []
-    for path in _files(faults):
+    for path in _find_toml_files(faults):
         try:
-            register(Format.from_toml(_text(path)))
+            register(Format.from_toml(_read_beginning(path)))
         except (BadFormat, OSError, UnicodeDecodeError) as error:
-            faults.append(BadFormat(f"{path}: {_reason(error)}"))
+            faults.append(BadFormat(f"{path}: {_describe_error(error)}"))
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             register(*_formats_of(point.load()))
         except Exception as error:  # noqa: BLE001 - any error of a package's code is reported and affects no other package
-            faults.append(BadFormat(f"{_entry_point_label(point)}: {_reason(error)}"))
+            faults.append(BadFormat(f"{_entry_point_label(point)}: {_describe_error(error)}"))
     return faults
 
 
 def format_folders(faults: list[BadFormat] | None = None) -> list[Path]:
-    """Return the existing folders in which user formats are searched. Faults are appended to `faults`."""
-    return [place for place in _places([] if faults is None else faults) if place.exists()]
+    """Return the folders and files that exist and are searched for user formats, in order of precedence. Faults are
+    appended to `faults`."""
+    return [place for place in _candidate_folders([] if faults is None else faults) if place.exists()]
 
 
-def _places(faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the folders to search, existing or not, in order of precedence."""
+def _candidate_folders(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the folders to search, existing or not, in order of precedence. A missing folder of RIGHTCALL_FORMATS is
+    appended to `faults`."""
     for named in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         if not Path(named).exists():
             faults.append(
                 BadFormat(f"{VARIABLE} names {named!r}, which does not exist; create the folder, or unset the variable")
             )
         yield Path(named)
-    yield from _of_project(faults)
+    yield from _project_folders(faults)
     try:
         config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         yield Path(config, "rightcall", "formats")
@@ -62,28 +65,29 @@ def _places(faults: list[BadFormat]) -> Iterator[Path]:
         return
 
 
-def _of_project(faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the folders of the project: from the working folder up to the first project root."""
+def _project_folders(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the format folders of the working folder and its parents, up to the first one that is a project root."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         yield folder / PROJECT
-        yield from _configured(folder / "rightcall.toml", (), faults)
-        yield from _configured(folder / "pyproject.toml", ("tool", "rightcall"), faults)
+        yield from _configured_folders(folder / "rightcall.toml", (), faults)
+        yield from _configured_folders(folder / "pyproject.toml", ("tool", "rightcall"), faults)
         if any((folder / name).exists() for name in _ROOTS):
             return
 
 
-def _configured(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the folders that a project file lists as `formats`."""
+def _configured_folders(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the folders that the key `formats` of a project's TOML file lists, relative to the file; none if there
+    is no file or no key. An unreadable file or an invalid list is appended to `faults`."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_PROJECT_FILE:
             return
-        said = tomllib.loads(path.read_text("utf-8"))
+        settings = tomllib.loads(path.read_text("utf-8"))
         for key in table:
-            said = said.get(key, {})
-        listed = said.get("formats", [])
+            settings = settings.get(key, {})
+        listed = settings.get("formats", [])
     except (OSError, ValueError, AttributeError) as error:
-        faults.append(BadFormat(f"{path}: its list of formats cannot be read: {_reason(error)}"))
+        faults.append(BadFormat(f"{path}: its list of formats cannot be read: {_describe_error(error)}"))
         return
     named = [listed] if isinstance(listed, str) else listed
     if not isinstance(named, list) or not all(isinstance(each, str) for each in named):
@@ -93,14 +97,14 @@ def _configured(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> 
         yield path.parent / each
 
 
-def _files(faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the TOML files in all folders, each once."""
+def _find_toml_files(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the TOML files in all searched folders, each once. Unreadable folders are appended to `faults`."""
     seen: set[Path] = set()
     for place in format_folders(faults):
         try:
             found = [place] if place.is_file() else sorted(place.glob("*.toml"))
         except OSError as error:
-            faults.append(BadFormat(f"{place}: {_reason(error)}"))
+            faults.append(BadFormat(f"{place}: {_describe_error(error)}"))
             continue
         for path in found:
             if path.resolve() not in seen:
@@ -108,14 +112,17 @@ def _files(faults: list[BadFormat]) -> Iterator[Path]:
                 yield path
 
 
-def _text(path: Path) -> str:
+def _read_beginning(path: Path) -> str:
+    """Return the text of a file, cut one byte after `MAX_BYTES`: then it is too large, which the TOML reader
+    reports. Raises `OSError` or `UnicodeDecodeError`."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     return data.decode("utf-8-sig")
 
 
 def _formats_of(value: object) -> Iterable[Format]:
-    """Return the formats of an entry point: a `Format`, TOML text, or a list of these."""
+    """Return the formats that an entry point provides: a `Format`, TOML text, or a list of these. Raises `BadFormat`
+    for anything else."""
     if isinstance(value, Format):
         return [value]
     if isinstance(value, str):
@@ -126,11 +133,14 @@ def _formats_of(value: object) -> Iterable[Format]:
 
 
 def _entry_point_label(point: EntryPoint) -> str:
+    """Return the name of an entry point and its package, for an error message."""
     package = f" of the package {point.dist.name}" if point.dist is not None else ""
     return f"the entry point {point.name!r}{package}"
 
 
-def _reason(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
+    """Return the cause of an error for a message: the text of `BadFormat` or `OSError`, with the type for any other
+    error."""
     if isinstance(error, BadFormat):
         return str(error)
     if isinstance(error, OSError):

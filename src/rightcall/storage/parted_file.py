@@ -26,7 +26,7 @@ from rightcall.errors import FileFailed, NotOurs
 from rightcall.storage.draft import keep_owner_and_mode, write_all
 from rightcall.storage.file_kinds import FileKind, existing, failed, json_lines
 from rightcall.storage.jsonl import LineFault, decode_row, encode_row, ensure_parent_dir
-from rightcall.storage.whole_files import keep_apart
+from rightcall.storage.whole_files import refuse_source_as_output
 from rightcall.types import Json
 
 VERSION = "rightcall-parts/v1"
@@ -54,18 +54,18 @@ class PartedFile:
 
         `run` identifies what determines the bytes; another one in the journal raises `FileFailed`. Raises `NotOurs` for
         foreign files at any of the three paths, and `FileFailed` while another process writes here."""
-        self._check()
+        self._check_replaceable()
         ensure_parent_dir(self.path)
-        self._notes = self._step("open", os.open, self.journal, _FLAGS, _PRIVATE)
+        self._notes = self._call("open", os.open, self.journal, _FLAGS, _PRIVATE)
         self._lock()
-        entries = list(self._entries()) if resume else []
+        entries = list(self._read_entries()) if resume else []
         if not entries or entries[0][0].get("schema_version") != VERSION:
-            self._start(run)
+            self._start_anew(run)
             return []
         if entries[0][0].get("run") != run:
             raise FileFailed(
-                f"{self.journal} is of another run: files, options or version differ; run without --resume to begin "
-                "anew"
+                f"{self.journal} belongs to another run: files, options or version differ; run without --resume to "
+                "start again"
             )
         self._data = self._open_data(is_whole=entries[-1][0].get("whole") is True)
         return self._keep_valid_parts(entries)
@@ -76,52 +76,54 @@ class PartedFile:
         return self._is_whole
 
     def append(self, data: bytes, note: Json) -> None:
-        """Append one part. If this fails, the earlier parts remain."""
-        self._step("write", write_all, self._data, data)
-        self._note({"size": len(data), "crc": zlib.crc32(data), "note": note})
+        """Append one part: its bytes, and a journal line with its size, checksum and `note`. If this raises, the
+        earlier parts remain."""
+        self._call("write", write_all, self._data, data)
+        self._append_entry({"size": len(data), "crc": zlib.crc32(data), "note": note})
 
     def publish(self) -> None:
         """Sync the complete file, rename it to its final name, and delete its journal."""
         if not self._is_published:
-            before = self._check()
+            before = self._check_replaceable()
             if not self._is_whole:
-                self._note({"whole": True})
+                self._append_entry({"whole": True})
             if before is not None:
-                self._step("write", keep_owner_and_mode, self._data, before)
-            self._step("write", os.fsync, self._data)
-            self._step("write", os.rename, self.part, self.path)
-        self._step("write", os.unlink, self.journal)
-        folder = self._step("write", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._call("write", keep_owner_and_mode, self._data, before)
+            self._call("write", os.fsync, self._data)
+            self._call("write", os.rename, self.part, self.path)
+        self._call("write", os.unlink, self.journal)
+        folder = self._call("write", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._step("write", os.fsync, folder)
+            self._call("write", os.fsync, folder)
         finally:
             os.close(folder)
 
     def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """Yield the appended bytes from the beginning, `size` at a time."""
+        """Yield all bytes that were appended, from the first part on, in pieces of at most `size` bytes."""
         place = 0
-        while data := self._step("read", os.pread, self._data, size, place):
+        while data := self._call("read", os.pread, self._data, size, place):
             yield data
             place += len(data)
 
     def parts(self) -> Iterator[tuple[int, bytes, Json]]:
-        """Yield the offset, bytes and note of each part so far."""
+        """Yield the offset, the bytes and the note of each part that was appended."""
         place = 0
-        for entry, _ in islice(self._entries(), 1, None):
+        for entry, _ in islice(self._read_entries(), 1, None):
             if "size" in entry:
                 yield place, self.at(place, entry["size"]), entry["note"]
                 place += entry["size"]
 
     def at(self, place: int, size: int) -> bytes:
-        """Return `size` bytes from an offset that has been written."""
+        """Return the `size` bytes at an offset; fewer if the file ends before."""
         found: list[bytes] = []
-        while size and (data := self._step("read", os.pread, self._data, size, place)):
+        while size and (data := self._call("read", os.pread, self._data, size, place)):
             found.append(data)
             place, size = place + len(data), size - len(data)
         return found[0] if len(found) == 1 else b"".join(found)
 
     def discard(self) -> None:
-        """Delete the incomplete file and its journal, if this process began them; an existing final file is kept."""
+        """Delete the incomplete file and its journal, also those of a resumed run. Nothing happens before `begin`
+        has opened them or after `close`; an existing final file is kept."""
         if self._data < 0:
             return
         for path in (self.part, self.journal):
@@ -129,6 +131,7 @@ class PartedFile:
                 os.unlink(path)
 
     def close(self) -> None:
+        """Close the file and its journal without deleting them, so that the run can be resumed."""
         for handle in (self._data, self._notes):
             if handle >= 0:
                 os.close(handle)
@@ -142,55 +145,62 @@ class PartedFile:
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
-    def _check(self) -> os.stat_result | None:
-        keep_apart(self.path, self._sources)
+    def _check_replaceable(self) -> os.stat_result | None:
+        """Return the status of the final file, None if there is none. Raises `CallerError` if it is a source,
+        `NotOurs` if it or the journal must not be replaced."""
+        refuse_source_as_output(self.path, self._sources)
         if self._notes < 0:
             existing(self.journal, JOURNAL, force=self._force)
         return existing(self.path, self.kind, force=self._force)
 
     def _lock(self) -> None:
-        """Lock the journal for this process. The lock ends with the process."""
+        """Lock the journal until this process ends. Raises `FileFailed` if another process holds the lock or has
+        replaced the journal."""
         try:
             fcntl.flock(self._notes, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._notes), os.stat(self.journal)
         except OSError as error:
-            raise FileFailed(self._in_use()) from error
+            raise FileFailed(self._lock_message()) from error
         if (mine.st_dev, mine.st_ino) != (there.st_dev, there.st_ino):
-            raise FileFailed(self._in_use())
+            raise FileFailed(self._lock_message())
 
-    def _in_use(self) -> str:
+    def _lock_message(self) -> str:
+        """Return the error message for a journal that another process has locked."""
         return f"cannot lock {self.journal}: another run writes to {self.path}; wait, or name another file"
 
-    def _start(self, run: str) -> None:
-        """Begin a new run. A part without a journal belongs to another program, so the journal is always written
-        first."""
+    def _start_anew(self, run: str) -> None:
+        """Start a new run: delete an old part file, begin the journal, and create the part file. The journal is
+        written first, because a part file without a journal belongs to another program."""
         if os.path.lexists(self.part):
-            self._refuse_strange_part()
-            self._step("write", os.unlink, self.part)
-        self._step("write", os.ftruncate, self._notes, 0)
-        self._note({"schema_version": VERSION, "run": run})
-        self._data = self._step("open", os.open, self.part, _FLAGS | os.O_EXCL, _PRIVATE)
+            self._check_leftover_part()
+            self._call("write", os.unlink, self.part)
+        self._call("write", os.ftruncate, self._notes, 0)
+        self._append_entry({"schema_version": VERSION, "run": run})
+        self._data = self._call("open", os.open, self.part, _FLAGS | os.O_EXCL, _PRIVATE)
 
-    def _refuse_strange_part(self) -> None:
+    def _check_leftover_part(self) -> None:
+        """Raise `NotOurs` for an existing part file without a journal, unless `force`; then the new, empty journal
+        is deleted."""
         try:
             existing(self.part, _NOT_OURS, force=self._force or os.fstat(self._notes).st_size > 0)
         except NotOurs:
             if not os.fstat(self._notes).st_size:
-                os.unlink(self.journal)  # it was made a moment ago
+                os.unlink(self.journal)  # `begin` has just created it
             raise
 
     def _open_data(self, *, is_whole: bool) -> int:
-        """Open the bytes of the resumed run. If that run ended after renaming its file, this is the final file."""
+        """Return a handle of the bytes of the resumed run: of the final file if that run was interrupted after
+        renaming it, else of the part file."""
         self._is_published = is_whole and not os.path.lexists(self.part) and self.path.exists()
         if self._is_published:
-            handle: int = self._step("open", os.open, self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle: int = self._call("open", os.open, self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
-            handle = self._step("open", os.open, self.part, _FLAGS, _PRIVATE)
+            handle = self._call("open", os.open, self.part, _FLAGS, _PRIVATE)
         return handle
 
-    def _entries(self) -> Iterator[tuple[Json, int]]:
-        """Yield the complete lines of the journal, each with its end offset. Can be called while the journal is
-        written."""
+    def _read_entries(self) -> Iterator[tuple[Json, int]]:
+        """Yield each complete line of the journal with the offset of its end, up to the first incomplete one. The
+        journal may be written meanwhile."""
         place = 0
         with open(self.journal, "rb") as file:
             for line in file:
@@ -201,31 +211,34 @@ class PartedFile:
                 yield row, place
 
     def _keep_valid_parts(self, entries: list[tuple[Json, int]]) -> list[Json]:
-        """Return the notes of the parts whose bytes match their checksum, and cut off everything after them."""
+        """Return the notes of the parts whose bytes match their checksums, up to the first that does not match, and
+        truncate both files after them. A published file that was changed counts as no parts."""
         notes: list[Json] = []
         place, (_, end) = 0, entries[0]
         for entry, behind in entries[1:]:
             self._is_whole = entry.get("whole") is True
-            if not self._is_whole and not self._holds(entry):
+            if not self._is_whole and not self._matches_checksum(entry):
                 break
             end = behind
             if not self._is_whole:
                 place += entry["size"]
                 notes.append(entry["note"])
         if self._is_published and not self._is_whole:
-            return self._changed()
-        self._cut(place, end)
+            return self._discard_changed_file()
+        self._truncate(place, end)
         return notes
 
-    def _changed(self) -> list[Json]:
-        """Begin the bytes anew, since the published file was changed, and return its parts: none."""
+    def _discard_changed_file(self) -> list[Json]:
+        """Start a new part file, because the published file was changed since, and return the notes of its parts:
+        none."""
         os.close(self._data)
         self._is_published = False
-        self._data = self._step("open", os.open, self.part, _FLAGS, _PRIVATE)
-        return self._keep_valid_parts(list(self._entries())[:1])
+        self._data = self._call("open", os.open, self.part, _FLAGS, _PRIVATE)
+        return self._keep_valid_parts(list(self._read_entries())[:1])
 
-    def _holds(self, entry: Json) -> bool:
-        """Return whether the next bytes match the size and checksum of a part."""
+    def _matches_checksum(self, entry: Json) -> bool:
+        """Read the bytes of the next part from the current position, and return whether they match the size and
+        checksum of its journal entry."""
         left, found = int(entry["size"]), 0
         while left:
             block = os.read(self._data, min(left, 1 << 20))
@@ -234,18 +247,20 @@ class PartedFile:
             found, left = zlib.crc32(block, found), left - len(block)
         return bool(found == entry["crc"])
 
-    def _cut(self, place: int, end: int) -> None:
-        """Truncate the journal and the data to these sizes, and seek to their ends."""
+    def _truncate(self, place: int, end: int) -> None:
+        """Truncate the data to `place` bytes and the journal to `end` bytes, and seek to their ends."""
         for handle, size in ((self._notes, end), (self._data, place)):
             if os.fstat(handle).st_size != size:
-                self._step("cut", os.ftruncate, handle, size)
+                self._call("cut", os.ftruncate, handle, size)
             os.lseek(handle, size, os.SEEK_SET)
 
-    def _note(self, entry: Json) -> None:
+    def _append_entry(self, entry: Json) -> None:
         """Append a line to the journal, without syncing. Raises `FileFailed`."""
-        self._step("write", write_all, self._notes, encode_row(entry))
+        self._call("write", write_all, self._notes, encode_row(entry))
 
-    def _step(self, name: str, do: Any, *given: Any) -> Any:
+    def _call(self, name: str, do: Any, *given: Any) -> Any:
+        """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the
+        file."""
         try:
             return do(*given)
         except (OSError, ValueError) as error:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from rightcall.errors import CallerError, FileFailed
-from rightcall.storage.draft import Draft, sweep
+from rightcall.storage.draft import Draft, delete_stale_drafts
 from rightcall.storage.file_kinds import FileKind, existing, failed
 from rightcall.storage.jsonl import encode_row, ensure_parent_dir
 from rightcall.storage.streams import is_stream, open_stream
@@ -54,50 +54,53 @@ class WholeFile:
     def open(self) -> None:
         """Create the hidden file to write to. Raises `FileFailed`, and what `check` raises."""
         if is_stream(self.path):
-            self._file = self._buffered(self._step("open", open_stream, self.path))
+            self._file = self._open_buffered(self._call("open", open_stream, self.path))
             return
         self.check()
         ensure_parent_dir(self.path)
-        self._folder = self._step("open", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._folder = self._call("open", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             before = self.check()
-            self._step("open", sweep, self._folder)
+            self._call("open", delete_stale_drafts, self._folder)
             mode = PRIVATE if self._mode is None and before is None else self._mode
             like = before if mode is None else None
-            self._draft = self._step("open", lambda: Draft(self._folder, self.path.name, mode=mode, like=like))
-            self._file = self._buffered(os.dup(self._draft.handle))
+            self._draft = self._call("open", lambda: Draft(self._folder, self.path.name, mode=mode, like=like))
+            self._file = self._open_buffered(os.dup(self._draft.handle))
         except BaseException:
             self.discard()
             raise
 
     def check(self) -> os.stat_result | None:
-        """Return the status of the file to be replaced; None if there is none. Raises `NotOurs`, and `CallerError` for
-        a source."""
+        """Return the status of the file to be replaced; None if there is none, or the path is a stream. Raises
+        `NotOurs` if it must not be replaced, and `CallerError` if it is a source."""
         if is_stream(self.path):
             return None
-        keep_apart(self.path, self._sources)
+        refuse_source_as_output(self.path, self._sources)
         folder = self._folder if self._folder >= 0 else None
         return existing(self.path, self.kind, force=self._force, folder=folder)
 
     def write(self, row: Json) -> None:
+        """Append a row as a JSON line and count it in `rows`. Raises `FileFailed`."""
         self.write_bytes(encode_row(row))
         self.rows += 1
 
     def write_bytes(self, data: bytes) -> None:
-        self._step("write", self.file.write, data)
+        """Append bytes. Raises `FileFailed`."""
+        self._call("write", self.file.write, data)
 
     def write_json(self, value: Json) -> None:
-        """Write a value as indented JSON."""
+        """Append a value as indented JSON with a newline. Raises `FileFailed`."""
         self.write_bytes((json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode())
 
     @property
     def file(self) -> IO[bytes]:
+        """The open file object; only valid between `open` and `discard`."""
         assert self._file is not None, "outside its with block"
         return self._file
 
     def sha256(self) -> str:
-        """Return the digest of what has been written so far."""
-        self._step("write", self.file.flush)
+        """Return the hexadecimal SHA-256 of what has been written so far. Must not be called for a stream."""
+        self._call("write", self.file.flush)
         found, place = sha256(), 0
         assert self._draft is not None, "a stream cannot be read again"
         while data := os.pread(self._draft.handle, 1 << 16, place):
@@ -109,14 +112,14 @@ class WholeFile:
 
     def finish(self) -> None:
         """Sync the content to disk, without renaming the file yet."""
-        self._step("write", self.file.flush)
+        self._call("write", self.file.flush)
         if self._draft is not None:
-            self._step("write", os.fsync, self._draft.handle)
+            self._call("write", os.fsync, self._draft.handle)
 
     def publish(self) -> None:
-        """Rename the file to its final name."""
+        """Rename the hidden file to its final name; nothing happens for a stream."""
         if self._draft is not None:
-            self._step("write", self._draft.publish)
+            self._call("write", self._draft.publish)
 
     def discard(self) -> None:
         """Delete the hidden file unless it was published, and close all handles."""
@@ -134,13 +137,15 @@ class WholeFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _close([self], error)
+        _publish_or_discard([self], error)
 
-    def _buffered(self, handle: int) -> IO[bytes]:
+    def _open_buffered(self, handle: int) -> IO[bytes]:
         """Return a file object that writes bytes to the handle through a buffer of 1 MiB, and closes the handle."""
         return os.fdopen(handle, "wb", 1 << 20)
 
-    def _step(self, name: str, do: Any, *given: Any) -> Any:
+    def _call(self, name: str, do: Any, *given: Any) -> Any:
+        """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the
+        file; `BrokenPipeError` is raised unchanged."""
         try:
             return do(*given)
         except BrokenPipeError:  # of a stream: its reader has exited, which ends the whole command
@@ -158,6 +163,7 @@ class Outputs:
         self._outputs = outputs
 
     def open(self) -> None:
+        """Create the hidden files of all outputs. Raises `FileFailed`, and what `WholeFile.check` raises."""
         for each in self._outputs:
             each.open()
 
@@ -167,12 +173,12 @@ class Outputs:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        _close(self._outputs, error)
+        _publish_or_discard(self._outputs, error)
 
 
-def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
-    """Publish all outputs after all have been finished and checked. With an `error`, or at the first failure, discard
-    what is not published yet; the failure is raised."""
+def _publish_or_discard(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
+    """Publish all outputs once all are complete and checked. With an `error`, or at the first failure, discard those
+    that are not published yet; the failure is raised."""
     try:
         if error is None:
             for each in outputs:
@@ -186,7 +192,7 @@ def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
             each.discard()
 
 
-def keep_apart(path: Path, sources: Iterable[str | Path]) -> None:
-    """Raise `CallerError` if the file to write is one of the sources."""
+def refuse_source_as_output(path: Path, sources: Iterable[str | Path]) -> None:
+    """Raise `CallerError` if the file to write is one of the files to read, also under another name."""
     if any(path.exists() and Path(each).exists() and path.samefile(each) for each in sources):
         raise CallerError(f"{path} is an input of this command and would be overwritten; name another output file")

@@ -1,4 +1,4 @@
-"""Permissions that were given once and for all: a tool, and which calls of it.
+"""Permissions that the user has given in advance: a tool, and which of its calls.
 
     AllowRule("bash", "git status *")    that command, followed by any plain words
     AllowRule("bash", "make lint")       that command and no other
@@ -47,11 +47,12 @@ class AllowRule(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> AllowRule:
-        """Parse a rule from `text` such as `bash:git status *`. Raises `CallerError` for a text that is not a rule."""
+        """Parse a rule from `text` such as `bash:git status *` or `search`. Raises `CallerError` for a text that is
+        not a rule."""
         tool, colon, pattern = text.partition(":")
         if not tool or (colon and (tool not in (BASH, *WRITES) or not pattern)):
             raise CallerError(
-                f"{text[:80]!r} allows nothing; say a tool, or bash:COMMAND, write_file:PATTERN, edit_file:PATTERN"
+                f"{text[:80]!r} is not a rule; give a tool, or bash:COMMAND, write_file:PATTERN, edit_file:PATTERN"
             )
         return cls(tool, pattern)
 
@@ -62,10 +63,10 @@ class AllowRule(msgspec.Struct, frozen=True):
         The rule allows little more than that call. None if there is no such rule. Paths are relative to `root`.
         """
         if tool == BASH:
-            return _rule_for_command(str(arguments.get("command", "")))
+            return _choose_command_rule(str(arguments.get("command", "")))
         if tool not in WRITES:
             return cls(tool)
-        path = _normalize_path(arguments, root)
+        path = _resolve_path_argument(arguments, root)
         return None if path is None else cls(tool, f"{path.rpartition('/')[0]}/*".removeprefix("/"))
 
     def covers(self, tool: str, arguments: Mapping[str, Any], root: Root | None) -> bool:
@@ -75,39 +76,42 @@ class AllowRule(msgspec.Struct, frozen=True):
         if not self.pattern:
             return True
         if tool == BASH:
-            return _command_matches(str(arguments.get("command", "")), self.pattern)
-        path = _normalize_path(arguments, root)
+            return _is_command_covered(str(arguments.get("command", "")), self.pattern)
+        path = _resolve_path_argument(arguments, root)
         return path is not None and fnmatchcase(path, self.pattern)
 
     def __str__(self) -> str:
         return f"{self.tool}:{self.pattern}" if self.pattern else self.tool
 
 
-def _normalize_path(arguments: Mapping[str, Any], root: Root | None) -> str | None:
-    """Return the path argument relative to the root, with `..` resolved; None for a path outside the root."""
+def _resolve_path_argument(arguments: Mapping[str, Any], root: Root | None) -> str | None:
+    """Return the call's argument `path` relative to the root, with `..` resolved; None without a root or for a path
+    outside it."""
     try:
         return None if root is None else "/".join(root.parts(str(arguments.get("path", ""))))
     except ToolError:
         return None
 
 
-def _command_matches(command: str, pattern: str) -> bool:
-    """Return whether a command is the one in the pattern, or begins with it where the pattern ends with ` *`."""
+def _is_command_covered(command: str, pattern: str) -> bool:
+    """Return whether a command is the one in the pattern or, where the pattern ends with ` *`, the pattern's command
+    followed by plain words. A command with characters that a shell interprets must equal the pattern."""
     words = pattern.removesuffix(" *")
     if words == pattern or not _PLAIN.fullmatch(command):
         return command == pattern
     return command == words or command.startswith(words + " ")
 
 
-def _rule_for_command(command: str) -> AllowRule | None:
-    """Return the rule to offer for a command: its first word, and the subcommand of git and make, followed by any
+def _choose_command_rule(command: str) -> AllowRule | None:
+    """Return the rule to offer for a command: its first word, or `git` or `make` with their subcommand, followed by any
     words.
 
-    A command that a shell interprets, or that runs other programs, is offered as it is.
+    A command that a shell interprets, or that runs other programs, is offered as it is. None for an empty command, and
+    for one that ends with ` *`, because the rule would cover other commands.
     """
     first, *rest = command.split(maxsplit=2) or [""]
     if not first or command.endswith(" *"):
-        return None  # as a rule it would say more
+        return None  # as a rule it would cover other commands
     is_plain = _PLAIN.fullmatch(command) and "=" not in first
     if not is_plain:
         return AllowRule(BASH, command)

@@ -63,22 +63,24 @@ class Approval(Hook):
         self.rules = [*rules]
 
     async def before(self, invocation: Invocation) -> Skip | None:
-        """Decide whether this `invocation` may run: ask the user, unless the tool is read-only or a rule covers the
-        call.
+        """Return None to let the call of this `invocation` run, or a `Skip` with the reason for the model.
 
-        A rejected call is skipped, and the model receives the reason.
+        Mode "bypass" allows every call. Mode "plan" allows read-only tools and files in the plan folder. Mode "default"
+        asks the user, unless the tool is read-only or a rule covers the call.
         """
         tool = invocation.tool
         if self.mode == "bypass" or tool.read_only:
             return None
         if self.mode == "plan":
-            return self._check_plan_mode(invocation)
+            return self._check_call_in_plan_mode(invocation)
         if any(rule.covers(tool.name, invocation.arguments, self._root) for rule in self.rules):
             return None
         return await self._ask_user(invocation)
 
     async def _ask_user(self, invocation: Invocation) -> Skip | None:
-        """Ask about a call and return None if it is allowed. A rule in the answer is kept for later calls."""
+        """Ask the user about a call. Return None for a yes, else a `Skip` with the refusal for the model. An
+        `AllowRule` in the answer is added to `rules` and allows this call only if it covers it; without `ask` the
+        call is refused."""
         name = invocation.tool.name
         response = self._ask(invocation) if self._ask is not None else "no"
         answer = await response if inspect.isawaitable(response) else response
@@ -93,8 +95,9 @@ class Approval(Hook):
             return Skip(f"ERROR: the user did not allow {name}, and said: {answer.words}", DENIED)
         return Skip(f"ERROR: the user did not allow {name}; ask what to do instead", DENIED)
 
-    def _check_plan_mode(self, invocation: Invocation) -> Skip | None:
-        """Return None for a call that writes a file in the plan folder; reject any other call."""
+    def _check_call_in_plan_mode(self, invocation: Invocation) -> Skip | None:
+        """Return None for a call that writes a file in the plan folder, and a `Skip` with the reason for any other
+        call."""
         name = invocation.tool.name
         folder = "/".join(self._plan_parts)
         instead = f"write the plan into {folder}" if folder else "answer with the plan"
@@ -102,7 +105,7 @@ class Approval(Hook):
             return Skip(f"ERROR: {name} is refused while planning; {instead}", "plan")
         try:
             parts = self._root.parts(str(invocation.arguments.get("path", "")))
-        except ToolError as error:  # a path of the model's, no fault of this hook
+        except ToolError as error:  # the model named a path outside the root
             return Skip(f"ERROR: {error}", "plan")
         if parts[: len(self._plan_parts)] == self._plan_parts and len(parts) > len(self._plan_parts):
             return None

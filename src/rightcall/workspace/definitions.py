@@ -17,6 +17,7 @@ _PATH = {"type": "string", "description": "Absolute path, or one relative to the
 
 
 def _schema(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these properties and no others."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
@@ -47,8 +48,8 @@ _TOOLS = (
         parameters=_schema(
             ("path", "old_text", "new_text"),
             path=_PATH,
-            old_text={"type": "string", "description": "The text to replace, exactly as it stands, and unique."},
-            new_text={"type": "string", "description": "What takes its place."},
+            old_text={"type": "string", "description": "The text to replace, exactly as in the file, and unique."},
+            new_text={"type": "string", "description": "The replacement."},
         ),
     ),
     Tool(
@@ -64,7 +65,7 @@ _TOOLS = (
         parameters=_schema(
             ("command",),
             command={"type": "string", "description": "The command."},
-            cwd={"type": "string", "description": "Folder to run it in; the workspace unless said."},
+            cwd={"type": "string", "description": "Folder to run it in; the workspace by default."},
         ),
     ),
 )

@@ -28,7 +28,7 @@ from rightcall.workspace.line_diff import unified_diff
 from rightcall.workspace.root import Root
 
 _LONGEST_DIFF = 200_000
-_TOO_LARGE = f"(a file of more than {LARGEST_EDIT} bytes is replaced; it cannot be shown, nor undone)"
+_TOO_LARGE = f"(a file of more than {LARGEST_EDIT} bytes is replaced; the change cannot be shown or undone)"
 
 
 class FileEdit(msgspec.Struct, frozen=True):
@@ -52,10 +52,8 @@ class FileEdit(msgspec.Struct, frozen=True):
 
 
 def plan_call(root: Root, invocation: Invocation) -> FileEdit | None:
-    """Return the change that a call would make; None for a tool that writes no file.
-
-    Raises the `ToolError` that the tool would raise.
-    """
+    """Return the change that a call would make, without making it; None for a tool that writes no file. Raises the
+    `ToolError` that the tool would raise."""
     name, arguments = invocation.tool.name, invocation.arguments
     if name not in WRITES:
         return None
@@ -66,12 +64,13 @@ def plan_call(root: Root, invocation: Invocation) -> FileEdit | None:
     edit = plan_edit(root, path, str(arguments["old_text"]), str(arguments["new_text"]))
     after = encode_text(edit.after)
     return FileEdit(
-        "/".join(parts), edit.before.encode(), _digest(after), _truncate_diff(unified_diff(edit.before, edit.after))
+        "/".join(parts), edit.before.encode(), _digest(after), _shorten_diff(unified_diff(edit.before, edit.after))
     )
 
 
 def _plan_write(root: Root, parts: list[str], after: bytes) -> FileEdit:
-    """Return the change of a `write_file` call with this content."""
+    """Return the change that writing the content `after` would make, without writing. `before` is None for a new
+    file, and for one too large to be kept."""
     path = "/".join(parts)
     try:
         before, _ = read_whole_file(root, parts, path)
@@ -88,19 +87,20 @@ def _plan_write(root: Root, parts: list[str], after: bytes) -> FileEdit:
 
 
 def _describe_change(before: bytes, after: bytes) -> str:
-    """Return the diff of two contents; a sentence for binary content."""
+    """Return the unified diff of two contents, shortened if it is long; a sentence if the content before is binary."""
     if b"\0" in before:
         return f"(a binary file of {len(before)} bytes is replaced by a text)"
-    return _truncate_diff(unified_diff(before.decode("utf-8", "replace"), after.decode("utf-8")))
+    return _shorten_diff(unified_diff(before.decode("utf-8", "replace"), after.decode("utf-8")))
 
 
-def _truncate_diff(diff: str) -> str:
-    """Return a diff with at most `_LONGEST_DIFF` characters."""
-    left = len(diff) - _LONGEST_DIFF
-    return diff if left <= 0 else f"{diff[:_LONGEST_DIFF]}\n({left} more characters)"
+def _shorten_diff(diff: str) -> str:
+    """Return a diff cut to `_LONGEST_DIFF` characters, with the number of characters that were cut."""
+    excess = len(diff) - _LONGEST_DIFF
+    return diff if excess <= 0 else f"{diff[:_LONGEST_DIFF]}\n({excess} more characters)"
 
 
 def _digest(data: bytes) -> str:
+    """Return the hexadecimal SHA-256 of a content."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -131,7 +131,7 @@ class EditLog(Hook):
         """
         try:
             edit = plan_call(self._root, invocation)
-        except ToolError:  # which the tool will say, too
+        except ToolError:  # the tool raises it again when the call runs
             edit = None
         if invocation.tool.name in WRITES:
             self._shown[invocation] = edit
@@ -143,7 +143,8 @@ class EditLog(Hook):
         return invocation in self._shown and self._shown[invocation] is None
 
     def before(self, invocation: Invocation) -> Skip | None:
-        """Check the file again: skip an `invocation` whose change is not the one that was previewed."""
+        """Plan the change of this `invocation` and keep it for `after`. Return a `Skip` if the change differs from
+        the one that `preview` returned, because the file was changed meanwhile; None otherwise."""
         was_shown, shown = invocation in self._shown, self._shown.pop(invocation, None)
         try:
             edit = plan_call(self._root, invocation)
@@ -152,12 +153,12 @@ class EditLog(Hook):
         if edit is None:
             return None
         if was_shown and edit != shown:
-            return Skip(f"ERROR: {edit.path} was changed by somebody else meanwhile; read it again", "changed")
+            return Skip(f"ERROR: {edit.path} was changed by another program meanwhile; read it again", "changed")
         self._running[invocation] = edit
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Record the change of this `invocation` if its `result` says that the call ran."""
+        """Add the planned change of this `invocation` to `edits` if its `result` says that the call completed."""
         self._shown.pop(invocation, None)
         edit = self._running.pop(invocation, None)
         if edit is not None and result.kind == "completed":
@@ -192,7 +193,8 @@ def undo(root: Root, edit: FileEdit) -> str:
 
 
 def _remove_file(root: Root, parts: list[str], folders: int) -> None:
-    """Remove a file, and the empty folders that were created for it. `folders` is how many existed before."""
+    """Remove a file, and the empty folders that were created for it. `folders` is the number of folders above it
+    that existed before. Raises `ToolError` if the file cannot be removed."""
     try:
         with root.folder(parts[:-1]) as folder:
             os.unlink(parts[-1], dir_fd=folder)

@@ -30,7 +30,8 @@ _SNIFF = 8 * 1024
 
 
 def read_file(root: Root, path: str, line: int = 1, limit: int = MOST_LINES) -> str:
-    """Return up to `limit` lines of a text file unchanged, from `line` on. Raises `ToolError`."""
+    """Return at most `limit` lines of a text file unchanged, from `line` on, counted from 1. If the file continues,
+    the text ends with a hint how to read on. Raises `ToolError`, also for a line after the end."""
     with root.file(root.parts(path)) as handle:
         size = os.fstat(handle).st_size
         _require_text(os.pread(handle, _SNIFF, 0), path, size)
@@ -38,16 +39,17 @@ def read_file(root: Root, path: str, line: int = 1, limit: int = MOST_LINES) -> 
 
 
 def _read_lines(handle: int, path: str, first: int, most: int) -> str:
-    """Return lines of an open file within the limits on lines and bytes, with a hint if the file continues."""
+    """Return at most `most` lines of an open file from line `first` on, with a hint if the file continues. Fewer are
+    returned if they exceed `MOST_BYTES`. Raises `ToolError` for a line after the end."""
     taken: list[bytes] = []
     size = number = 0
-    for number, line in enumerate(_iterate_lines(handle), 1):
+    for number, line in enumerate(_read_bounded_lines(handle), 1):
         if number < first:
             continue
         if number >= first + most:
             return _decode(taken, path) + _continuation_hint(first, number - 1)
         if size + len(line) > MOST_BYTES:
-            return _truncate(taken, line, path, first, number)
+            return _end_before_limit(taken, line, path, first, number)
         taken.append(line)
         size += len(line)
     if first > max(number, 1):
@@ -55,32 +57,35 @@ def _read_lines(handle: int, path: str, first: int, most: int) -> str:
     return _decode(taken, path)
 
 
-def _iterate_lines(handle: int) -> Iterator[bytes]:
-    """Yield lines with their line ends. A line much longer than `MOST_BYTES` lacks a part after its first `MOST_BYTES`
-    bytes, and remains longer than these. Raises `ToolError` once more than `MOST_SCANNED` bytes are read."""
-    rest, read = b"", 0
+def _read_bounded_lines(handle: int) -> Iterator[bytes]:
+    """Yield lines with their line ends. A line much longer than `MOST_BYTES` lacks a part after its first
+    `MOST_BYTES` bytes, and remains longer than these. Raises `ToolError` once more than `MOST_SCANNED` bytes are
+    read."""
+    pending, read = b"", 0
     while chunk := os.read(handle, _CHUNK):
         read += len(chunk)
         if read > MOST_SCANNED:
-            raise ToolError(f"nothing behind the first {MOST_SCANNED} bytes is read; use bash with sed or tail")
-        if len(rest) > MOST_BYTES and b"\n" not in chunk:
+            raise ToolError(f"only the first {MOST_SCANNED} bytes are read; use bash with sed or tail")
+        if len(pending) > MOST_BYTES and b"\n" not in chunk:
             continue  # more of this line than is shown
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, pending = (pending + chunk).split(b"\n")
         yield from (line + b"\n" for line in lines)
-    if rest:
-        yield rest
+    if pending:
+        yield pending
 
 
-def _truncate(taken: list[bytes], line: bytes, path: str, first: int, number: int) -> str:
-    """Return the lines before one that exceeds the limit, or the start of that line if there are none."""
+def _end_before_limit(taken: list[bytes], line: bytes, path: str, first: int, number: int) -> str:
+    """Return the lines before line `number`, which exceeds the limit on bytes, with a hint how to read on; or the
+    start of that line if there are none."""
     if taken:
         return _decode(taken, path) + _continuation_hint(first, number - 1)
     shown = line[:MOST_BYTES].decode("utf-8", "ignore")
-    return f"{shown}\n[line {number} is longer than {MOST_BYTES} bytes; the rest of it is not shown]"
+    return f"{shown}\n[line {number} is longer than {MOST_BYTES} bytes; its end is not shown]"
 
 
 def _continuation_hint(first: int, last: int) -> str:
-    return f"[lines {first} to {last}; the file goes on: read it with line={last + 1}]"
+    """Return the last line of an output that ends before the file does."""
+    return f"[lines {first} to {last}; the file continues: read it with line={last + 1}]"
 
 
 def _decode(lines: list[bytes], path: str) -> str:
@@ -88,7 +93,7 @@ def _decode(lines: list[bytes], path: str) -> str:
     try:
         return b"".join(lines).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ToolError(f"{path} is no UTF-8 text (byte {error.start} of what was read is wrong)") from error
+        raise ToolError(f"{path} is not UTF-8 text (byte {error.start} of the bytes read is invalid)") from error
 
 
 def _require_text(beginning: bytes, path: str, size: int) -> None:
@@ -101,7 +106,8 @@ def _require_text(beginning: bytes, path: str, size: int) -> None:
 
 
 def write_file(root: Root, path: str, content: str) -> str:
-    """Replace the content of a file, or create it and the folders above it."""
+    """Replace the content of a file, or create it and the folders above it. Return a sentence with its size. Raises
+    `ToolError`."""
     data = encode_text(content)
     with root.changing:
         replace_file(root, root.parts(path), path, data)
@@ -113,35 +119,37 @@ def encode_text(content: str) -> bytes:
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ToolError(f"the text holds half a character (a lone surrogate at position {error.start})") from error
+        raise ToolError(f"the text contains a lone surrogate at position {error.start}") from error
 
 
 def replace_file(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
-    """Replace the content of a file by `data`, or create it. Raises `ToolError`.
+    """Replace the content of a file by `data`, or create it and the folders above it.
 
-    `seen` is the state of the file when it was read, if it was: a file that changed since is not written.
+    `seen` is the state of the file when it was read, None if it was not. Raises `ToolError` if the file was changed
+    since, is read-only or is no regular file.
     """
     if not parts or path.endswith("/"):
         raise ToolError(f"{path!r} is a folder; name a file in it")
     with root.folder(parts[:-1], make=True) as folder:
         before = root.existing(parts[-1], folder, parts)
         if before is not None and not before.st_mode & 0o222:
-            raise ToolError(f"{path} is read-only; nobody may write it")
-        if seen is not None and (before is None or _version(before) != _version(seen)):
-            raise ToolError(f"{path} was changed by somebody else meanwhile; read it again")
+            raise ToolError(f"{path} is read-only: it has no write permission")
+        if seen is not None and (before is None or _file_version(before) != _file_version(seen)):
+            raise ToolError(f"{path} was changed by another program meanwhile; read it again")
         try:
-            _write_draft(parts[-1], folder, data, before)
+            _replace_by_draft(parts[-1], folder, data, before)
         except OSError as error:
             raise ToolError(f"cannot write {path}: {error_reason(error)}; the file is as it was") from error
 
 
-def _version(file: os.stat_result) -> tuple[int, int, int]:
-    """Return inode, size and time of change: they differ when a file was changed."""
+def _file_version(file: os.stat_result) -> tuple[int, int, int]:
+    """Return inode, size and time of change of a file: they differ if it was changed."""
     return file.st_ino, file.st_size, file.st_mtime_ns
 
 
-def _write_draft(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
-    """Write a temporary file in the folder and move it to its name."""
+def _replace_by_draft(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
+    """Write `data` to a temporary file in the open folder and rename it to `name`, with the owner and mode of the
+    file `before`. Raises `OSError`."""
     draft = Draft(folder, name, like=before)
     try:
         write_all(draft.handle, data)
@@ -161,7 +169,8 @@ class TextEdit(NamedTuple):
 
 
 def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
-    """Replace one exact piece of text, which must occur exactly once."""
+    """Replace `old_text`, which must occur exactly once in the file, by `new_text`. Return a sentence with the
+    changed line. Raises `ToolError`."""
     with root.changing:
         edit = plan_edit(root, path, old_text, new_text)
         replace_file(root, root.parts(path), path, encode_text(edit.after), seen=edit.seen)
@@ -169,14 +178,16 @@ def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
 
 
 def plan_edit(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
-    """Return the result of an edit without writing it. Raises `ToolError` for an edit that cannot be made."""
+    """Return the result of an edit without writing it. If the file has Windows line ends and the text does not, they
+    are added to both texts. Raises `ToolError` if the text does not occur exactly once, is empty, or equals the new
+    text."""
     if not old_text:
-        raise ToolError("old_text is empty; give the text that is to be replaced")
+        raise ToolError("old_text is empty; give the text to replace")
     if old_text == new_text:
         raise ToolError("old_text and new_text are the same; nothing would change")
     text, seen = _read_whole_text(root, root.parts(path), path)
     if old_text not in text and "\r\n" in text and "\r" not in old_text:
-        old_text, new_text = _with_crlf(old_text), _with_crlf(new_text)
+        old_text, new_text = _convert_to_crlf(old_text), _convert_to_crlf(new_text)
     count = text.count(old_text)
     if count != 1:
         raise ToolError(_describe_matches(text, old_text, path, count))
@@ -184,11 +195,14 @@ def plan_edit(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
     return TextEdit(text, text.replace(old_text, new_text, 1), line, seen)
 
 
-def _with_crlf(text: str) -> str:
+def _convert_to_crlf(text: str) -> str:
+    """Return the text with Windows line ends."""
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 def _read_whole_text(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result]:
+    """Return the whole text of a file and its state. Raises `ToolError` for a file that is too large, binary or not
+    UTF-8."""
     data, seen = read_whole_file(root, parts, path)
     _require_text(data[:_SNIFF], path, len(data))
     return _decode([data], path), seen
@@ -211,8 +225,8 @@ def read_whole_file(root: Root, parts: list[str], path: str) -> tuple[bytes, os.
 
 
 def _describe_matches(text: str, old_text: str, path: str, count: int) -> str:
-    """Return the message for a text that does not occur exactly once: the lines where it occurs, or the most similar
-    ones."""
+    """Return the error message for a text that does not occur exactly once: the lines where it occurs, or the most
+    similar lines of the file."""
     if not count:
         return f"old_text not found in {path}{describe_nearest(text, old_text)}"
     places: list[str] = []
@@ -228,9 +242,11 @@ def _describe_matches(text: str, old_text: str, path: str, count: int) -> str:
 
 
 def list_dir(root: Root, path: str) -> str:
-    """Return one line per entry: d for a folder, l for a link, f for a file, ? for anything else, then the name."""
+    """Return one line per entry: d for a folder, l for a link, f for a file, ? for anything else, then the name. The
+    entries are sorted; those over `MOST_ENTRIES` are only counted. Raises `ToolError`."""
     with root.folder(root.parts(path)) as folder, os.scandir(folder) as entries:
-        names = sorted(f"{_entry_type(entry)} {_printable(entry.name)}" for entry in islice(entries, MOST_SORTED))
+        listed = islice(entries, MOST_SORTED)
+        names = sorted(f"{_entry_type(entry)} {_escape_unprintable(entry.name)}" for entry in listed)
     if len(names) > MOST_ENTRIES:
         least = "at least " if len(names) == MOST_SORTED else ""
         names = [*names[:MOST_ENTRIES], f"[{least}{len(names) - MOST_ENTRIES} more entries are not shown]"]
@@ -238,11 +254,12 @@ def list_dir(root: Root, path: str) -> str:
 
 
 def _entry_type(entry: os.DirEntry[str]) -> str:
+    """Return the letter of an entry in a listing: l, d, f, or ? for anything else."""
     if entry.is_symlink():
         return "l"
     return "d" if entry.is_dir(follow_symlinks=False) else "f" if entry.is_file(follow_symlinks=False) else "?"
 
 
-def _printable(name: str) -> str:
-    """Return a name in one line: a line break in it must not look like two entries."""
+def _escape_unprintable(name: str) -> str:
+    """Return a name as one printable line: a line break in it must not look like two entries."""
     return name if name.isprintable() else ascii(name)

@@ -20,11 +20,12 @@ def unified_diff(before: str, after: str) -> str:
     r"""Return the unified diff of two texts; "" for equal ones. A Windows line end is shown as `\r` at the end of a
     line."""
     old, new = _split_lines(before), _split_lines(after)
-    return "\n".join([line for group in _group_changes(_opcodes(old, new)) for line in _write_hunk(old, new, group)])
+    groups = _group_changes(_compute_opcodes(old, new))
+    return "\n".join([line for group in groups for line in _format_hunk(old, new, group)])
 
 
 def _split_lines(text: str) -> list[str]:
-    """Return the lines of a text; a missing line break at the end is marked."""
+    """Return the lines of a text without line breaks; a last line without a line break gets a note that says so."""
     if not text:
         return []
     lines = text.split("\n")
@@ -33,12 +34,13 @@ def _split_lines(text: str) -> list[str]:
     return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"]
 
 
-def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """Return opcodes as `SequenceMatcher` does; only lines between the equal start and end are compared."""
+def _compute_opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
+    """Return opcodes as `SequenceMatcher` does. Only lines between the equal start and the equal end are compared;
+    more than `_COMPARED` of them are replaced as a whole."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    rest = min(len(old), len(new)) - head
+    remaining = min(len(old), len(new)) - head
     pairs = zip(reversed(old), reversed(new), strict=False)
-    tail = min(rest, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    tail = min(remaining, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     if len(a) > _COMPARED or len(b) > _COMPARED:
         middle: list[Opcode] = [("replace", 0, len(a), 0, len(b))]
@@ -68,10 +70,10 @@ def _group_changes(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
         yield group
 
 
-def _write_hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> Iterator[str]:
-    """Yield the lines of one hunk."""
+def _format_hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> Iterator[str]:
+    """Yield the lines of one hunk: its header, then each line after a blank, `-` or `+`."""
     first, last = group[0], group[-1]
-    yield f"@@ -{_write_range(first[1], last[2])} +{_write_range(first[3], last[4])} @@"
+    yield f"@@ -{_format_range(first[1], last[2])} +{_format_range(first[3], last[4])} @@"
     for tag, i, j, k, m in group:
         if tag == "equal":
             yield from (f" {line}" for line in old[i:j])
@@ -80,6 +82,7 @@ def _write_hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode])
         yield from (f"+{line}" for line in new[k:m])
 
 
-def _write_range(start: int, end: int) -> str:
+def _format_range(start: int, end: int) -> str:
+    """Return a range of lines for the header of a hunk: the first line, counted from 1, and the number of lines."""
     size = end - start
     return f"{start + 1 if size else start},{size}"

@@ -6,23 +6,24 @@ import difflib
 from collections import Counter
 from heapq import nlargest
 
-_LINES = 4000  # of the file are looked at
+_LINES = 4000  # lines of the file that are compared
 _LONGEST = 200  # characters of a line
-_CANDIDATES = 8  # are compared letter by letter, which takes long
+_CANDIDATES = 8  # lines that are compared letter by letter, which is slow
 _SHOWN = 8  # lines
 
 
 def describe_nearest(text: str, wanted: str) -> str:
-    """Return the end of an error message: where the text occurs with other white space, or the most similar lines."""
+    """Return the end of an error message for a text that does not occur in the file: where it occurs with other
+    white space, or the most similar lines, or that there are none."""
     lines, sought = _split_lines(text)[:_LINES], _split_lines(wanted)
     at = _find_ignoring_blanks(lines, sought)
     if at is not None:
         found = lines[at : at + len(sought)]
-        return f"; it is there but for its white space, from line {at + 1} on:\n{_quote_lines(found)}"
+        return f"; it occurs with other white space, from line {at + 1} on:\n{_quote_lines(found)}"
     at = _find_most_similar(lines, sought)
     if at is None:
-        return "; nothing in it comes near, so read the file again"
-    return f"; the nearest is at line {at + 1}:\n{_quote_lines(lines[at : at + len(sought)])}"
+        return "; no line is similar; read the file again"
+    return f"; the most similar text is at line {at + 1}:\n{_quote_lines(lines[at : at + len(sought)])}"
 
 
 def _split_lines(text: str) -> list[str]:
@@ -31,7 +32,8 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _find_ignoring_blanks(lines: list[str], sought: list[str]) -> int | None:
-    """Return the index of the first line from which the lines match if white space is ignored."""
+    """Return the index of the first line from which the lines match if white space is ignored; None if they match
+    nowhere."""
     bare = [line.split() for line in lines]
     want = [line.split() for line in sought]
     starts = [at for at, line in enumerate(bare) if want and line == want[0]]
@@ -39,32 +41,33 @@ def _find_ignoring_blanks(lines: list[str], sought: list[str]) -> int | None:
 
 
 def _find_most_similar(lines: list[str], sought: list[str]) -> int | None:
-    """Return where the sought lines would begin, by the line most similar to the longest of them; None if none is
-    similar."""
+    """Return the index where the sought lines would begin, by the line most similar to the longest of them; None if
+    no line is similar enough."""
     if not sought:
         return None
     anchor = max(range(len(sought)), key=lambda at: len(sought[at].strip()))
     wanted = sought[anchor].strip()[:_LONGEST]
     matcher = difflib.SequenceMatcher(None, "", wanted, autojunk=False)
     best, found = 0.6, None
-    for at in _similar_lines(lines, wanted):
+    for at in _find_candidates(lines, wanted):
         matcher.set_seq1(lines[at].strip()[:_LONGEST])
         if (ratio := matcher.ratio()) > best:
             best, found = ratio, at
     return None if found is None else max(found - anchor, 0)
 
 
-def _similar_lines(lines: list[str], wanted: str) -> list[int]:
-    """Return the indexes of the lines that share most letter pairs with the wanted one, in order."""
-    sought = _letter_pairs(wanted)
+def _find_candidates(lines: list[str], wanted: str) -> list[int]:
+    """Return the indexes, ascending, of the few lines that share most pairs of letters with the wanted one."""
+    sought = _count_letter_pairs(wanted)
     alike: list[float] = []
     for line in lines:
-        pairs = _letter_pairs(line.strip()[:_LONGEST])
+        pairs = _count_letter_pairs(line.strip()[:_LONGEST])
         alike.append((sought & pairs).total() / (sought.total() + pairs.total()))
     return sorted(nlargest(_CANDIDATES, range(len(lines)), key=lambda at: (alike[at], -at)))
 
 
-def _letter_pairs(line: str) -> Counter[str]:
+def _count_letter_pairs(line: str) -> Counter[str]:
+    """Return how often each pair of adjacent characters occurs in a line."""
     return Counter([line[at : at + 2] for at in range(max(len(line) - 1, 1))])
 
 

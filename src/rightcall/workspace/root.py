@@ -35,15 +35,16 @@ class Root:
         self.path = os.path.realpath(os.fspath(path))
         self._given = os.path.abspath(os.fspath(path))
         if not os.path.isdir(self.path):
-            raise CallerError(f"the workspace {self._given!r} is no folder; make it first, or name another")
-        self._system_devices = _system_devices()
+            raise CallerError(f"the workspace {self._given!r} is not a folder; create it first, or name another")
+        self._system_devices = _find_system_devices()
         self.changing = threading.Lock()
 
     def parts(self, path: str) -> list[str]:
-        """Return the names on the way from the root to a path. Raises `ToolError` for a path outside the root."""
+        """Return the names of the folders and the file on a path, relative to the root, with `..` resolved. An
+        absolute path must be below the root. Raises `ToolError` for a path outside it."""
         if "\0" in path or len(path) > _LONGEST or not _is_encodable(path):
-            cause = "it holds a null character, half a character, or is too long"
-            raise ToolError(f"{_display_path(path)} is no path: {cause}")
+            cause = "it contains a null character or a lone surrogate, or is too long"
+            raise ToolError(f"{_quote_path(path)} is not a valid path: {cause}")
         path = expand_home(path)
         for root in (self.path, self._given):
             if path == root or path.startswith(root.rstrip("/") + "/"):
@@ -52,13 +53,14 @@ class Root:
         else:
             if path.startswith("/"):
                 raise ToolError(
-                    f"{_display_path(path)} is outside the workspace {self.path}; only files in it can be reached"
+                    f"{_quote_path(path)} is outside the workspace {self.path}; only files in it can be reached"
                 )
-        return _resolve_names(path, self.path)
+        return _resolve_dots(path, self.path)
 
     @contextmanager
     def folder(self, parts: list[str], *, make: bool = False) -> Iterator[int]:
-        """Open a folder and yield its handle. With `make`, missing folders are created."""
+        """Open the folder with these names below the root and yield its handle. With `make`, missing folders are
+        created. Raises `ToolError`."""
         at = _open(self.path, _FOLDER, None)
         try:
             for name in parts:
@@ -74,14 +76,14 @@ class Root:
             os.close(at)
 
     def _refuse_system_folder(self, folder: int) -> None:
-        """Raise `ToolError` for a folder in /proc, /sys or /dev. Checked at every step: more file systems are mounted
-        below."""
+        """Raise `ToolError` for an open folder in /proc, /sys or /dev. Every folder on a path is checked, because
+        other file systems may be mounted below."""
         if os.fstat(folder).st_dev in self._system_devices:
-            raise ToolError("that folder belongs to the machine (/proc, /sys or /dev), not to the workspace")
+            raise ToolError("that folder is part of /proc, /sys or /dev, not of the workspace")
 
     @contextmanager
     def file(self, parts: list[str]) -> Iterator[int]:
-        """Open a file for reading and yield its handle."""
+        """Open a regular file for reading and yield its handle. Raises `ToolError` for anything else."""
         if not parts:
             raise ToolError("the workspace itself is a folder; name a file in it")
         with self.folder(parts[:-1]) as folder:
@@ -93,28 +95,28 @@ class Root:
                 os.close(handle)
 
     def existing(self, name: str, folder: int, parts: list[str]) -> os.stat_result | None:
-        """Return the state of the regular file with this name; None if there is none. Raises `ToolError` for anything
-        else."""
+        """Return the status of the regular file with this name in an open folder; None if there is none. Raises
+        `ToolError` for anything else. `parts` is its path in messages."""
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise ToolError(f"cannot open {_display_path(name)}: {error_reason(error)}") from error
+            raise ToolError(f"cannot open {_quote_path(name)}: {error_reason(error)}") from error
         _require_regular(found, parts)
         return found
 
 
 def expand_home(path: str) -> str:
-    """Return a path with `~` or `$HOME` at its start replaced."""
-    for sign in ("~", "$HOME"):
-        if path == sign or path.startswith(sign + "/"):
-            return os.path.expanduser("~") + path[len(sign) :]
+    """Return a path with `~` or `$HOME` at its start replaced by the user's home folder; other paths unchanged."""
+    for prefix in ("~", "$HOME"):
+        if path == prefix or path.startswith(prefix + "/"):
+            return os.path.expanduser("~") + path[len(prefix) :]
     return path
 
 
 def error_reason(error: OSError) -> str:
-    """Return the cause of an error in words for the model."""
+    """Return the cause of an operating system error as a clause for the model."""
     return _REASONS.get(error.errno or 0, (error.strerror or str(error)).lower())
 
 
@@ -128,8 +130,8 @@ _REASONS = {
 }
 
 
-def _resolve_names(path: str, root: str) -> list[str]:
-    """Return the names of a path, with `.` and `..` resolved. Raises `ToolError` if it leads outside."""
+def _resolve_dots(path: str, root: str) -> list[str]:
+    """Return the names of a path, with `.` and `..` resolved. Raises `ToolError` if `..` leads out of the root."""
     names: list[str] = []
     for name in path.split("/"):
         if name in ("", "."):
@@ -139,7 +141,7 @@ def _resolve_names(path: str, root: str) -> list[str]:
         elif names:
             names.pop()
         else:
-            raise ToolError(f"{_display_path(path)} leads out of the workspace {root}; only files in it can be reached")
+            raise ToolError(f"{_quote_path(path)} leads out of the workspace {root}; only files in it can be reached")
     return names
 
 
@@ -152,26 +154,29 @@ def _is_encodable(path: str) -> bool:
 
 
 def _open(name: str, flags: int, folder: int | None) -> int:
+    """Open a name in an open folder and return its handle. Raises `ToolError`."""
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
-        raise ToolError(f"cannot open {_display_path(name)}: {error_reason(error)}") from error
+        raise ToolError(f"cannot open {_quote_path(name)}: {error_reason(error)}") from error
 
 
 def _make_folder(name: str, folder: int) -> None:
+    """Create a folder in an open folder; an existing entry of this name is left. Raises `ToolError`."""
     try:
         os.mkdir(name, dir_fd=folder)
     except FileExistsError:
-        pass  # opening it tells whether it is a folder
+        pass  # opening it fails if it is no folder
     except OSError as error:
-        raise ToolError(f"cannot make the folder {_display_path(name)}: {error_reason(error)}") from error
+        raise ToolError(f"cannot make the folder {_quote_path(name)}: {error_reason(error)}") from error
 
 
 def _require_regular(found: os.stat_result, parts: list[str]) -> None:
+    """Raise `ToolError` unless this is the status of a regular file. `parts` is its path in the message."""
     if stat.S_ISREG(found.st_mode):
         return
     kind = next((word for is_kind, word in _KINDS if is_kind(found.st_mode)), "something else")
-    raise ToolError(f"{_display_path('/'.join(parts))} is {kind}, not a regular file")
+    raise ToolError(f"{_quote_path('/'.join(parts))} is {kind}, not a regular file")
 
 
 _KINDS = (
@@ -184,12 +189,13 @@ _KINDS = (
 )
 
 
-def _system_devices() -> frozenset[int]:
-    """Return the devices of the mounted /proc, /sys and /dev. In some containers they are not mounted."""
+def _find_system_devices() -> frozenset[int]:
+    """Return the device numbers of the mounted /proc, /sys and /dev; in some containers they are not mounted."""
     plain = os.stat("/").st_dev
     found = {os.stat(path).st_dev for path in _SYSTEM_FOLDERS if os.path.isdir(path)}
     return frozenset(found - {plain})
 
 
-def _display_path(path: str) -> str:
+def _quote_path(path: str) -> str:
+    """Return a path in quotes and ASCII for a message, cut to 200 characters."""
     return ascii(path) if len(path) <= 200 else ascii(path[:200]) + "..."

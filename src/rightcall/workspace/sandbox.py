@@ -24,23 +24,31 @@ _UNSHARE = "unshare"
 
 
 def sandbox_prefix(choice: str, root: str, *, network: bool) -> list[str]:
-    """Return the words to put before a command. Raises `CallerError` if the sandbox that was chosen cannot be used."""
+    """Return the words to put before a command: those of the chosen sandbox, or [] for "off".
+
+    "auto" chooses a sandbox that works here; without one, only other processes are hidden if `unshare` works. Raises
+    `CallerError` if the sandbox named by `choice` does not work.
+    """
     if choice not in _CHOICES:
         raise CallerError(f"sandbox={choice!r} is not one of {', '.join(_CHOICES)}")
     if choice == "off":
         return []
-    for name, words in (("bwrap", _bubblewrap(root, network)), ("sandbox-exec", _seatbelt(root, network))):
+    for name, words in (
+        ("bwrap", _bubblewrap_prefix(root, network)),
+        ("sandbox-exec", _seatbelt_prefix(root, network)),
+    ):
         if choice in ("auto", name) and _is_usable(tuple(words)):
             return words
     if choice == "auto":
-        return _unshare() if _is_usable(tuple(_unshare())) else []
-    raise CallerError(f"sandbox={choice!r} does not work on this machine; install it, or say sandbox='auto' or 'off'")
+        return _unshare_prefix() if _is_usable(tuple(_unshare_prefix())) else []
+    raise CallerError(f"sandbox={choice!r} does not work on this machine; install it, or pass sandbox='auto' or 'off'")
 
 
-def _bubblewrap(root: str, network: bool) -> list[str]:
+def _bubblewrap_prefix(root: str, network: bool) -> list[str]:
+    """Return the words that run a command in bubblewrap, where only the root and /tmp can be written."""
     words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
     words += ["--bind", root, root, "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
-    words += _limit_root() if os.geteuid() == 0 else []
+    words += _drop_capabilities() if os.geteuid() == 0 else []
     return words if network else [*words, "--unshare-net"]
 
 
@@ -49,11 +57,11 @@ _KEPT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 
 
-def _limit_root() -> list[str]:
-    """Return the options that remove root's capabilities.
+def _drop_capabilities() -> list[str]:
+    """Return bubblewrap's options that limit a command of the user root.
 
-    bubblewrap keeps them, and they allow `mount -o remount,rw /`. The settings of the machine are writable for root
-    without any capability, and are mounted read-only.
+    bubblewrap keeps the capabilities of root, and they allow `mount -o remount,rw /`, so most are dropped. The settings
+    of the machine are writable for root without any capability, and are mounted read-only.
     """
     words = ["--cap-drop", "ALL"]
     for power in _KEPT:
@@ -63,27 +71,28 @@ def _limit_root() -> list[str]:
     return words
 
 
-def _unshare() -> list[str]:
-    """Return the words that give a command its own process ids and /proc, and nothing else.
-
-    The command is not the first process, which would ignore signals.
-    """
+def _unshare_prefix() -> list[str]:
+    """Return the words that give a command its own process ids and /proc, and nothing else. The command is not the
+    first process, which would ignore signals."""
     words = [_UNSHARE, "--pid", "--fork", "--kill-child", "--mount-proc"]
     words += [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     return [*words, "/bin/sh", "-c", '"$@"; exit $?', "sh"]
 
 
 def sandbox_name(words: list[str]) -> str:
-    """Return the name of the sandbox that these words start: "" for none, also if only processes are hidden."""
+    """Return the name of the sandbox that a prefix starts: "bwrap" or "sandbox-exec"; "" for none, also if only
+    processes are hidden."""
     return words[0] if words and words[0] != _UNSHARE else ""
 
 
 def hides_processes(words: list[str]) -> bool:
-    """Return whether a command sees no process but its own."""
+    """Return whether a command with this prefix sees no processes but its own."""
     return bool(words) and words[0] in ("bwrap", _UNSHARE)
 
 
-def _seatbelt(root: str, network: bool) -> list[str]:
+def _seatbelt_prefix(root: str, network: bool) -> list[str]:
+    """Return the words that run a command in macOS's sandbox-exec, where only the root and /private/tmp can be
+    written."""
     quoted = root.replace("\\", "\\\\").replace('"', '\\"')
     rules = ["(version 1)", "(allow default)", '(deny file-write* (subpath "/"))']
     rules += [f'(allow file-write* (subpath "{quoted}") (subpath "/private/tmp") (literal "/dev/null"))']
@@ -93,7 +102,7 @@ def _seatbelt(root: str, network: bool) -> list[str]:
 
 @lru_cache(16)
 def _is_usable(words: tuple[str, ...]) -> bool:
-    """Return whether a sandbox is installed and can be used. In many containers it cannot."""
+    """Return whether a sandbox is installed and can run a command here; in many containers it cannot. Cached."""
     if shutil.which(words[0]) is None or (words[0] == "sandbox-exec") != (sys.platform == "darwin"):
         return False
     try:

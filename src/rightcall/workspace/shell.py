@@ -19,7 +19,7 @@ from rightcall.errors import ToolError
 ALLOWED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LANGUAGE", "TERM", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ")
 SECONDS = 120.0
 MOST_OUTPUT = 30_000
-_GRACE = 0.5  # seconds that what the command left running may still hold the output open
+_GRACE = 0.5  # seconds to wait for output of processes that the command left running
 
 
 class ShellOutput:
@@ -31,6 +31,7 @@ class ShellOutput:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
+        """Append bytes; those between the kept beginning and the kept end are dropped and counted."""
         room = self._half - len(self._head)
         self._head += data[: max(room, 0)]
         self._tail += data[max(room, 0) :]
@@ -41,9 +42,11 @@ class ShellOutput:
 
     @property
     def truncated(self) -> bool:
+        """Whether bytes were dropped."""
         return self._dropped > 0
 
     def text(self) -> str:
+        """Return the kept output as text, with the number of dropped bytes between its beginning and its end."""
         if not self._dropped:
             return (self._head + self._tail).decode("utf-8", "replace")
         head, tail = self._head.decode("utf-8", "ignore"), self._tail.decode("utf-8", "ignore")
@@ -51,23 +54,29 @@ class ShellOutput:
 
 
 def build_environment(allowed: Sequence[str], extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the allowed variables of this process, and the extra ones."""
+    """Return the environment of a command: the variables of this process with the allowed names, and the extra ones,
+    which have precedence."""
     return {**{name: os.environ[name] for name in allowed if name in os.environ}, **extra}
 
 
 async def run_command(
     command: str, folder: str, *, prefix: Sequence[str], seconds: float, most: int, env: Mapping[str, str]
 ) -> str:
-    """Run a command; return its exit status and output. Raises `ToolError` after the time limit."""
+    """Run a command with `sh -c` in a folder and return its exit status and output. All processes of its group are
+    killed when it ends.
+
+    `prefix` is put before the command; `most` is the number of bytes of output to keep. Raises `ToolError` after
+    `seconds`, and if the command cannot be started.
+    """
     if "\0" in command:
-        raise ToolError("the command holds a null character")
-    # A pipe of our own: with asyncio's the process counts as running as long as anything holds its output open.
+        raise ToolError("the command contains a null character")
+    # asyncio's own pipe would make the process count as running while any process holds its output open.
     source, sink = os.pipe()
     pipe = os.fdopen(source, "rb", 0)
     output = ShellOutput(most)
-    reading = asyncio.create_task(_read(pipe, output))
+    reading = asyncio.create_task(_read_output(pipe, output))
     try:
-        process = await _start((*prefix, "/bin/sh", "-c", command), folder, env, sink)
+        process = await _start_process((*prefix, "/bin/sh", "-c", command), folder, env, sink)
     except OSError as error:
         await _stop_reading(reading, pipe)
         raise ToolError(f"the command could not be started: {error.strerror}") from error
@@ -88,8 +97,11 @@ async def run_command(
     return _format_outcome(process.returncode, output)
 
 
-async def _start(words: Sequence[str], folder: str, env: Mapping[str, str], sink: int) -> asyncio.subprocess.Process:
-    """Start the process. If the call is cancelled meanwhile, the process is killed with its group."""
+async def _start_process(
+    words: Sequence[str], folder: str, env: Mapping[str, str], sink: int
+) -> asyncio.subprocess.Process:
+    """Start the process, with `sink` as its output, and return it. If the call is cancelled meanwhile, the process
+    is killed with its group."""
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *words,
@@ -109,7 +121,8 @@ async def _start(words: Sequence[str], folder: str, env: Mapping[str, str], sink
         raise
 
 
-async def _read(pipe: BinaryIO, output: ShellOutput) -> None:
+async def _read_output(pipe: BinaryIO, output: ShellOutput) -> None:
+    """Add everything that is read from the pipe to `output`, until all writers have closed it."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
@@ -136,6 +149,7 @@ async def _stop_reading(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
 
 
 def _format_outcome(code: int | None, output: ShellOutput) -> str:
-    how = "exit ?" if code is None else f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
-    lines = [how, *(["(output truncated)"] if output.truncated else []), output.text()]
+    """Return the exit status or the signal, a note if the output was truncated, and the output."""
+    status = "exit ?" if code is None else f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
+    lines = [status, *(["(output truncated)"] if output.truncated else []), output.text()]
     return "\n".join(lines).rstrip("\n")

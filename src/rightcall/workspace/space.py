@@ -57,12 +57,12 @@ class Workspace:
 
     @property
     def sandbox(self) -> str:
-        """Return what confines `bash`: "bwrap", "sandbox-exec", or "" for nothing."""
+        """The sandbox that confines `bash`: "bwrap", "sandbox-exec", or "" for none."""
         return sandbox_name(self._prefix)
 
     @property
     def exposure(self) -> str:
-        """Return what a shell command can do that one in a sandbox could not, in words; "" for nothing."""
+        """A sentence about what a shell command can do because no sandbox prevents it; "" if nothing."""
         found = [] if self.sandbox else ["write whatever you can"]
         found += [] if hides_processes(self._prefix) else ["read the keys in this program's environment"]
         return f"a shell command can {' and '.join(found)}: there is no sandbox against it" if found else ""
