@@ -10,7 +10,7 @@ import pytest
 from rightcall import Reply, Stream, Toolset, answers, parse, read
 from rightcall.api_names import ALIASES, APIS
 from rightcall.backends import Backend
-from rightcall.datasets.logs import log_kind
+from rightcall.datasets.logs import resolve_log_kind
 from rightcall.errors import CallerError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ def said(api: str) -> list[str]:
         "read": lambda: str(len(read(ANSWER, api=api).calls)),
         "stream": lambda: str(Stream(api).close()),
         "backend": lambda: Backend("http://127.0.0.1:1", api=api, environ={}).api,
-        "log": lambda: log_kind(api),
+        "log": lambda: resolve_log_kind(api),
     }
     found = []
     for name, make in asked.items():
@@ -48,7 +48,9 @@ def test_the_names_that_people_know_an_api_by_mean_the_same(alias: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("make", [Reply().message, TOOLS.definitions, lambda api: read({}, api=api), Stream, log_kind])
+@pytest.mark.parametrize(
+    "make", [Reply().message, TOOLS.definitions, lambda api: read({}, api=api), Stream, resolve_log_kind]
+)
 def test_an_unknown_api_name_is_rejected_with_the_known_ones(make: Callable[[str], object]) -> None:
     with pytest.raises(CallerError, match=r"chat.*responses"):
         make("azure")

@@ -13,7 +13,7 @@ from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks
-from rightcall.datasets.conversations import row_verdict
+from rightcall.datasets.conversations import judge_row
 from rightcall.datasets.label import Labeller
 from rightcall.errors import CallerError, FileFailed
 from rightcall.storage.journal import Journal
@@ -42,8 +42,7 @@ def test_a_neighbour_that_is_no_call_refuses_no_good_call(tmp_path: Path) -> Non
     assert call["tool_result"]["status"] == "ok" and run.tally.total.valid == 1
     assert [(problem["blocking"], problem["call"]) for problem in call["problems"]] == [(True, None)]
     assert (
-        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid"
-        and row_verdict(call) is not False
+        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid" and judge_row(call) is not False
     )
 
 
@@ -259,7 +258,7 @@ def test_an_incomplete_line_is_rejected_without_resume(tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     half = b'{"schema_version":"rightcall-capture/v1","half": '
     output.write_bytes(half)
-    with pytest.raises(FileFailed, match="not written to its end"):
+    with pytest.raises(FileFailed, match="line is incomplete"):
         captured(output, DONE)
     assert output.read_bytes() == half
 

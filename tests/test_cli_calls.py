@@ -102,9 +102,9 @@ def test_no_calls_are_no_problem(tools: str) -> None:
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("3", "the input is no call"),
-        ('{"a": 1}', "the input is no call"),
-        ('[{"name": "f"}, 3]', "the input is no call"),
+        ("3", "the input is not a call"),
+        ('{"a": 1}', "the input is not a call"),
+        ('[{"name": "f"}, 3]', "the input is not a call"),
         ('{"calls": [3]}', "item 1 is int"),
         ('{"name": 3}', 'the "name" of item 1 is no string'),
         ("{", "not valid JSON"),

@@ -29,7 +29,7 @@ def test_call_runs_one_of_the_coding_tools_in_a_folder(tmp_path: Path) -> None:
 def test_call_without_tools_is_wrong_usage(tmp_path: Path) -> None:
     assert run("call", "bash").exit_code == 2
     missing = run("call", "bash", "--workspace", str(tmp_path / "nope"))
-    assert missing.exit_code == 2 and "no folder" in missing.stderr
+    assert missing.exit_code == 2 and "not a folder" in missing.stderr
 
 
 def test_the_tools_of_a_server_are_listed_with_those_that_cannot_be_used() -> None:

@@ -11,7 +11,14 @@ from rightcall import parse
 from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import Unreleased, export
-from rightcall.datasets.releasing import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
+from rightcall.datasets.releasing import (
+    PERSONAL,
+    Redactor,
+    explain_not_public,
+    explain_not_releasable,
+    redact_files,
+    release_files,
+)
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
@@ -141,7 +148,7 @@ def test_released_rows_are_sound_and_public(tmp_path: Path) -> None:
     path = released(tmp_path, rows())
     found = [row for _, row in read_rows(path) if isinstance(row, dict)]
     assert len(found) == 13
-    assert all(is_released(row) == "" and faults(row) == [] for row in found)
+    assert all(explain_not_public(row) == "" and faults(row) == [] for row in found)
     assert found[0]["metadata"]["release"]["by"] == "Ann"
     made = export([path], tmp_path / "public.jsonl", to="trl-sft", public=True)
     assert made.public
@@ -184,7 +191,7 @@ def test_exports_are_private_and_marked_by_default(tmp_path: Path) -> None:
 
 def test_redacting_again_takes_a_release_back() -> None:
     row = Redactor().redact(rows("right")[0])
-    assert why_not(row) == ""
+    assert explain_not_releasable(row) == ""
     public = {**row["metadata"], "private_agent_log": False, "public_export_allowed": True, "release": {"by": "x"}}
     again = Redactor().redact({**row, "metadata": public})
     assert again["metadata"]["private_agent_log"] is True and "release" not in again["metadata"]

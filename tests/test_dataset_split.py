@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.capture.captured_rows import read_rows
-from rightcall.datasets.assembling import assemble, says_public
+from rightcall.datasets.assembling import assemble, find_public_mark
 from rightcall.datasets.forge_rows import model_input, training_row
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.row_files import BadRows
@@ -212,7 +212,7 @@ def test_bad_rows_and_public_rows_lie_in_quarantine(tmp_path: Path) -> None:
     ]
     assert [row["line_number"] for row in aside] == [2, 3, 4, 5, 6]
     assert all(faults(row) == [] for row in aside)
-    assert says_public(nested) == "/input/metadata/a/0/public_export_allowed must not be true"
+    assert find_public_mark(nested) == "/input/metadata/a/0/public_export_allowed must not be true"
 
 
 def test_the_manifest_and_the_notebook_rows_are_written(tmp_path: Path) -> None:

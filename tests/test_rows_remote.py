@@ -51,7 +51,7 @@ def test_a_glob_finds_what_a_store_holds(filled: str) -> None:
     assert found(f"{filled}/*.jsonl") == [f"{filled}/a.jsonl"]
     assert found(f"{filled}/**/*.jsonl") == [f"{filled}/a.jsonl", f"{filled}/deep/b.jsonl"]
     assert found(f"{filled}/a.jsonl") == [f"{filled}/a.jsonl"]
-    with pytest.raises(CallerError, match="no file fits"):
+    with pytest.raises(CallerError, match="no file matches"):
         sources_of([f"{filled}/*.csv"])
 
 
@@ -69,7 +69,7 @@ def test_rows_go_from_store_to_store_as_from_file_to_file(filled: str, tmp_path:
 
 def test_what_is_there_is_not_replaced_unless_forced(filled: str) -> None:
     sources = sources_of([f"{filled}/*.jsonl"])
-    with pytest.raises(NotOurs, match="is there already"), sink_to(f"{filled}/c.txt", LINES) as sink:
+    with pytest.raises(NotOurs, match="already exists"), sink_to(f"{filled}/c.txt", LINES) as sink:
         map_rows(sources, Numbered(), sink, InlineEngine())
     assert written(f"{filled}/c.txt") == b"x"
     with sink_to(f"{filled}/c.txt", LINES, force=True) as sink:

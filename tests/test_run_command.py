@@ -299,7 +299,7 @@ WRONG: dict[str, list[str]] = {
     "--undo only undoes": ["x", "--undo"],
     "is not a rule": ["x", "--allow", "bash:"],
     "--local runs a model on this machine": ["x", "--local", "smollm2", "-m", "m"],
-    "is no folder": ["x", "--cwd", "nowhere"],
+    "is not a folder": ["x", "--cwd", "nowhere"],
     "is not one of": ["x", "--guard", "strict"],
 }
 

@@ -202,12 +202,12 @@ def test_a_root_of_everything_still_leaves_the_machine_alone() -> None:
     for folder in ("/sys/fs/cgroup", "/dev/shm", "/dev/pts"):  # file systems of their own, mounted below
         if not os.path.isdir(folder):
             continue
-        with pytest.raises(ToolError, match="machine"):
+        with pytest.raises(ToolError, match="not of the workspace"):
             everything.list_dir(folder)
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CallerError, match="no folder"):
+    with pytest.raises(CallerError, match="not a folder"):
         Workspace(tmp_path / "nope")
 
 
@@ -442,7 +442,7 @@ def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> Non
     "old, shown",
     [
         ("def f(a):\n  return a", "white space, from line 1 on:\ndef f(a):\n    return a"),
-        ("def f(b):\n    return a", "nearest is at line 1:\ndef f(a):"),
+        ("def f(b):\n    return a", "most similar text is at line 1:\ndef f(a):"),
         ("zzzzzz", "no line is similar"),
         ("", "empty"),
     ],

@@ -378,9 +378,9 @@ def export_command(
 
 def _log_kind(name: str) -> str:
     """Return the kind of log with this name or alias. Raises `CallerError` for an unknown one."""
-    from rightcall.datasets.logs import log_kind
+    from rightcall.datasets.logs import resolve_log_kind
 
-    return log_kind(name)
+    return resolve_log_kind(name)
 
 
 LogName = Annotated[

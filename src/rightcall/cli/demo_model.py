@@ -27,7 +27,7 @@ from rightcall.cli.layout import bar_chart, heading, row, table
 from rightcall.datasets.exporting import Exported, export
 from rightcall.datasets.inspection import Report, validate
 from rightcall.datasets.label import label_files
-from rightcall.datasets.row_files import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
+from rightcall.datasets.row_files import EXPORT, EXPORTED, LABELLED, manifest, manifest_path
 from rightcall.errors import BackendError
 from rightcall.safe_text import visible
 from rightcall.storage.file_kinds import existing
@@ -146,7 +146,7 @@ def check_folder(folder: Path | None, *, force: bool = False) -> None:
     for name in MODES:
         check_output(folder / f"{name}.jsonl", force=force)
     train = folder / "train.jsonl"
-    kinds = {folder / "labelled.jsonl": LABELLED, train: EXPORT, manifest_of(train): manifest(EXPORTED)}
+    kinds = {folder / "labelled.jsonl": LABELLED, train: EXPORT, manifest_path(train): manifest(EXPORTED)}
     for path, kind in kinds.items():
         existing(path, kind, force=force)
 

@@ -1,7 +1,7 @@
 """Logs of provider APIs: conversations, requests with their responses, responses alone, cassettes and batches.
 
     {"messages": [...], "tools": [...]}                          a conversation: each turn of the model gets rows
-    {"request": {"messages": [...]}, "response": {...}}          an exchange: the response does, its history does not
+    {"request": {"messages": [...]}, "response": {...}}          an exchange: only the response gets rows
     {"object": "chat.completion", "choices": [...]}              an answer without its request
     {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}}, "response": {"chunks": [...], ...}}
     {"custom_id": "a", "body": {...}}   {"custom_id": "a", "response": {"status_code": 200, "body": {...}}}
@@ -20,7 +20,16 @@ import msgspec
 
 from rightcall.backends.auto_mode import PROBE_PROMPT
 from rightcall.backends.cassette import RecordedExchange, api_route
-from rightcall.datasets.log_entries import Entry, Log, LogTurn, PassedOver, flatten_content, id_in, model_in, time_in
+from rightcall.datasets.log_entries import (
+    Entry,
+    Log,
+    LogTurn,
+    PassedOver,
+    find_id,
+    find_model,
+    find_time_ms,
+    flatten_content,
+)
 from rightcall.errors import CallerError
 from rightcall.providers.dialect import ModelTurn
 from rightcall.providers.gemini import field
@@ -43,19 +52,20 @@ _EXCHANGE = ("request", "response")
 # -- the request and the response of a line ----------------------------------------------------------------------------
 
 
-def as_exchange(row: Json) -> Json:
-    """Return the line with its request and response as objects under these names, if it has both; else unchanged."""
-    for asked, answered in _PAIRS:
-        request, response = _unwrap(row.get(asked)), _unwrap(row.get(answered))
+def normalize_exchange(row: Json) -> Json:
+    """Return a line that has a request and a response, under any of their usual keys, with both as `request` and
+    `response`. A prompt and a completion that are lists become `messages`; any other line is returned unchanged."""
+    for request_key, response_key in _PAIRS:
+        request, response = _unwrap_body(row.get(request_key)), _unwrap_body(row.get(response_key))
         if isinstance(request, list):
             request = {"messages": request}
         if isinstance(request, dict) and _is_request(request) and _is_response(response):
             return {**row, "request": request, "response": response}
     messages = items(row.get("messages") or row.get("contents"))
-    answered = next((key for key in _ANSWERS if _is_answer_to(row.get(key), messages)), "") if messages else ""
-    if answered:
-        request = {key: value for key, value in row.items() if key != answered}
-        return {**row, "request": request, "response": _unwrap(row[answered])}
+    answer_key = next((key for key in _ANSWERS if _is_answer_to(row.get(key), messages)), "") if messages else ""
+    if answer_key:
+        request = {key: value for key, value in row.items() if key != answer_key}
+        return {**row, "request": request, "response": _unwrap_body(row[answer_key])}
     prompt, completion = row.get("prompt"), row.get("completion", row.get("chosen"))
     if isinstance(prompt, list) and isinstance(completion, list):
         return {**row, "messages": [*prompt, *completion]}
@@ -63,23 +73,25 @@ def as_exchange(row: Json) -> Json:
 
 
 def _is_answer_to(value: Any, messages: list[Any]) -> bool:
-    """Return whether a value answers these messages. A text does unless the last message is an answer already."""
+    """Return whether a value is an answer to these messages: an object, a stream, or a text unless the last message
+    is an answer already."""
     if isinstance(value, str):
         return bool(value.strip()) and (obj(messages[-1]) or {}).get("role") not in ("assistant", "model")
     return bool(obj(value)) or _is_stream(value)
 
 
-def _unwrap(value: Any) -> Any:
-    """Return what is inside a `body`, or inside a JSON text."""
+def _unwrap_body(value: Any) -> Any:
+    """Return the value inside a `body` or `json` key, or inside a JSON text that is a request or response; any other
+    value unchanged."""
     if isinstance(value, str):
         found = decode_container(value)
-        return _unwrap(found) if _is_api_json(found) else value
+        return _unwrap_body(found) if _is_api_json(found) else value
     inner = next((value[key] for key in ("body", "json") if key in value), None) if isinstance(value, dict) else None
-    return _unwrap(inner) if isinstance(inner, dict | str) else value
+    return _unwrap_body(inner) if isinstance(inner, dict | str) else value
 
 
 def _is_api_json(found: Any) -> bool:
-    """Return whether JSON is a request or a response of an API, and not the text of a model."""
+    """Return whether decoded JSON is a request or a response of an API, and not JSON that a model wrote."""
     if isinstance(found, list):
         return detect_dialect(found) is not None
     return isinstance(found, dict) and (
@@ -88,36 +100,38 @@ def _is_api_json(found: Any) -> bool:
 
 
 def _is_request(request: Json) -> bool:
+    """Return whether an object has a key with the messages or the prompt of a request."""
     return any(request.get(key) for key in ("messages", "contents", "input", "prompt"))
 
 
 def _is_response(response: Any) -> bool:
-    """Return whether a value is a response. A list is one only if it is a stream: otherwise it is a Responses
-    conversation."""
+    """Return whether a value can be a response: an object, a text, or a list of stream events. Any other list is a
+    conversation of the Responses API."""
     if isinstance(response, list):
         return _is_stream(response)
     return isinstance(response, dict | str) and bool(response)
 
 
 def is_exchange(row: Json) -> bool:
-    """Return whether a line from `as_exchange` has a request and a response."""
+    """Return whether a line, as `normalize_exchange` returns it, has a request and a response."""
     return isinstance(row.get("request"), dict) and row.get("response") is not None
 
 
-def api_of(row: Json) -> str:
-    """Return the API of a line by its keys; "" if it is of none."""
-    row = as_exchange(row)
+def detect_line_api(row: Json) -> str:
+    """Return the API of a line ("chat", "messages", "responses", "gemini" or "ollama") by its keys; "" if it is of
+    none."""
+    row = normalize_exchange(row)
     if is_exchange(row) and _is_request(row["request"]):
-        return api_of_request(row["request"], api_of_answer(row["response"]))
+        return detect_request_api(row["request"], detect_answer_api(row["response"]))
     if any(isinstance(row.get(key), list) for key in ("messages", "contents")):
-        return api_of_request(row)
+        return detect_request_api(row)
     if any(isinstance(row.get(key), list) for key in ("input", "output", "items")):
         return "responses"
     return detect_dialect(row) or ""
 
 
-def api_of_request(request: Json, answer_api: str = "") -> str:
-    """Return the API of a request. The API of its answer decides between APIs with the same requests."""
+def detect_request_api(request: Json, answer_api: str = "") -> str:
+    """Return the API of a request by its keys. Between APIs with the same requests, the API of its answer decides."""
     if "contents" in request:
         return "gemini"
     if isinstance(request.get("messages"), list):
@@ -131,8 +145,9 @@ def api_of_request(request: Json, answer_api: str = "") -> str:
     return "responses" if "input" in request else "chat"
 
 
-def api_of_answer(response: Any) -> str:
-    """Return the API of an answer, complete or as a stream; "" for the text of a model."""
+def detect_answer_api(response: Any) -> str:
+    """Return the API of an answer, whether an object, a list of stream events or the text of a stream; "" for the
+    text of a model."""
     if isinstance(response, str):
         found = parse_recording(response) or []
         return next((api for payload in found if (api := detect_dialect(payload))), "")
@@ -142,48 +157,51 @@ def api_of_answer(response: Any) -> str:
 # -- conversations and exchanges ---------------------------------------------------------------------------------------
 
 
-def api_log(api: str) -> Callable[[Json], Log]:
-    """Return the reader of logs of this API."""
+def make_log_reader(api: str) -> Callable[[Json], Log]:
+    """Return a function that reads a line of this API as a `Log`: an exchange, a conversation, or a single answer."""
 
     def read(row: Json) -> Log:
-        row = as_exchange(row)
+        row = normalize_exchange(row)
         if is_exchange(row):
             return read_exchange(row["request"], row["response"], api, row)
         history, tools = _HISTORIES[api](row, False)
         if not history and detect_dialect(row):
             history = [read_logged_answer(row, api)]
-        return Log(tuple(history), tools, model=model_in(row), at=time_in(row), id=id_in(row))
+        return Log(tuple(history), tools, model=find_model(row), at=find_time_ms(row), id=find_id(row))
 
     return read
 
 
 def read_exchange(request: Json, response: Any, api: str, line: Json, model: str = "") -> Log:
-    """Read one answer with the conversation of its request. `line` is the line that holds both."""
+    """Return a `Log` of the request's conversation and its answer; only the answer gets rows. `line` is the line
+    that holds both and `model` the model if neither names one."""
     history, tools = _HISTORIES[api](request, True)
     answer = read_logged_answer(response, api)
     beside = {key: value for key, value in line.items() if key not in _EXCHANGE}
-    facts = _answer_facts(response)
+    metadata = _find_answer_metadata(response)
     return Log(
         (*history, answer),
         tools,
-        model=model_in(request, beside, facts) or model,
-        at=time_in(facts, beside, request),
-        id=id_in(beside) or id_in({"id": answer.id}),
+        model=find_model(request, beside, metadata) or model,
+        at=find_time_ms(metadata, beside, request),
+        id=find_id(beside) or find_id({"id": answer.id}),
         is_exchange=True,
     )
 
 
 def read_logged_answer(response: Any, api: str) -> LogTurn:
-    """Read an answer: a recorded stream as the text of its events, a text as the text of a model."""
-    facts = _answer_facts(response)
-    id = id_in({"id": facts.get("id", facts.get("responseId"))}) or None
-    value = _stream_text(response) if _is_stream(response) else response
-    found = api_of_answer(value)
-    return LogTurn(value, found or ("text" if isinstance(value, str) else api), id=id, at=time_in(facts))
+    """Return the turn of an answer: a recorded stream as the text of its events, a text as the text of a model, an
+    object as it is."""
+    metadata = _find_answer_metadata(response)
+    id = find_id({"id": metadata.get("id", metadata.get("responseId"))}) or None
+    value = _join_stream_events(response) if _is_stream(response) else response
+    found = detect_answer_api(value)
+    return LogTurn(value, found or ("text" if isinstance(value, str) else api), id=id, at=find_time_ms(metadata))
 
 
-def _answer_facts(response: Any) -> Json:
-    """Return the object with the id, model and time of an answer; of a stream, that of its first event."""
+def _find_answer_metadata(response: Any) -> Json:
+    """Return the object that holds the id, model and time of an answer: for a stream, that of its first event; {} if
+    there is none."""
     if isinstance(response, str):
         response = parse_recording(response) or []
     first = response[0] if isinstance(response, list) and response else response
@@ -192,15 +210,16 @@ def _answer_facts(response: Any) -> Json:
 
 
 def _is_stream(response: Any) -> bool:
-    """Return whether a value is a list of the events of a stream, as objects or as their lines."""
+    """Return whether a value is a non-empty list of the events of a stream, as objects or as lines of text."""
     if not isinstance(response, list) or not response:
         return False
     if all(isinstance(each, str) for each in response):
-        return bool(parse_recording(_stream_text(response)))
-    return all(isinstance(each, dict) and _is_event(each) for each in response)
+        return bool(parse_recording(_join_stream_events(response)))
+    return all(isinstance(each, dict) and _is_stream_event(each) for each in response)
 
 
-def _is_event(found: Json) -> bool:
+def _is_stream_event(found: Json) -> bool:
+    """Return whether an object is an event of a stream of any API."""
     kind = text(found.get("type"))
     return (
         text(found.get("object")).endswith(".chunk")
@@ -212,8 +231,8 @@ def _is_event(found: Json) -> bool:
     )
 
 
-def _stream_text(events: list[Any]) -> str:
-    """Return the events of a stream as the text that the server sent."""
+def _join_stream_events(events: list[Any]) -> str:
+    """Return a list of stream events, objects or lines, as the text of server-sent events."""
     lines = [each.rstrip("\n") if isinstance(each, str) else f"data: {compact_json(each)}" for each in events]
     return "".join([f"{line}\n\n" for line in lines])
 
@@ -223,16 +242,18 @@ def _stream_text(events: list[Any]) -> str:
 History = tuple[list[Entry], Any]  # entries, and the tools as they were declared
 
 
-def _history(api: str, system: Any, messages: list[Any], is_history: bool) -> list[Entry]:
-    """Return the entries of a request whose system message is separate from its messages."""
+def _collect_entries(api: str, system: Any, messages: list[Any], is_history: bool) -> list[Entry]:
+    """Return the entries of a request: its system message, if it is not empty, and its messages, with turns of the
+    model as `LogTurn`. `is_history` marks these turns as part of a request."""
     entries: list[Entry] = [{"role": "system", "content": found}] if (found := flatten_content(system)) else []
     for each in DIALECTS[api].history_entries(messages):
-        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, ModelTurn) else _message_entry(each))
+        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, ModelTurn) else _convert_message(each))
     return entries
 
 
-def _message_entry(message: Json) -> Json:
-    """Return a message of the other side; a result has the id or name of its call, and whether it is an error."""
+def _convert_message(message: Json) -> Json:
+    """Return a message of the user, the system or a tool in the form of the chat API, with its content as text. A
+    result has the id and the name of its call, and the status "error" if it is marked so."""
     content = flatten_content(message.get("content"))
     if message["role"] != "tool":
         return {"role": "system" if message["role"] == "developer" else message["role"], "content": content}
@@ -241,38 +262,44 @@ def _message_entry(message: Json) -> Json:
     return {"tool_call_id": text(message.get("tool_call_id")), **name, "role": "tool", "content": content, **status}
 
 
-def _chat(request: Json, is_history: bool, api: str = "chat") -> History:
+def _chat_history(request: Json, is_history: bool, api: str = "chat") -> History:
+    """Return the entries and the declared tools of a Chat request, or of one of the legacy completions API with a
+    `prompt`."""
     prompt = text(request.get("prompt"))
     asked = [{"role": "user", "content": prompt}] if prompt else []
-    entries = _history(api, None, [*asked, *objects(request.get("messages"))], is_history)
+    entries = _collect_entries(api, None, [*asked, *objects(request.get("messages"))], is_history)
     return entries, request.get("tools", request.get("functions"))
 
 
-def _messages(request: Json, is_history: bool) -> History:
-    entries = _history("messages", request.get("system"), items(request.get("messages")), is_history)
+def _messages_history(request: Json, is_history: bool) -> History:
+    """Return the entries and the declared tools of a Messages request."""
+    entries = _collect_entries("messages", request.get("system"), items(request.get("messages")), is_history)
     return entries, request.get("tools")
 
 
-def _responses(request: Json, is_history: bool) -> History:
+def _responses_history(request: Json, is_history: bool) -> History:
+    """Return the entries and the declared tools of a Responses request, or of a list of its items."""
     asked = [{"role": "user", "content": request["input"]}] if isinstance(request.get("input"), str) else []
     listed = [each for key in ("items", "input", "output") for each in objects(request.get(key))]
-    return _history("responses", text(request.get("instructions")), [*asked, *listed], is_history), request.get("tools")
+    entries = _collect_entries("responses", text(request.get("instructions")), [*asked, *listed], is_history)
+    return entries, request.get("tools")
 
 
-def _gemini(request: Json, is_history: bool) -> History:
+def _gemini_history(request: Json, is_history: bool) -> History:
+    """Return the entries and the declared tools of a Gemini request."""
     contents, system = request.get("contents"), field(request, "systemInstruction")
     found = obj(system)
     instructions = text(system) if found is None else flatten_content(objects(found.get("parts")) or found.get("text"))
     listed = contents if isinstance(contents, list) else [contents]
-    return _history("gemini", instructions, listed, is_history), request.get("tools")
+    return _collect_entries("gemini", instructions, listed, is_history), request.get("tools")
 
 
 _HISTORIES: dict[str, Callable[[Json, bool], History]] = {
-    "chat": _chat,
-    "messages": _messages,
-    "responses": _responses,
-    "gemini": _gemini,
-    "ollama": lambda request, is_history: _chat(request, is_history, "ollama"),
+    "chat": _chat_history,
+    "messages": _messages_history,
+    "responses": _responses_history,
+    "gemini": _gemini_history,
+    "ollama": lambda request, is_history: _chat_history(request, is_history, "ollama"),
 }
 
 
@@ -283,14 +310,15 @@ _GEMINI_MODEL = re.compile(r"/models/([^/:]{1,200}):\w*[gG]enerateContent$").sea
 
 
 def is_cassette(row: Json) -> bool:
-    """Return whether a line is of one of our cassettes."""
+    """Return whether a line is the head or an exchange of a cassette, as `Recorder` writes them."""
     request, response = row.get("request"), row.get("response")
     recorded = isinstance(request, dict) and isinstance(response, dict) and "method" in request and "chunks" in response
     return _CASSETTE_HEAD in row or recorded
 
 
 def read_cassette(row: Json) -> Log:
-    """Read the exchange of a cassette line. Questions about the server, probes and failed attempts are passed over."""
+    """Return the exchange of a cassette line as a `Log`. Raises `PassedOver` for heads, questions about the server,
+    probes and failed answers, and `CallerError` for a line that is no valid exchange."""
     if _CASSETTE_HEAD in row:
         raise PassedOver("head of a cassette")
     try:
@@ -310,7 +338,7 @@ def read_cassette(row: Json) -> Log:
     model = _GEMINI_MODEL(api_route(found.request.path))
     value = decode_container(content)
     answer = content if value is None else value
-    api = api_of_request(body, api_of_answer(answer))
+    api = detect_request_api(body, detect_answer_api(answer))
     return read_exchange(body, answer, api, {}, model[1] if model else "")
 
 
@@ -325,12 +353,13 @@ def is_batch(row: Json) -> bool:
 
 
 def batch_key(row: Json) -> str:
-    """Return the id that a request and its result share."""
-    return id_in({"custom_id": row.get("custom_id", row.get("key"))})
+    """Return the id that a request and its result in a batch share; "" if the line has none."""
+    return find_id({"custom_id": row.get("custom_id", row.get("key"))})
 
 
 def join_batch(rows: list[Json]) -> Json:
-    """Join a request and its result to one line. Several requests or results with one id cannot be matched."""
+    """Return a request and its result merged to one line. Several requests or results with one id cannot be matched,
+    so a line with their number (`several`) is returned, which `read_batch` rejects."""
     requests = [row for row in rows if _first_object(row, _REQUESTS) is not None]
     results = [row for row in rows if _first_object(row, _RESULTS) is not None and row not in requests]
     if max(len(requests), len(results)) > 1:
@@ -339,11 +368,13 @@ def join_batch(rows: list[Json]) -> Json:
 
 
 def _first_object(row: Json, keys: tuple[str, ...]) -> Json | None:
+    """Return the first non-empty object under one of these keys; None if there is none."""
     return next((found for key in keys if (found := obj(row.get(key)))), None)
 
 
 def read_batch(row: Json) -> Log:
-    """Read a line of `join_batch`. Failed requests are passed over."""
+    """Return the exchange of a line from `join_batch` as a `Log`. Raises `PassedOver` for a failed request, and
+    `CallerError` for one without a result or with several."""
     id = batch_key(row)
     if "several" in row:
         raise CallerError(
@@ -361,6 +392,6 @@ def read_batch(row: Json) -> Log:
     failed = row.get("error") or answer.get("error") or (obj(response) or {}).get("error")
     if failed or answer.get("status_code", 200) != 200:
         raise PassedOver("request of a batch that failed")
-    api = api_of_request(request or {}, api_of_answer(response)) if request else api_of_answer(response)
+    api = detect_request_api(request or {}, detect_answer_api(response)) if request else detect_answer_api(response)
     beside = {key: value for key, value in row.items() if key not in (*_REQUESTS, *_RESULTS)}
     return read_exchange(request or {}, response, api or "chat", {**beside, "custom_id": id})

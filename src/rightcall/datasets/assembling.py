@@ -1,8 +1,8 @@
-"""`dataset assemble`: files of training rows as one, without doubles and without contradictions.
+"""`dataset assemble`: merge files of training rows, without duplicates and contradictions.
 
-The same input with the same label is kept once, from the first file that has it. With another label it is a conflict:
-written down in conflicts.jsonl, and with `drop_conflicts` every row of that input goes. Rows that are not as they
-should be, or that say they are public, lie in quarantine.jsonl with the reason.
+Of rows with the same input and the same label, the first is kept. A row with the same input and another label is a
+conflict: it is written to conflicts.jsonl, and with `drop_conflicts` every row with that input is dropped. Invalid
+rows, and rows that are marked as public, are written to quarantine.jsonl with the reason.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ def assemble(
 
     Raises `CallerError` for a name that is already used."""
     files, folder = [Path(path) for path in paths], Path(out_dir)
-    names = _names(combined)
+    names = _output_names(combined)
     if len({*names.values(), MANIFEST}) <= len(names):
         raise CallerError(f"{combined} is the name of another file that is written; name the merged file otherwise")
     outs = {name: WholeFile(folder / names[name], _KINDS[name], sources=files, force=force) for name in names}
-    told = WholeFile(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
+    summary = WholeFile(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
     with (
         Scratch() as scratch,
-        Outputs(*outs.values(), told) as outputs,
+        Outputs(*outs.values(), summary) as outputs,
         closing(RowReader(files)) as reader,
     ):
         outputs.open()
@@ -86,13 +86,13 @@ def assemble(
         stats = [merge.read(at, outs["conflicts"], outs["quarantine"]) for at in range(len(files))]
         labels, dropped = merge.write(outs["training"], outs["notebook"], drop_conflicts)
         totals: Counter[str] = sum(stats, Counter())
-        told.write_json(_manifest(files, folder, names, stats, totals, labels, dropped, drop_conflicts))
+        summary.write_json(_build_manifest(files, folder, names, stats, totals, labels, dropped, drop_conflicts))
     named = {name: totals[name] for name in ("duplicates", "conflicts", "quarantine")}
     accepted = sum(labels.values())
     return Assembled(accepted=accepted, dropped=dropped, combined_path=str(folder / combined), **named)
 
 
-def _manifest(
+def _build_manifest(
     files: list[Path],
     folder: Path,
     names: dict[str, str],
@@ -102,6 +102,7 @@ def _manifest(
     dropped: int,
     drop_conflicts: bool,
 ) -> Json:
+    """Return the manifest of an assembly: its inputs and outputs, and counts of rows and labels."""
     counts = {name: totals[name] for name in _COUNTED}
     return {
         "schema_version": ASSEMBLED,
@@ -120,13 +121,15 @@ _COUNTED = ("rows_seen", "accepted", "duplicates", "conflicts", "quarantine")
 _KINDS = {"training": MERGED, "notebook": NOTEBOOK, "conflicts": CONFLICTS, "quarantine": QUARANTINE}
 
 
-def _names(combined: str) -> dict[str, str]:
+def _output_names(combined: str) -> dict[str, str]:
+    """Return the file name of each output: training, notebook, conflicts, quarantine. `combined` is that of the
+    training rows."""
     files = {name: f"{name}.jsonl" for name in ("notebook", "conflicts", "quarantine")}
     return {"training": combined, **files}
 
 
 class _Merge:
-    """The inputs seen so far are on disk: their digest, label and place."""
+    """Merges files of training rows. The digest, label and position of each input seen so far are on disk."""
 
     def __init__(self, scratch: Scratch, files: list[Path], reader: RowReader, seen: Seen | None) -> None:
         self.db, self.files, self.reader, self.seen = scratch.db, files, reader, seen
@@ -136,14 +139,16 @@ class _Merge:
         self.db.execute("CREATE UNIQUE INDEX by_key ON inputs (key)")
 
     def read(self, at: int, conflicts: WholeFile, quarantine: WholeFile) -> Counter[str]:
+        """Read the file with this index: record its accepted rows, write conflicts and rejected rows to the two
+        outputs, and return the counts of its rows."""
         stats: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self.db.execute("BEGIN")
         for line in read_lines(self.files[at], seen=self.seen):
             stats["rows_seen"] += 1
-            wrong = _wrong(line.row)
+            wrong = _find_rejection(line.row)
             if wrong is not None:
                 stats["quarantine"] += 1
-                quarantine.write(_put_aside(str(self.files[at]), line, *wrong))
+                quarantine.write(_make_quarantine_row(str(self.files[at]), line, *wrong))
             else:
                 assert not isinstance(line.row, LineFault)
                 stats[self._add(at, line, line.row, conflicts)] += 1
@@ -151,7 +156,8 @@ class _Merge:
         return stats
 
     def _add(self, at: int, line: Line, row: Json, conflicts: WholeFile) -> str:
-        """Record a row and return the count it belongs to: "accepted", "duplicates" or "conflicts"."""
+        """Record a valid row and return the count it belongs to: "accepted", "duplicates" or "conflicts". A conflict
+        is written to `conflicts`."""
         text = model_input(row["input"])
         key = digest(text)
         known = self.db.execute("SELECT label, file, number, place, size FROM inputs WHERE key = ?", (key,)).fetchone()
@@ -166,33 +172,34 @@ class _Merge:
             {
                 "schema_version": CONFLICT,
                 "scorer_input": text,
-                "kept": self._conflict_side(known[1], known[2], self.reader.row(known[1], known[3], known[4])),
-                "conflict": self._conflict_side(at, line.number, row),
+                "kept": self._describe_conflict_row(known[1], known[2], self.reader.row(known[1], known[3], known[4])),
+                "conflict": self._describe_conflict_row(at, line.number, row),
             }
         )
         return "conflicts"
 
-    def _conflict_side(self, file: int, number: int, row: Json) -> Json:
-        """Return one of two contradicting rows, with its file and line."""
+    def _describe_conflict_row(self, file: int, number: int, row: Json) -> Json:
+        """Return one of two contradicting rows with its file, line and label."""
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
     def write(self, out: WholeFile, notebook: WholeFile, drop: bool) -> tuple[Counter[str], int]:
-        """Write the accepted rows in their order. Return the counts of their labels, and how many rows were dropped."""
+        """Write the accepted rows to both outputs, in their order. Return the counts of their labels, and how many
+        rows were dropped because of a conflict (only with `drop`)."""
         labels: Counter[str] = Counter()
         dropped = 0
         for file, place, size, bad in self.db.execute("SELECT file, place, size, bad FROM inputs ORDER BY rowid"):
             if bad and drop:
                 dropped += 1
                 continue
-            row = _private(self.reader.row(file, place, size))
+            row = _mark_private(self.reader.row(file, place, size))
             count_name(labels, row["label"])
             out.write(row)
             notebook.write(notebook_row(row))
         return labels, dropped
 
 
-def _wrong(row: Json | LineFault) -> tuple[str, str] | None:
-    """Return why a row is rejected, as a code and as a message; None if it is valid."""
+def _find_rejection(row: Json | LineFault) -> tuple[str, str] | None:
+    """Return the code and the message of the reason why a row is rejected; None if it is valid."""
     if isinstance(row, LineFault):
         return "invalid_json", row.message
     if row.get("schema_version") != TRAINING:
@@ -200,31 +207,33 @@ def _wrong(row: Json | LineFault) -> tuple[str, str] | None:
     found = faults(row)
     if found:
         return "invalid_training_row", "; ".join(found)
-    public = says_public(row)
+    public = find_public_mark(row)
     return ("public_row", public) if public else None
 
 
-def says_public(row: Json) -> str:
-    """Return which field of a row marks it as public, as a message; "" if none does."""
-    waiting: list[tuple[str, Any]] = [("", row)]
-    while waiting:
-        path, value = waiting.pop()
+def find_public_mark(row: Json) -> str:
+    """Return a message with the path of the first field that marks a row as public, at any depth; "" if none does."""
+    pending: list[tuple[str, Any]] = [("", row)]
+    while pending:
+        path, value = pending.pop()
         if isinstance(value, dict):
             if value.get("public_export_allowed") is True:
                 return f"{path}/public_export_allowed must not be true"
             if value.get("private_agent_log") is False:
                 return f"{path}/private_agent_log must not be false"
-            waiting += [(f"{path}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
+            pending += [(f"{path}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
         else:
-            waiting += [(f"{path}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
+            pending += [(f"{path}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
     return ""
 
 
-def _private(row: Json) -> Json:
+def _mark_private(row: Json) -> Json:
+    """Return the row with the marks of a private one in `review`."""
     return {**row, "review": {**row["review"], "private_agent_log": True, "public_export_allowed": False}}
 
 
-def _put_aside(path: str, line: Line, reason: str, detail: str) -> Json:
+def _make_quarantine_row(path: str, line: Line, reason: str, detail: str) -> Json:
+    """Return the row of quarantine.jsonl for a rejected line: its file, number, content and the reason."""
     row = None if isinstance(line.row, LineFault) else line.row
     return {
         "schema_version": REJECT,

@@ -28,8 +28,9 @@ def conversation_key(row: Json) -> str:
     return f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
 
 
-def row_verdict(row: Json) -> bool | None:
-    """Return whether a row is right by its label or its blocking problems; None if neither decides."""
+def judge_row(row: Json) -> bool | None:
+    """Return True for a row labelled valid; False for any other label, or a blocking problem in a row without a
+    label; None if neither decides."""
     label = label_of(row)
     if label is not None:
         return label == "valid"
@@ -59,16 +60,18 @@ class CapturedTurn:
 
     @cached_property
     def unusable(self) -> str:
-        """The reason why this is no example: there is no request, or no answer; "" if there are both."""
+        """The reason why this turn cannot be an example: the conversation has no request, or the answer is empty; ""
+        if it can."""
         requests = [message.get("content") for message in self.messages if message.get("role") == "user"]
         if not any(join_text_parts(content).strip() for content in requests):
-            return "nobody asked anything: there is no user turn"
+            return "there is no request: no user turn"
         return "" if self.calls or join_text_parts(self.assistant["content"]).strip() else "the answer is empty"
 
     @cached_property
     def good(self) -> bool | None:
-        """False if any of its rows is wrong or there is no answer, True if all rows are right, else None."""
-        found = {row_verdict(row) for row in self.rows}
+        """False if any row of the turn is wrong or there is no answer, True if all rows are labelled valid, None if
+        it is unknown."""
+        found = {judge_row(row) for row in self.rows}
         return False if False in found or not self.has_answer else None if None in found else True
 
     @cached_property
@@ -101,7 +104,7 @@ class CapturedConversation:
     @cached_property
     def definitions(self) -> list[Json]:
         """The definitions of the tools in the form of OpenAI."""
-        return _definitions(self.tools)
+        return _convert_definitions(self.tools)
 
     @cached_property
     def turns(self) -> list[CapturedTurn]:
@@ -110,13 +113,13 @@ class CapturedConversation:
         for _, group in groupby(self.rows, key=lambda row: _row_order(row)[:3]):
             rows = list(group)
             messages = conversation_before(rows[0]) if "messages" in rows[0] else _rebuild_history(rows[0], turns)
-            turns.append(CapturedTurn(rows, messages if self._keep_system else list(_drop_system(messages))))
+            turns.append(CapturedTurn(rows, messages if self._keep_system else list(_drop_capture_prompts(messages))))
         return turns
 
 
-def _drop_system(messages: list[Json]) -> Iterator[Json]:
-    """Yield the messages without the prompt of a capture, with which a system message begins, and without the contract
-    of a text backend, with which it ends. Training shapes list the tools in their own form."""
+def _drop_capture_prompts(messages: list[Json]) -> Iterator[Json]:
+    """Yield the messages without what a capture added to system messages: its own prompt at the beginning, and the
+    contract of a text backend at the end. A system message with nothing else is left out."""
     for message in messages:
         content = message.get("content")
         if message.get("role") != "system" or not isinstance(content, str):
@@ -132,20 +135,23 @@ def _drop_system(messages: list[Json]) -> Iterator[Json]:
 
 
 @lru_cache(64)
-def _definitions(tools: Toolset) -> list[Json]:
-    """Return the definitions under the tools' own names, which calls use, even if OpenAI's API would reject them."""
+def _convert_definitions(tools: Toolset) -> list[Json]:
+    """Return the definitions in OpenAI's form under the tools' own names, which calls use, even if OpenAI's API
+    would reject them."""
     entries = zip(tools, to_provider(tools, "chat"), strict=True)
     return [{**entry, "function": {**entry["function"], "name": tool.name}} for tool, entry in entries]
 
 
 def _row_order(row: Json) -> tuple[int, bool, int, int]:
+    """Return the sort key of a row in its conversation: turn, calls before the outcome, attempt, call."""
     trace = row["proxy_trace"]
     attempt = row.get("attempt")
     return trace["turn"], row["kind"] == OUTCOME, attempt if isinstance(attempt, int) else 1, trace["call_index"]
 
 
 def _rebuild_history(row: Json, before: list[CapturedTurn]) -> list[Json]:
-    """Return the conversation before a row without `messages`: the request, the calls and their results."""
+    """Return the messages before a row without `messages`: the request, and the turns `before` it with the results
+    of their calls."""
     messages: list[Json] = [{"role": "user", "content": row["user_request"]}]
     for turn in before:
         messages.append(turn.assistant)

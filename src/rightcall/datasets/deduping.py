@@ -31,7 +31,7 @@ from rightcall.datasets.similarity import (
     row_identity,
     signature,
     split_bands,
-    wording,
+    split_fixed_and_prose,
 )
 from rightcall.errors import CallerError
 from rightcall.types import Json
@@ -89,12 +89,13 @@ def dedupe_files(
         run.map(files, _FingerprintWork(tuple(keys), near is not None), spool)
         finder.add(_split_records(spool.pieces(), finder.size))
         finder.find()
-        _write_kept(files, finder, sink)
+        _write_kept_rows(files, finder, sink)
         sink.finish()
     return Deduped(finder.rows, finder.rows - finder.dropped.count, finder.exact, finder.near, str(output))
 
 
 def _split_records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Yield records of `size` bytes from pieces of any size; an incomplete last record is dropped."""
     remainder = b""
     for piece in pieces:
         data = remainder + piece
@@ -103,7 +104,9 @@ def _split_records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
         remainder = data[end:]
 
 
-def _write_kept(sources: Sequence[RowSource], finder: DuplicateFinder, sink: Sink) -> None:
+def _write_kept_rows(sources: Sequence[RowSource], finder: DuplicateFinder, sink: Sink) -> None:
+    """Write the rows that are no duplicates, in order, with their bytes unchanged. Raises `BadRows` if the number of
+    rows has changed since they were read."""
     number = 0
     for part in parts_of(sources, size=row_files.PART):
         kept: list[bytes] = []
@@ -124,11 +127,12 @@ _PLACE = struct.Struct(">II")  # turn and call; places compare as bytes
 
 
 def row_fingerprint(row: Json, *, keys: Sequence[str] = (), near: bool = False) -> bytes:
-    """Return all that is needed of a row to find its duplicates."""
+    """Return the fingerprint of a row, by which `DuplicateFinder` compares it; with `near`, also what it needs to
+    find similar rows. `keys` limits the comparison to these paths."""
     found = row_identity(row, keys)
     if not near:
         return _EXACT.pack(found.unit, found.content)
-    fixed, text = wording(row, keys)
+    fixed, text = split_fixed_and_prose(row, keys)
     place = _PLACE.pack(found.turn, found.call)
     return _NEAR.pack(found.unit, found.content, place, fixed, signature(text))
 
@@ -145,7 +149,7 @@ class _FingerprintWork:
         for number, row in batch.rows():
             outcome.rows += 1
             try:
-                prints.append(self._fingerprint(row))
+                prints.append(self._make_fingerprint(row))
             except RecursionError:
                 outcome.add_fault(number, "is nested too deeply to be compared")
             except CallerError as error:
@@ -153,7 +157,9 @@ class _FingerprintWork:
         outcome.data = b"".join(prints)
         return outcome
 
-    def _fingerprint(self, row: Json | LineFault) -> bytes:
+    def _make_fingerprint(self, row: Json | LineFault) -> bytes:
+        """Return the fingerprint of a row. Raises `CallerError` for a line that is no row, and for an invalid row of
+        a capture."""
         is_capture = not self._keys and not isinstance(row, LineFault) and row.get("schema_version") in (SCHEMA, FORGE)
         if (isinstance(row, LineFault) or is_capture) and (fault := first_fault(row)):
             raise CallerError(fault)
@@ -204,10 +210,11 @@ class DuplicateFinder:
         self._scratch.__exit__(*error)
 
     def add(self, fingerprints: Iterable[bytes]) -> None:
-        """Add the fingerprints of more rows."""
-        self._scratch.insert("INSERT INTO prints VALUES (?, ?, ?, ?, ?, ?)", self._records(fingerprints))
+        """Add the fingerprints of further rows, in the order of the rows."""
+        self._scratch.insert("INSERT INTO prints VALUES (?, ?, ?, ?, ?, ?)", self._unpack_fingerprints(fingerprints))
 
-    def _records(self, fingerprints: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
+    def _unpack_fingerprints(self, fingerprints: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
+        """Yield each fingerprint as a record of the table `prints`, with the number of its row, and count the rows."""
         for each in fingerprints:
             if self.threshold is None:
                 yield *_EXACT.unpack(each), self.rows, b"", b"", b""
@@ -217,11 +224,11 @@ class DuplicateFinder:
             self.rows += 1
 
     def find(self) -> None:
-        """Find the duplicates."""
+        """Find all duplicates among the added rows: fill `dropped`, and set `exact` and `near`. Call this once."""
         self._db.execute("BEGIN")
         prints = self._db.execute("SELECT * FROM prints ORDER BY unit, content, number")
         for _, unit in groupby(prints, key=lambda record: record[0]):
-            different = self._drop_equal_rows(unit)
+            different = self._yield_first_of_equal(unit)
             while rows := list(islice(different, _MOST_ROWS)):
                 self._add_unit(rows)
         self._db.execute("DELETE FROM prints")
@@ -237,8 +244,9 @@ class DuplicateFinder:
             self.near = self.dropped.count - self.exact
         self._db.execute("COMMIT")
 
-    def _drop_equal_rows(self, unit: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield the first of equal rows of a unit, whose records are sorted by content."""
+    def _yield_first_of_equal(self, unit: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Yield the first of each set of equal rows of a unit, and drop the others. The records are sorted by
+        content."""
         for _, same in groupby(unit, key=lambda record: record[1]):
             records = iter(same)
             yield next(records)
@@ -246,7 +254,8 @@ class DuplicateFinder:
                 self.dropped.add(record[2])
 
     def _add_unit(self, rows: list[tuple[Any, ...]]) -> None:
-        """Record a unit, and of a conversation its content and its rows: it is equal to another if all rows are."""
+        """Record a unit: the digest of all its rows if it is a conversation, which equals another if all rows do;
+        and, if similar rows are sought, its last row."""
         unit, content = rows[0][:2]
         first = min([row[2] for row in rows])
         if unit != content:
@@ -279,18 +288,19 @@ class DuplicateFinder:
         similar = RowNumbers()
         pairs = self._db.execute("SELECT DISTINCT later, earlier FROM pairs ORDER BY later, earlier")
         for later, group in groupby(pairs, key=lambda record: record[0]):
-            first, fixed, signed = self._unit(later)
+            first, fixed, signed = self._read_unit(later)
             for _, earlier in group:
                 if earlier in similar:
                     continue
-                _, other_fixed, other_signed = self._unit(earlier)
+                _, other_fixed, other_signed = self._read_unit(earlier)
                 if fixed == other_fixed and estimate_similarity(signed, other_signed) >= threshold:
                     similar.add(later)
                     self.dropped.add(first)
                     break
 
     def _add_bands(self, plan: tuple[int, int]) -> None:
-        """Number the units that are left in the order of their first rows, and record their bands."""
+        """Number the units that are not dropped, in the order of their first rows, and record their bands. `plan` is
+        the number of bands and their width."""
         id = 0
         for first, fixed, signed in self._db.execute("SELECT * FROM candidates ORDER BY first"):
             if first in self.dropped:
@@ -301,5 +311,6 @@ class DuplicateFinder:
             self._db.executemany("INSERT INTO bands VALUES (?, ?)", records)
             id += 1
 
-    def _unit(self, id: int) -> Any:
+    def _read_unit(self, id: int) -> Any:
+        """Return the first row, the digest of the fixed parts and the signature of a compared unit."""
         return self._db.execute("SELECT first, fixed, signature FROM compared WHERE id = ?", (id,)).fetchone()

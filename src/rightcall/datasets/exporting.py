@@ -22,7 +22,7 @@ import msgspec
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
 from rightcall.datasets.conversations import CapturedConversation, conversation_key
-from rightcall.datasets.releasing import is_released
+from rightcall.datasets.releasing import explain_not_public
 from rightcall.datasets.row_files import (
     EXPORT,
     EXPORTED,
@@ -38,7 +38,7 @@ from rightcall.datasets.row_files import (
     digest,
     file_names,
     manifest,
-    manifest_of,
+    manifest_path,
 )
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool, move_to_store, pack_frame, refuse_existing, unfinished_path
@@ -57,7 +57,7 @@ _MOST_ROWS = 1_000  # rows of one conversation; later ones are left out
 _MOST_REASONS = 100  # reasons that are counted separately
 _CURES = {
     "without a label": "`rightcall dataset label` gives labels",
-    "nothing to compare": "pairs come of rows with repairs or with retries",
+    "nothing to compare": "pairs are made from rows with repairs or retries",
     "no user turn": "import requests together with their answers",
 }
 
@@ -86,9 +86,9 @@ class Exported(msgspec.Struct, frozen=True):
         if self.examples:
             return ""
         if not self.conversations:
-            return "there are no rows in what was given; see that the file is the right one"
+            return "the input has no rows; check that it is the right file"
         reasons = list(self.left_out.items())[:5]
-        cures = dict.fromkeys([cure for reason, _ in reasons for sign, cure in _CURES.items() if sign in reason])
+        cures = dict.fromkeys([cure for reason, _ in reasons for part, cure in _CURES.items() if part in reason])
         listing = ", ".join([f"{reason} ({number:,})" for reason, number in reasons])
         return "; ".join([f"of {self.conversations:,} conversations none is an example: {listing}", *cures])
 
@@ -138,9 +138,9 @@ def export(
 
     Raise `Unreleased` if a row may not be public, and `BadRows` for rows with faults; then nothing is written.
     """
-    options, run = _shape_options(to, turns, format, contract), RowRun(engine, jobs, resume, seen)
+    options, run = _check_options(to, turns, format, contract), RowRun(engine, jobs, resume, seen)
     sources = run.sources(paths)
-    columns = (SHAPES[to].turn_columns if turns else SHAPES[to].columns) if _is_parquet(output) else None
+    columns = (SHAPES[to].turn_columns if turns else SHAPES[to].columns) if _is_parquet_name(output) else None
     with (
         _open_outputs(output, sources, public=public, force=force) as (beside, out),
         RowSpool(output, "rows", resume=resume) as rows,
@@ -154,7 +154,7 @@ def export(
         with GroupedRows(rows, _ROW, most=_MOST_ROWS) as grouped:
             work = _ExampleWork(to, options, keep_system=keep_system, columns=columns)
             counts += run.map([grouped], work, examples).counts
-        left_out = _count_reasons(counts)
+        left_out = _sum_reasons(counts)
         if grouped.left_out:
             left_out["rows behind the first thousand of a conversation"] = grouped.left_out
         by_reason = dict(left_out.most_common())
@@ -175,7 +175,7 @@ def export(
                     "format": None if options.format is None else options.format.name,
                     "turns": turns,
                     "contract": contract or None,
-                    "inputs": [{"path": source.path, "sha256": _sha256(source.path)} for source in sources],
+                    "inputs": [{"path": source.path, "sha256": _hash_source(source.path)} for source in sources],
                     "output": {"path": str(output), "sha256": out.sha256(), "examples": counts["examples"]},
                     "left_out": by_reason,
                     "created_unix_ms": unix_ms(),
@@ -186,21 +186,22 @@ def export(
     return Exported(*numbers, str(output), name, public)
 
 
-def _shape_options(to: str, turns: bool, format: str | None, contract: str | None) -> ShapeOptions:
-    """Return the options of a shape. Raise `CallerError` for options that it does not take."""
+def _check_options(to: str, turns: bool, format: str | None, contract: str | None) -> ShapeOptions:
+    """Return the options for the examples of a shape. Raises `CallerError` for an unknown shape, and for options
+    that it does not take or lacks."""
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != SHAPES[to].takes_format:
         raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
     if turns and SHAPES[to].turn_columns is None:
         able = [name for name, shape in SHAPES.items() if shape.turn_columns is not None]
-        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have their own unit")
+        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have a fixed unit")
     if contract and not SHAPES[to].takes_format:
         raise CallerError("--contract is for --to text: trainers that read the other shapes show the tools themselves")
     return ShapeOptions(turns, formats.find(format) if format is not None else None, contract or "")
 
 
-def _is_parquet(output: str | Path) -> bool:
+def _is_parquet_name(output: str | Path) -> bool:
     return str(output).endswith(".parquet")
 
 
@@ -215,20 +216,20 @@ def _open_outputs(
     if "://" in name:
         refuse_existing(name, force=force)
     shared: dict[str, Any] = {"sources": file_names(sources), "mode": PUBLIC if public else PRIVATE, "force": force}
-    out = WholeFile(place, PARQUET if _is_parquet(output) else EXPORT, **shared)
-    beside = None if is_stream(place) else WholeFile(manifest_of(place), manifest(EXPORTED), **shared)
+    out = WholeFile(place, PARQUET if _is_parquet_name(output) else EXPORT, **shared)
+    beside = None if is_stream(place) else WholeFile(manifest_path(place), manifest(EXPORTED), **shared)
     # The manifest is first, because an export is recognized by it if only one of the two files is written.
     files = [each for each in (beside, out) if each is not None]
     with Outputs(*files) as outputs:
         outputs.open()
         yield beside, out
     if "://" in name:
-        move_to_store(manifest_of(place), f"{name}{MANIFEST}")
+        move_to_store(manifest_path(place), f"{name}{MANIFEST}")
         move_to_store(place, name)
 
 
-def _sha256(path: str) -> str | None:
-    """Return the hash of a file; None for standard input, which cannot be read again."""
+def _hash_source(path: str) -> str | None:
+    """Return the hexadecimal SHA-256 of a file; None for standard input, which cannot be read again."""
     if path == STDIN:
         return None
     found = sha256()
@@ -256,7 +257,7 @@ class _CollectWork:
         unlabelled = unreleased = 0
         for number, row in capture_rows(batch, outcome):
             unlabelled += "label" not in row
-            line, why = batch.line(number), is_released(row) if self._public else ""
+            line, why = batch.line(number), explain_not_public(row) if self._public else ""
             if why:
                 unreleased += 1
                 frames.append(pack_frame(_UNRELEASED, line, why.encode()))
@@ -299,8 +300,9 @@ class _ExampleWork(FormatCarrier):
         return outcome
 
 
-def _count_reasons(counts: Counter[str]) -> Counter[str]:
-    """Return the reasons why there are no examples, of all parts together."""
+def _sum_reasons(counts: Counter[str]) -> Counter[str]:
+    """Return how many examples were left out for each reason, from the counts of all parts; reasons beyond the first
+    hundred are counted as "(others)"."""
     reasons: Counter[str] = Counter()
     for name, number in counts.items():
         if name.startswith(_LEFT_OUT):

@@ -31,7 +31,8 @@ MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
 
 
 def prompts(domains: Iterable[Domain], *, model: str = MODEL, runs: int = 1) -> Iterator[Json]:
-    """Yield one row for each run of each scenario, in the order of a capture."""
+    """Yield the prompt row of each scenario, as many times as `runs`, in the order in which a capture would send
+    them. `model` is the model named in the requests."""
     known = list(domains)
     for run_index in range(runs):
         for domain in known:
@@ -40,6 +41,7 @@ def prompts(domains: Iterable[Domain], *, model: str = MODEL, runs: int = 1) -> 
 
 
 def _prompt_row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json:
+    """Return the row of one run of a scenario: the request that a capture would send, and the tools."""
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": scenario.request}]
     tools = to_provider(domain.tools, "chat")
     place = {"domain": domain.name, "scenario": scenario.name, "run_index": run_index}
@@ -81,8 +83,8 @@ _TRACE = (
 )
 
 
-def _select(row: Json, names: Iterable[str]) -> Json:
-    """Return the fields with these names; None for one that is missing."""
+def _select_fields(row: Json, names: Iterable[str]) -> Json:
+    """Return the fields with these names; None for a missing one."""
     return {name: row.get(name) for name in names}
 
 
@@ -96,16 +98,16 @@ def forge_row(row: Json) -> Json | None:
     kept = ("private_agent_log", "public_export_allowed", "redaction", "release")
     made: Json = {
         "schema_version": FORGE,
-        **_select(row, _SHARED),
+        **_select_fields(row, _SHARED),
         "candidate_call": {name: row["candidate_call"][name] for name in ("name", "arguments")},
         "tool_result": {"status": result.get("status", "ok"), "content": result.get("content")},
-        "proxy_trace": _select(trace, _TRACE),
+        "proxy_trace": _select_fields(trace, _TRACE),
         "metadata": {
             **{name: marks[name] for name in kept if name in marks},
             "provenance": {
                 "source": provenance.get("source") or "rightcall",
                 "captured_at_unix_ms": provenance.get("captured_at_unix_ms"),
-                **_select(trace, ("domain", "scenario", "run_index")),
+                **_select_fields(trace, ("domain", "scenario", "run_index")),
             },
         },
     }
@@ -119,7 +121,8 @@ _STEPS = ("required_steps", "completed_steps", "pending_steps", "terminal_tools"
 
 
 def training_row(row: Json) -> Json | None:
-    """Return the training row of a labelled capture row; None for a row without a label, and for outcomes."""
+    """Return the verifier's training row of a labelled row of a capture; None for an outcome, and for a row without
+    one of the known labels."""
     label = label_of(row)
     if row["kind"] == OUTCOME or label not in LABELS:
         return None
@@ -153,12 +156,13 @@ def model_input(entry: Json) -> str:
     steps = "\n".join([f"{name}={compact_json(state.get(name))}" for name in _STEPS])
     return (
         f"SCHEMA_VERSION:\n{entry.get('schema_version', '')}\n\nUSER_REQUEST:\n{entry.get('user_request', '')}\n\n"
-        f"WORKFLOW_STATE:\n{steps}\n\nAVAILABLE_TOOLS:\n" + "\n\n".join(map(_tool_text, tools)) + "\n\n"
+        f"WORKFLOW_STATE:\n{steps}\n\nAVAILABLE_TOOLS:\n" + "\n\n".join(map(_format_tool, tools)) + "\n\n"
         f"CANDIDATE_CALL:\n{compact_json(entry.get('candidate_call'))}"
     )
 
 
-def _tool_text(tool: Any) -> str:
+def _format_tool(tool: Any) -> str:
+    """Return the text of a tool definition as the verifier reads it."""
     inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
     parameters = inner.get("parameters") or {"type": "object", "properties": {}}
     return f"{inner.get('name', '')}: {inner.get('description', '')}\nPARAMETERS: {compact_json(parameters)}"
@@ -170,7 +174,7 @@ def notebook_row(row: Json) -> Json:
     return {
         "kind": "tool_call",
         "label": row["label"],
-        **_select(entry, _INPUT),
+        **_select_fields(entry, _INPUT),
         "metadata": {
             **(entry.get("metadata") or {}),
             "generator": "rightcall",

@@ -1,4 +1,4 @@
-"""`dataset import`: logs of other programs as rows of ours.
+"""`dataset import`: convert logs of other programs to rows of a capture.
 
 Workers read each line by itself. Lines that belong together (a request and its result, the rows of one conversation)
 are grouped and read once more. The parent then gives each row its conversation, in the order of the lines.
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rightcall.capture.captured_rows import unix_ms
 from rightcall.datasets.log_rows import ImportOptions, import_line
-from rightcall.datasets.logs import KINDS, join_key, log_kind
+from rightcall.datasets.logs import KINDS, find_join_key, resolve_log_kind
 from rightcall.datasets.row_files import IMPORTED, GroupedRows, RowRun, Scratch, Seen, Where, digest, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool, Sink, pack_frame
@@ -70,7 +70,7 @@ def import_files(
     run = RowRun(engine, jobs, resume, seen)
     sources = run.sources(paths)
     options = ImportOptions(
-        kind=log_kind(kind),
+        kind=resolve_log_kind(kind),
         tools=tools,
         format=format if format == "auto" else find(format),
         repair=repair,
@@ -90,20 +90,21 @@ def import_files(
         run.map(sources, _ImportWork(options, times), single)
         with GroupedRows(single, _TO_JOIN, most=_MOST_JOINED) as grouped:
             run.map([grouped], _JoinedImportWork(options, times), joined)
-        _write(conversations.lines(chain(_read_frames(single), _read_frames(joined))), sink)
+        _write_blocks(conversations.lines(chain(_read_frames(single), _read_frames(joined))), sink)
         sink.finish()
     return conversations.counts
 
 
-def _write(lines: Iterator[bytes], sink: Sink) -> None:
-    waiting, size = list[bytes](), 0
+def _write_blocks(lines: Iterator[bytes], sink: Sink) -> None:
+    """Write the lines to the sink in blocks of about 256 KiB."""
+    pending, size = list[bytes](), 0
     for line in lines:
-        waiting.append(line)
+        pending.append(line)
         size += len(line)
         if size >= _WRITTEN_BYTES:
-            sink.write(b"".join(waiting), {})
-            waiting, size = [], 0
-    sink.write(b"".join(waiting), {})
+            sink.write(b"".join(pending), {})
+            pending, size = [], 0
+    sink.write(b"".join(pending), {})
 
 
 # -- the work on the lines of a part -----------------------------------------------------------------------------------
@@ -159,11 +160,11 @@ class _ImportWork(FormatCarrier):
         options = replace(self._options, at=self._times[batch.source])
         for number, row in batch.rows():
             outcome.rows += 1
-            kind, key = ("", "") if isinstance(row, LineFault) else join_key(row, options.kind)
+            kind, key = ("", "") if isinstance(row, LineFault) else find_join_key(row, options.kind)
             if key:
                 frames.append(pack_frame(_TO_JOIN, batch.line(number), batch.data(number), digest(f"{kind}\0{key}")))
             else:
-                frames.append(pack_frame(_IMPORTED, batch.line(number), _ENCODE(_import_frame(row, options))))
+                frames.append(pack_frame(_IMPORTED, batch.line(number), _ENCODE(_make_import_frame(row, options))))
         outcome.data = b"".join(frames)
         return outcome
 
@@ -176,17 +177,19 @@ class _JoinedImportWork(_ImportWork):
         for number, group in batch.rows():
             assert isinstance(group, dict)
             outcome.rows += 1
-            kind, _ = join_key(group["rows"][0], self._options.kind)
+            kind, _ = find_join_key(group["rows"][0], self._options.kind)
             join = KINDS[kind].join
             assert join is not None
             options = replace(self._options, kind=kind, at=self._times[group["place"][0]])
-            frame = replace(_import_frame(join(group["rows"]), options), place=group["place"])
+            frame = replace(_make_import_frame(join(group["rows"]), options), place=group["place"])
             frames.append(pack_frame(_IMPORTED, number, _ENCODE(frame)))
         outcome.data = b"".join(frames)
         return outcome
 
 
-def _import_frame(row: Json | LineFault, options: ImportOptions) -> _ImportedFrame:
+def _make_import_frame(row: Json | LineFault, options: ImportOptions) -> _ImportedFrame:
+    """Import one line and return its encoded rows without the name of their group, its counts, and the reason if it
+    has no rows."""
     line = import_line(row, _NO_GROUP, options)
     group: str = line.rows[0]["example_group_id"] if line.rows else _NO_GROUP
     rows = []
@@ -205,7 +208,8 @@ def _import_frame(row: Json | LineFault, options: ImportOptions) -> _ImportedFra
 
 
 def _read_frames(spool: RowSpool) -> Iterator[tuple[int, int, _ImportedFrame]]:
-    """Yield source, line and rows of each line that was read."""
+    """Yield the source, the line number and the frame of each imported line in the spool; lines that are still to be
+    joined are skipped."""
     for each in spool.frames():
         if each.tag == _IMPORTED:
             frame = _DECODE(each.data)
@@ -226,7 +230,8 @@ class _Conversations:
         self.counts: Counter[str] = Counter()
 
     def lines(self, frames: Iterable[tuple[int, int, _ImportedFrame]]) -> Iterator[bytes]:
-        """Yield the encoded rows, and report the lines without rows."""
+        """Yield the encoded rows with the names of their conversations, count them, and report each line without
+        rows to the callbacks."""
         for source, line, frame in frames:
             where = Where(self._names[source], line)
             if not frame.rows:
@@ -234,19 +239,21 @@ class _Conversations:
                 (self._refused if frame.is_refused else self._passed_over)(where, frame.reason)
                 continue
             own = frame.group or f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
-            name = self._name(own, frame)
+            name = self._name_conversation(own, frame)
             self.counts["conversations"] += name == own
             self.counts.update(frame.counts)
             yield from [row.line(own + row.suffix if row.suffix else name) for row in frame.rows]
 
-    def _name(self, own: str, frame: _ImportedFrame) -> str:
-        """Return the name of the conversation that a line continues; its own name if it begins one."""
+    def _name_conversation(self, own: str, frame: _ImportedFrame) -> str:
+        """Return the name of the conversation that a line continues, or `own` if it begins one. The end of the line
+        is recorded, so that a later line can continue it."""
         if not frame.end:
             return own
-        name = next((name for end in reversed(frame.histories) if (name := self._take(end))), own)
+        name = next((name for end in reversed(frame.histories) if (name := self._take_conversation(end))), own)
         self._ends.execute("INSERT OR REPLACE INTO ends VALUES (?, ?)", (frame.end, name))
         return name
 
-    def _take(self, end: bytes) -> str:
+    def _take_conversation(self, end: bytes) -> str:
+        """Remove a recorded end and return the name of its conversation; "" if it is not recorded."""
         found = self._ends.execute("DELETE FROM ends WHERE key = ? RETURNING name", (end,)).fetchone()
         return found[0] if found else ""

@@ -77,6 +77,7 @@ class Histogram:
         self.total = self.sum = self.largest = 0
 
     def add(self, value: int) -> None:
+        """Count one value, which must not be negative."""
         self.bins[value.bit_length()] += 1
         self.total += 1
         self.sum += value
@@ -88,7 +89,7 @@ class Histogram:
 
     @property
     def median(self) -> int:
-        """The upper edge of the bin of the middle value."""
+        """The upper edge of the bin of the middle value, at most the largest value; 0 without values."""
         left = (self.total + 1) // 2
         for size in sorted(self.bins):
             left -= self.bins[size]
@@ -97,13 +98,14 @@ class Histogram:
         return 0
 
     def to_json(self) -> Json:
+        """Return mean, median, largest value and the counts of the bins as JSON data."""
         bins = [(*bin_edges(size), count) for size, count in sorted(self.bins.items())]
         rows = [{"from": low, "to": high, "count": count} for low, high, count in bins]
         return {"mean": round(self.mean, 1), "median": self.median, "largest": self.largest, "bins": rows}
 
 
 def bin_edges(size: int) -> tuple[int, int]:
-    """Return the smallest and the largest value of so many bits."""
+    """Return the smallest and the largest integer of `size` bits: the edges of a histogram's bin."""
     return (0, 0) if size == 0 else (1 << (size - 1), (1 << size) - 1)
 
 
@@ -117,7 +119,7 @@ class RowStats:
         self.lengths: dict[str, Histogram] = {name: Histogram() for name in _MEASURED}
 
     def add(self, row: Json | LineFault) -> None:
-        """Count one more `row`, or the fault in place of one."""
+        """Count one more row; an invalid row, or a `LineFault`, is only counted as bad."""
         self.rows += 1
         if isinstance(row, LineFault) or faults(row):
             self.bad += 1
@@ -154,44 +156,49 @@ def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> RowS
     return stats
 
 
-def _tools(row: Json) -> Iterator[Any]:
+def _called_tools(row: Json) -> Iterator[Any]:
+    """Yield the name of the called tool; nothing for an outcome."""
     if row["kind"] != OUTCOME:
         yield row["candidate_call"]["name"]
 
 
-def _repairs(row: Json) -> Iterator[Any]:
+def _repair_rules(row: Json) -> Iterator[Any]:
+    """Yield each rule that repaired the row's call, once."""
     yield from dict.fromkeys(repair["rule"] for repair in row.get("repairs") or ())
 
 
-def _problems(row: Json) -> Iterator[Any]:
+def _problem_codes(row: Json) -> Iterator[Any]:
+    """Yield the code of each problem of the row, once."""
     yield from dict.fromkeys(problem["code"] for problem in row.get("problems") or ())
 
 
-def _field(name: str) -> Callable[[Json], Iterable[Any]]:
+def _make_field_reader(name: str) -> Callable[[Json], Iterable[Any]]:
+    """Return a function that gives a row's value under this key in a list; [] if it is missing or empty."""
     return lambda row: [row[name]] if row.get(name) else []
 
 
-def _size(value: Any) -> int | None:
+def _measure_size(value: Any) -> int | None:
+    """Return the number of characters of a text, or of any other value as compact JSON; None for None."""
     return len(value) if isinstance(value, str) else None if value is None else len(compact_json(value))
 
 
 _COUNTED: dict[str, Callable[[Json], Iterable[Any]]] = {
     "label": lambda row: [label_of(row) or "unlabelled"],
     "kind": lambda row: [row["kind"]],
-    "tool": _tools,
+    "tool": _called_tools,
     "domain": lambda row: [row["proxy_trace"]["domain"]],
-    "scenario kind": _field("scenario_kind"),
-    "format": _field("format"),
-    "mode": _field("mode"),
-    "guard": _field("guard"),
-    "repair": _repairs,
-    "problem": _problems,
+    "scenario kind": _make_field_reader("scenario_kind"),
+    "format": _make_field_reader("format"),
+    "mode": _make_field_reader("mode"),
+    "guard": _make_field_reader("guard"),
+    "repair": _repair_rules,
+    "problem": _problem_codes,
     "model": lambda row: [row["proxy_trace"]["model"]],
 }
 
 _MEASURED: dict[str, Callable[[Json], int | None]] = {
     "request": lambda row: len(row["user_request"]),
-    "reply": lambda row: _size(row.get("reply")),
-    "arguments": lambda row: _size(row["candidate_call"]["arguments"]) if row["kind"] != OUTCOME else None,
+    "reply": lambda row: _measure_size(row.get("reply")),
+    "arguments": lambda row: _measure_size(row["candidate_call"]["arguments"]) if row["kind"] != OUTCOME else None,
     "messages": lambda row: len(row["messages"]) if "messages" in row else None,
 }

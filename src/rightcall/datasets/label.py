@@ -36,12 +36,15 @@ class Labeller:
         self._calls: list[Call] = []
 
     def label(self, row: Json) -> Json:
-        """Return the row with its label, or as it is if none can be found."""
-        scenario = self._scenario(row)
-        label = self._outcome_label(row, scenario) if row["kind"] == OUTCOME else self._call_label(row, scenario)
+        """Return the row with a `label`, or unchanged if none can be found. Rows without `messages` must come in
+        their order."""
+        scenario = self._find_scenario(row)
+        label = self._label_outcome(row, scenario) if row["kind"] == OUTCOME else self._label_call(row, scenario)
         return row if label is None else {**row, "label": label}
 
-    def _call_label(self, row: Json, scenario: Scenario | None) -> Json | None:
+    def _label_call(self, row: Json, scenario: Scenario | None) -> Json | None:
+        """Return the label of a call: `deterministic_invalid` for a blocking problem, else that of the scenario;
+        None if the scenario is unknown."""
         call, before = call_of(row), self._calls_before(row)
         problems = blocking_of(row) + check(call, tools_of(row) or None)  # without tools, names are not checked
         problem = next((each for each in problems if each.blocking), None)
@@ -51,9 +54,9 @@ class Labeller:
             return None
         return {"label": label_call(scenario, call, before), "by": "scenario", "why": ""}
 
-    def _outcome_label(self, row: Json, scenario: Scenario | None) -> Json | None:
-        """Return the label of the end of a conversation. Calls that could not run had no effect, and are rows of their
-        own, so they do not count."""
+    def _label_outcome(self, row: Json, scenario: Scenario | None) -> Json | None:
+        """Return the label of the end of a conversation: "valid" or "incomplete"; None if the scenario is unknown.
+        Calls that could not run had no effect, and have rows, so they do not count."""
         if scenario is None:
             return None
         ended, tools = row["outcome"]["ended"], tools_of(row) or None
@@ -74,7 +77,7 @@ class Labeller:
         self._calls.append(call_of(row))
         return before
 
-    def _scenario(self, row: Json) -> Scenario | None:
+    def _find_scenario(self, row: Json) -> Scenario | None:
         """Return the scenario of a row; None if it is unknown, or accepts any calls."""
         trace = row["proxy_trace"]
         name = trace.get("domain")
@@ -94,11 +97,11 @@ def calls_before(row: Json) -> list[Call]:
         if message.get("role") == "assistant" and isinstance(message.get("tool_calls"), list):
             entries += message["tool_calls"]
     entries += ((row.get("assistant") or {}).get("tool_calls") or [])[:index]
-    return [call for each in entries if (call := _parse_entry(each)) is not None]
+    return [call for each in entries if (call := _parse_call_entry(each)) is not None]
 
 
-def _parse_entry(entry: Any) -> Call | None:
-    """Return a call of the history; None if it cannot be parsed."""
+def _parse_call_entry(entry: Any) -> Call | None:
+    """Return the call of an entry of `tool_calls`; None if it has no name or its arguments are no object."""
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None

@@ -1,9 +1,9 @@
-"""The entries of a log line, whatever wrote it: messages in the form of the chat API, and turns of a model as they
-were logged.
+"""The entries of a log line, whatever program wrote it: messages in the form of the chat API, and turns of a model as
+they were logged.
 
     Log((user_message, LogTurn(response, "auto", id="chatcmpl-1", at=1763200000000)), model="gpt-4o", id="req-7")
 
-`model_in`, `id_in` and `time_in` find values that logs name differently.
+`find_model`, `find_id` and `find_time_ms` find values that logs name differently.
 """
 
 from __future__ import annotations
@@ -74,34 +74,37 @@ _IDS = ("custom_id", "id", "request_id", "key", "uuid", "trace_id", "conversatio
 _YEAR_3000 = 32_503_680_000  # in seconds; a larger number counts a smaller unit
 
 
-def model_in(*holders: Json) -> str:
-    """Return the first model that one of these objects names."""
+def find_model(*holders: Json) -> str:
+    """Return the first model name under one of the usual keys of these objects; "" if there is none."""
     return next((found for holder in holders for key in _MODELS if (found := text(holder.get(key)))), "")
 
 
-def id_in(*holders: Json) -> str:
-    """Return the first id that one of these objects has."""
-    return next((found for holder in holders for key in _IDS if (found := _read_id(holder.get(key)))), "")
+def find_id(*holders: Json) -> str:
+    """Return the first id under one of the usual keys of these objects, as text; "" if there is none."""
+    return next((found for holder in holders for key in _IDS if (found := _parse_id(holder.get(key)))), "")
 
 
-def _read_id(value: Any) -> str:
+def _parse_id(value: Any) -> str:
+    """Return an integer as text, a text cut to 500 characters; "" for any other value."""
     return str(value) if type(value) is int else text(value)[:500]
 
 
-def time_in(*holders: Json) -> int | None:
-    """Return the first time that one of these objects has, in milliseconds since 1970."""
-    found = (_read_time(holder[key]) for holder in holders for key in _TIMES if key in holder)
+def find_time_ms(*holders: Json) -> int | None:
+    """Return the first readable time under one of the usual keys of these objects, in milliseconds since 1970; None
+    if there is none."""
+    found = (_parse_unix_ms(holder[key]) for holder in holders for key in _TIMES if key in holder)
     return next((at for at in found if at is not None), None)
 
 
-def _read_time(value: Any) -> int | None:
-    """Read seconds, or a smaller unit, since 1970, as a number or as digits; or a time in ISO 8601."""
+def _parse_unix_ms(value: Any) -> int | None:
+    """Return a time as milliseconds since 1970; None if it cannot be read. It is a number, or digits, of seconds,
+    milliseconds, microseconds or nanoseconds, distinguished by size, or a text in ISO 8601."""
     if isinstance(value, str):
         try:
             number = float(value) if len(value) <= 40 else None
         except ValueError:
             number = None
-        return _read_iso_time(value) if number is None else _read_time(number)
+        return _parse_iso_ms(value) if number is None else _parse_unix_ms(number)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _YEAR_3000 * 10**9:
         return None
     for units in (1, 1_000, 1_000_000, 1_000_000_000):  # per second
@@ -110,7 +113,8 @@ def _read_time(value: Any) -> int | None:
     return None
 
 
-def _read_iso_time(value: str) -> int | None:
+def _parse_iso_ms(value: str) -> int | None:
+    """Return a time in ISO 8601 as milliseconds since 1970, UTC if it has no zone; None if it is invalid."""
     try:
         found = datetime.fromisoformat(value[:40].strip())
         return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1_000)
@@ -119,7 +123,8 @@ def _read_iso_time(value: str) -> int | None:
 
 
 def flatten_content(content: Any) -> str:
-    """Return content as text: its texts, and everything else as JSON, so that nothing is lost."""
+    """Return the content of a message as one text: its text parts, and any other part as JSON; "" for None and for
+    an empty list."""
     if isinstance(content, str) or content is None:
         return content or ""
     parts = items(content)

@@ -1,4 +1,4 @@
-"""Rows of one logged conversation, through the same reading, repair and check as a live model.
+"""Rows of one logged conversation, which is parsed, repaired and checked as a live answer is.
 
     rows_of({"messages": [...], "tools": [...]}, group="import-log-1")   ->   rows of rightcall-capture/v1
 
@@ -19,7 +19,7 @@ from rightcall.capture.captured_rows import RESPOND, CallTrace, LineFault, captu
 from rightcall.capture.stubs import StubOutcome
 from rightcall.contracts.protocol import results_in
 from rightcall.datasets.log_entries import Entry, Log, LogTurn, PassedOver
-from rightcall.datasets.logs import listed_tools, read_log
+from rightcall.datasets.logs import find_listed_tools, read_log
 from rightcall.errors import CallerError, RightcallError
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
@@ -61,7 +61,7 @@ class ImportedLine(msgspec.Struct, frozen=True):
 
 
 def import_line(row: Json | LineFault, group: str, options: ImportOptions) -> ImportedLine:
-    """Read the rows of one line. Never raise because of its content."""
+    """Return the rows of one line, or the reason why it has none. Never raises because of its content."""
     try:
         if isinstance(row, LineFault):
             raise CallerError(row.message)
@@ -75,31 +75,38 @@ def import_line(row: Json | LineFault, group: str, options: ImportOptions) -> Im
 
 
 def rows_of(row: Json, *, group: str, **options: Any) -> Iterator[Json]:
-    """Yield the rows of one logged conversation. Raise `RightcallError` if it is none, or its tools cannot be used."""
+    """Yield the rows of one logged conversation. Raises `RightcallError` if the line is none, or its tools cannot be
+    used."""
     return _read_conversation(row, group, ImportOptions(**options)).rows()
 
 
 def _read_conversation(row: Json, group: str, options: ImportOptions) -> _LoggedConversation:
+    """Return the conversation of a line, ready to be converted to rows: its log, its tools and the options. Raises
+    `CallerError` or `PassedOver`."""
     log = read_log(row, options.kind)
-    toolset = options.tools if options.tools is not None else _toolset_of(log.tools or listed_tools(log.entries))
+    toolset = (
+        options.tools if options.tools is not None else _build_toolset(log.tools or find_listed_tools(log.entries))
+    )
     format = log.format if options.format == "auto" else options.format
     how: dict[str, Any] = {"format": format, "repair": options.repair, "rescue": options.rescue}
     how |= {"reasoning_calls": options.reasoning_calls}
     return _LoggedConversation(log, toolset, log.group or group, how, log.model or options.model, options.at)
 
 
-def _toolset_of(tools: Any) -> Toolset | None:
-    """Read logged tools: definitions of any provider, or JSON text with them. Return None if there are none."""
+def _build_toolset(tools: Any) -> Toolset | None:
+    """Return the toolset of logged tools: definitions of any provider, or JSON text with them; None if there are
+    none."""
     if isinstance(tools, str) and tools.strip():
         tools = decode(tools, MAX_DEPTH)
     if not tools or isinstance(tools, Undecodable):
         return None
     definitions = compact_json(tools)
-    return _read_tools(definitions) if len(definitions) < _CACHED_CHARS else _read_tools.__wrapped__(definitions)
+    return _parse_tools(definitions) if len(definitions) < _CACHED_CHARS else _parse_tools.__wrapped__(definitions)
 
 
 @lru_cache(64)  # conversations share their tools
-def _read_tools(definitions: str) -> Toolset:
+def _parse_tools(definitions: str) -> Toolset:
+    """Return the toolset of definitions as JSON text, without the tool `respond`, which captures add. Cached."""
     return Toolset([tool for tool in Toolset(json.loads(definitions)) if tool.name != RESPOND.name])
 
 
@@ -135,11 +142,12 @@ class _LoggedConversation:
         self._history_chars = self._row_chars = 0
 
     def rows(self) -> Iterator[Json]:
-        """Yield the rows. Raise `CallerError` where no turn of the model has content."""
+        """Yield a row for each call of the model, and an outcome for each answer without one. Raises `CallerError`
+        if no turn of the model has content."""
         reasons: list[str] = []
         for at, entry in enumerate(self.entries):
             if not isinstance(entry, LogTurn):
-                self._add_message(self._read_message(at, entry))
+                self._add_message(self._prepare_message(at, entry))
                 continue
             self.turn = self.turn if entry.number is None else entry.number
             replies = self._read_turn(entry)
@@ -147,7 +155,7 @@ class _LoggedConversation:
                 self._add_turn(at, replies[0], CHAT.assistant_message(replies[0], reasoning_key="reasoning_content"))
                 self.histories.append(self._digest.digest())
             else:
-                reasons += map(_why_empty, replies)
+                reasons += map(_explain_empty_reply, replies)
                 yield from self._turn_rows(at, entry, replies)
             self.turn += 1
             self.ids.next_turn()
@@ -156,21 +164,23 @@ class _LoggedConversation:
         self.end = self._digest.digest() if self.log.is_exchange else b""
 
     def _add_message(self, message: Json) -> None:
+        """Append a message to the history and its digest; a user's message becomes the current request."""
         self.messages.append(message)
         if message["role"] == "user" and message["content"].strip():
             self.request = message["content"]
-        content = _without_ids(message)
+        content = _text_without_ids(message)
         self._history_chars += len(content)
         self._digest.update(content.encode("utf-8", "surrogatepass"))
 
     def _read_turn(self, turn: LogTurn) -> list[Reply]:
-        """Read each choice of an answer."""
+        """Return the reply of each choice of an answer; one reply for a text and for a turn of the history."""
         how: Any = {"tools": self.tools, "ids": self.ids, **self.how}
         if turn.api == "text":
             return [parse(turn.value, **how)]
         return [read(turn.value, api=turn.api, **how)] if turn.is_history else read_all(turn.value, api=turn.api, **how)
 
     def _turn_rows(self, at: int, turn: LogTurn, replies: Sequence[Reply]) -> Iterator[Json]:
+        """Yield the rows of each choice of an answer, and add the first choice to the history."""
         messages, raw = list(self.messages), _raw_reply(turn)
         for number, reply in enumerate(replies):
             assistant = CHAT.assistant_message(reply, reasoning_key="reasoning_content")
@@ -191,22 +201,25 @@ class _LoggedConversation:
     def _reply_rows(
         self, turn: LogTurn, reply: Reply, results: dict[int, StubOutcome], shared: dict[str, Any]
     ) -> Iterator[Json]:
+        """Yield a row for each call of a reply, or an outcome if it has none. `results` are by the index of the
+        call, `shared` are values of all rows. Raises `CallerError` if the rows repeat too much history."""
         if not reply.attempts:
-            trace = self._trace(turn, reply, 0, "")
+            trace = self._make_trace(turn, reply, 0, "")
             yield outcome_row(trace=trace, text=reply.content, problems=list(reply.problems), **shared)
         of_no_call = [problem for problem in reply.problems if problem.call is None]
         for index, call in enumerate(reply.attempts):
             self._row_chars += self._history_chars
             if self._row_chars > _MOST_HISTORY:
                 raise CallerError(
-                    f"its rows would have more than {_MOST_HISTORY:,} characters of history, because each repeats what "
-                    "came before it; split the conversation"
+                    f"its rows would have more than {_MOST_HISTORY:,} characters of history, because each repeats the "
+                    "messages before it; split the conversation"
                 )
-            trace = self._trace(turn, reply, index, call.id)
+            trace = self._make_trace(turn, reply, index, call.id)
             problems = [*call.problems, *of_no_call]
             yield capture_row(call, trace=trace, problems=problems, result=results.get(index), **shared)
 
-    def _trace(self, turn: LogTurn, reply: Reply, index: int, id: str) -> CallTrace:
+    def _make_trace(self, turn: LogTurn, reply: Reply, index: int, id: str) -> CallTrace:
+        """Return the trace of a row: its place in the log, its turn and call, and how it was read."""
         place = self.log.place or {"domain": "import", "scenario": "log", "run_index": 0}
         return CallTrace(
             **place,
@@ -228,25 +241,26 @@ class _LoggedConversation:
     # -- results -------------------------------------------------------------------------------------------------------
 
     def _add_turn(self, at: int, reply: Reply, assistant: Json) -> dict[int, StubOutcome]:
-        """Add a turn to the history. Return the results that follow it, by the index of their call. A result belongs to
-        the call with its id, else to one with its name, else to the first without a result."""
+        """Add a turn of the model to the history, and return the results that follow it by the index of their call.
+        A result belongs to the call with its id, else to one with its name, else to the first without a result."""
         self._add_message(assistant)
         if reply.attempts:
             self._split_contract_results(at + 1, reply)
-        waiting = dict(enumerate(reply.attempts))
+        pending = dict(enumerate(reply.attempts))
         results: dict[int, StubOutcome] = {}
         for number in range(at + 1, len(self.entries)):
             entry = self.entries[number]
-            if isinstance(entry, LogTurn) or entry["role"] != "tool" or not waiting:
+            if isinstance(entry, LogTurn) or entry["role"] != "tool" or not pending:
                 break
-            index = self._match_call(entry, waiting)
-            self.calls_of_results[number] = waiting.pop(index)
+            index = self._match_call(entry, pending)
+            self.calls_of_results[number] = pending.pop(index)
             status = "error" if entry.get("status") == "error" else "ok"
             results[index] = StubOutcome(status, entry.get("result", entry["content"]))  # type: ignore[arg-type]
         return results
 
     def _split_contract_results(self, at: int, reply: Reply) -> None:
-        """Replace messages of the user that hold results, for models without a role for results, by results."""
+        """Replace the user's messages after a turn that hold results in the text contract (for models without a role
+        for results) by messages of the role `tool`."""
         format = reply.format if reply.format in FORMATS else "contract"
         while at < len(self.entries):
             entry = self.entries[at]
@@ -261,14 +275,17 @@ class _LoggedConversation:
             if trailing:
                 return
 
-    def _match_call(self, result: Json, waiting: dict[int, Call]) -> int:
+    def _match_call(self, result: Json, pending: dict[int, Call]) -> int:
+        """Return the index of the call that a result belongs to: by id, else by name, else the first without a
+        result."""
         id, name = text(result.get("tool_call_id")), text(result.get("name"))
-        by_id = (at for at, call in waiting.items() if id and id in (self.ids.received(call.id), call.id))
-        by_name = (at for at, call in waiting.items() if name and call.name == name)
-        return next(by_id, next(by_name, next(iter(waiting))))
+        by_id = (at for at, call in pending.items() if id and id in (self.ids.received(call.id), call.id))
+        by_name = (at for at, call in pending.items() if name and call.name == name)
+        return next(by_id, next(by_name, next(iter(pending))))
 
-    def _read_message(self, at: int, message: Json) -> Json:
-        """Return a message of the history; a result gets the id and the name of its call."""
+    def _prepare_message(self, at: int, message: Json) -> Json:
+        """Return a message for the history. A result gets the id and the name of its call and is recorded as a
+        completed step or an error."""
         if message["role"] != "tool":
             return message
         call = self.calls_of_results.pop(at, None)
@@ -281,8 +298,8 @@ class _LoggedConversation:
         return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": message["content"]}
 
 
-def _why_empty(reply: Reply) -> str:
-    """Return why an answer has no content; "" if it has some."""
+def _explain_empty_reply(reply: Reply) -> str:
+    """Return why a reply has neither call, text nor reasoning; "" if it has any."""
     failure = next((each.message for each in reply.problems if each.code in ("provider_error", "unknown_shape")), "")
     if reply.attempts or reply.content.strip() or reply.reasoning.strip():
         return ""
@@ -290,15 +307,16 @@ def _why_empty(reply: Reply) -> str:
 
 
 def _raw_reply(turn: LogTurn) -> Any:
-    """Return the text or the provider's message of a turn; of a stream, the message that it adds up to."""
+    """Return the logged text or provider's message of a turn; for a recorded stream, the message that its events add
+    up to."""
     if turn.api == "text" or not isinstance(turn.value, str):
         choices = objects(turn.value.get("choices")) if isinstance(turn.value, dict) else []
         return choices[0]["message"] if choices and isinstance(choices[0].get("message"), dict) else turn.value
     return CHAT.assistant_message(read(turn.value, api=turn.api, repair="off"), reasoning_key="reasoning_content")
 
 
-def _without_ids(message: Json) -> str:
-    """Return the content of a message without ids, which differ between equal histories."""
+def _text_without_ids(message: Json) -> str:
+    """Return role, text and calls of a message as one text without ids, which differ between equal histories."""
     functions = [each["function"] for each in objects(message.get("tool_calls")) if "function" in each]
     calls = [(function["name"], function["arguments"]) for function in functions]
     return repr((message["role"], (message.get("content") or "").strip(), calls))

@@ -1,4 +1,4 @@
-"""`dataset mutate`: wrong rows made of right ones, so that a verifier has something to reject.
+"""`dataset mutate`: wrong rows made from right ones, as negative examples for a verifier.
 
     mutate_files(["labelled.jsonl"], "wrong.jsonl", kinds={"wrong_tool": 500, "broken_syntax": 100})
 
@@ -101,19 +101,20 @@ class SourceRow:
 
     @cached_property
     def words(self) -> list[str]:
-        """The first 200 different words of the request, in their order."""
+        """The first 200 different words of the request, in their order: candidates for values."""
         return list(dict.fromkeys(_WORD.findall(self.row["user_request"][:4_000])))[:200]
 
     def parameters(self, name: str) -> Json:
-        """Return the parameters of a tool."""
+        """Return the schema of the parameters of the tool `name`; {} if there is no such tool."""
         return next((tool.parameters for tool in self.tools if tool.name == name), {})
 
     def is_runnable(self, call: Call) -> bool:
-        """Return whether `check` lets a call run."""
+        """Return whether `check` finds no blocking problem in a call of the row's tools."""
         return not any(problem.blocking for problem in check(call, self.tools))
 
     def scenario_label(self, call: Call) -> str | None:
-        """Return the label that the scenario gives a call in place of the right one; None if no scenario is known."""
+        """Return the label that the row's scenario gives to this call in place of the right one; None if no scenario
+        is known."""
         own = {key: value for key, value in self.row.items() if key != "label"}
         own["candidate_call"] = {"name": call.name, "arguments": call.arguments}
         own["call"] = {"id": call.id, "json": call.json, "raw": "", "complete": True}
@@ -138,8 +139,8 @@ class Negative(msgspec.Struct, frozen=True):
     more: Json = {}
 
     def row(self, source: SourceRow, kind: str, seed: str) -> Json:
-        """Return the row of the negative. It keeps the group of its source, so that a split keeps them together; its
-        model is the mutation."""
+        """Return the captured row of the negative, derived from its source row. It keeps the group of its source, so
+        that a split keeps them together; its model is `mutated:` and the kind of mutation."""
         row = source.row
         trace = {**row["proxy_trace"], "model": f"{DOMAIN}:{kind}", "domain": DOMAIN, "scenario": kind}
         trace |= {"tool_call_id": self.call.id, "response_id": None, "finish_reason": None}
@@ -170,8 +171,9 @@ class Negative(msgspec.Struct, frozen=True):
         }
 
 
-def _mutated_call(call: Call, kind: str, arguments: Json | None = None, name: str | None = None) -> Call:
-    """Return a call like this one with an id of its own."""
+def _copy_call(call: Call, kind: str, arguments: Json | None = None, name: str | None = None) -> Call:
+    """Return a copy of a call with another name or other arguments, where given, and an id that names the kind of
+    mutation."""
     return Call(name or call.name, call.arguments if arguments is None else arguments, id=f"{call.id or 'call'}-{kind}")
 
 
@@ -180,55 +182,63 @@ def _mutated_call(call: Call, kind: str, arguments: Json | None = None, name: st
 _MOST_TRIES = 24
 
 
-def wrong_tool(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Call another tool, with the arguments that both have: the more, the harder to tell."""
+def make_wrong_tool_call(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Return a call of another tool with the arguments that both tools have, tools with most common arguments first;
+    None if the row is no right call or no tool fits."""
     if not source.is_call:
         return None
     right = source.call
-    for tool in _other_tools(source, dice)[:_MOST_TRIES]:
+    for tool in _rank_other_tools(source, dice)[:_MOST_TRIES]:
         arguments = plausible_arguments(tool.parameters, right.arguments, source.words)
-        call = _mutated_call(right, "wrong-tool", arguments, tool.name)
+        call = _copy_call(right, "wrong-tool", arguments, tool.name)
         if source.is_runnable(call) and source.scenario_label(call) in (None, "wrong_tool_semantic"):
             why = f"the request is for {right.name}, and {tool.name} was called"
             return Negative(call, "wrong_tool_semantic", f"{right.name} became {tool.name}", why)
     return None
 
 
-def _other_tools(source: SourceRow, dice: random.Random) -> list[Tool]:
-    """Return the other tools, those that share most arguments first."""
+def _rank_other_tools(source: SourceRow, dice: random.Random) -> list[Tool]:
+    """Return the other tools in random order, those that share most arguments with the call first."""
     tools = [tool for tool in source.tools if tool.name != source.call.name]
     dice.shuffle(tools)
-    return sorted(tools, key=lambda tool: -len(source.call.arguments.keys() & _properties(tool.parameters).keys()))
+    return sorted(tools, key=lambda tool: -len(source.call.arguments.keys() & _properties_of(tool.parameters).keys()))
 
 
-def wrong_arguments(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Change one value; if that fails, leave out a required one, which `check` reports."""
+def make_wrong_arguments_call(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Return the call with one value changed or, if that fails, without a required argument, which `check` reports;
+    None if the row is no right call or neither succeeds."""
     if not source.is_call:
         return None
     given = source.call.arguments
-    for name, arguments, changed in _changed_arguments(source, dice):
-        call = _mutated_call(source.call, "wrong-arguments", arguments)
+    for name, arguments, changed in _vary_arguments(source, dice):
+        call = _copy_call(source.call, "wrong-arguments", arguments)
         if source.is_runnable(call) and source.scenario_label(call) in (None, "wrong_arguments_semantic"):
             return Negative(call, "wrong_arguments_semantic", changed, f"{name} is not what was asked for: {changed}")
     for name in dice.sample(sorted(given), len(given)):
         fewer = {key: value for key, value in given.items() if key != name}
-        call = _mutated_call(source.call, "wrong-arguments", fewer)
+        call = _copy_call(source.call, "wrong-arguments", fewer)
         if not source.is_runnable(call):
             return Negative(call, "deterministic_invalid", f"{name} left out", f"{name} is required")
     return None
 
 
-def _changed_arguments(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Json, str]]:
-    """Yield the name of an argument, the arguments with another value of it, and the change in words."""
-    given, properties = source.call.arguments, _properties(source.parameters(source.call.name))
+def _vary_arguments(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Json, str]]:
+    """Yield, in random order, the name of an argument, the arguments with another value of it, and a description of
+    the change."""
+    given, properties = source.call.arguments, _properties_of(source.parameters(source.call.name))
     for name in dice.sample(sorted(given), len(given)):
-        found = other_values(given[name], _object(properties.get(name)), source.words, dice)
+        found = other_values(given[name], _as_object(properties.get(name)), source.words, dice)
         for other in islice(found, _MOST_TRIES):
             if not is_same_value(given[name], other):
-                yield name, {**given, name: other}, f"{name}: {_brief(given[name])} became {_brief(other)}"
+                yield (
+                    name,
+                    {**given, name: other},
+                    f"{name}: {_shorten_json(given[name])} became {_shorten_json(other)}",
+                )
 
 
-def _brief(value: object) -> str:
+def _shorten_json(value: object) -> str:
+    """Return a value as JSON, cut to 80 characters."""
     text = compact_json(value)
     return text if len(text) <= 80 else text[:79] + "…"
 
@@ -243,13 +253,14 @@ def is_same_value(one: Any, other: Any) -> bool:
 
 # -- calls that should not have been made ------------------------------------------------------------------------------
 
-_LEAST_CHARS = 2  # of a value that can be told from the words around it
+_LEAST_CHARS = 2  # of a text that is searched for in a request
 
 
-def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Repeat a call right after its result; or call a tool in place of a good answer that needed none."""
+def make_unneeded_call(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Return a repetition of the row's call right after its result or, for a good answer without a call, a call in
+    its place; None if the row is neither."""
     if source.is_answer and source.row.get("scenario_kind") != "clarify":
-        return _call_instead(source, dice, "not-needed", "tool_not_needed", "the request needs no tool")
+        return _make_call_instead(source, dice, "not-needed", "tool_not_needed", "the request needs no tool")
     result = source.row.get("tool_result")
     if not source.is_call or not isinstance(result, dict) or result.get("status") != "ok":
         return None
@@ -258,7 +269,7 @@ def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
     answer = {"role": "tool", "tool_call_id": right.id, "name": right.name, "content": text}
     completed = source.row["workflow_state"].get("completed_steps")
     return Negative(
-        _mutated_call(right, "not-needed"),
+        _copy_call(right, "not-needed"),
         "tool_not_needed",
         f"{right.name} is called a second time",
         f"{right.name} was called with these arguments just before, and gave a result",
@@ -267,14 +278,16 @@ def not_needed(source: SourceRow, dice: random.Random) -> Negative | None:
     )
 
 
-def ask_back(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Remove the value of a required argument from the request, so that the model had to ask; or call a tool in place
-    of a question."""
+def make_premature_call(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Return the call after its required value was removed from the request, so that the model should have asked;
+    or, for a row in which the model asked, a call in place of the question. None if neither is possible."""
     if source.is_answer and source.row.get("scenario_kind") == "clarify":
-        return _call_instead(source, dice, "ask-back", "needs_clarification", "the request lacks what the call needs")
+        return _make_call_instead(
+            source, dice, "ask-back", "needs_clarification", "the request lacks what the call needs"
+        )
     if not source.is_call:
         return None
-    for name, value in _required_values(source, dice):
+    for name, value in _shuffle_required_values(source, dice):
         messages = [_remove_from_message(message, value) for message in source.messages]
         request = _remove_value(source.row["user_request"], value)
         everything = compact_json([*messages, request]).casefold()
@@ -282,22 +295,25 @@ def ask_back(source: SourceRow, dice: random.Random) -> Negative | None:
             continue
         why = f"nothing in the conversation says what {name} is: {value!r:.60} was made up"
         changed = f"the request no longer says {name}"
-        call = _mutated_call(source.call, "ask-back")
+        call = _copy_call(source.call, "ask-back")
         return Negative(call, "needs_clarification", changed, why, request=request, messages=messages)
     return None
 
 
-def _call_instead(source: SourceRow, dice: random.Random, kind: str, label: str, why: str) -> Negative | None:
+def _make_call_instead(source: SourceRow, dice: random.Random, kind: str, label: str, why: str) -> Negative | None:
+    """Return a runnable call of a random tool in place of an answer; None if none can be made."""
     tools = list(source.tools)
     for tool in dice.sample(tools, len(tools)):
         arguments = plausible_arguments(tool.parameters, {}, source.words)
-        call = _mutated_call(Call(tool.name, id="call"), kind, arguments)
+        call = _copy_call(Call(tool.name, id="call"), kind, arguments)
         if source.is_runnable(call):
             return Negative(call, label, f"{tool.name} was called instead of an answer", why)
     return None
 
 
-def _required_values(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Any]]:
+def _shuffle_required_values(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of each required argument that is a number or a text of two characters or more, in random
+    order."""
     required = source.parameters(source.call.name).get("required")
     given = source.call.arguments
     names = [name for name in required if name in given] if isinstance(required, list) else []
@@ -309,11 +325,14 @@ def _required_values(source: SourceRow, dice: random.Random) -> Iterator[tuple[s
 
 
 def _remove_value(text: str, value: Any) -> str:
+    """Return the text with each occurrence of the value as a whole word replaced by a phrase without it; case is
+    ignored."""
     pattern = re.compile(rf"(?<!\w){re.escape(str(value).strip())}(?!\w)", re.I)
     return pattern.sub("the one I mean" if isinstance(value, str) else "some", text)
 
 
 def _remove_from_message(message: Json, value: Any) -> Json:
+    """Return a user's message without the value in its text; other messages unchanged."""
     content = message.get("content")
     if message.get("role") != "user" or not isinstance(content, str):
         return message
@@ -327,9 +346,9 @@ _MOST_DAMAGES = 16
 _MOST_FORMATS = 4  # that are tried: a few cannot carry every call
 
 
-def broken_syntax(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Write the call in a wire format and damage the text. Damage that leaves a runnable call is not used: the text is
-    read with repair off, and its call must be blocked."""
+def make_broken_call(source: SourceRow, dice: random.Random) -> Negative | None:
+    """Write the call in a wire format and damage the text until it is parsed, with repair off, as one call that is
+    blocked. Return that call; None if the row is no right call or no damage suffices."""
     if not source.is_call:
         return None
     for format in dice.sample(list(source.formats), len(source.formats))[:_MOST_FORMATS]:
@@ -337,36 +356,39 @@ def broken_syntax(source: SourceRow, dice: random.Random) -> Negative | None:
             text = render(source.call, format=format, tools=source.tools)
         except RightcallError:
             continue
-        for changed, damaged in _damage(text, dice):
-            calls = list(_read(damaged, format, source, "off").attempts)
+        for changed, damaged in _damage_text(text, dice):
+            calls = list(_parse_damaged(damaged, format, source, "off").attempts)
             if len(calls) == 1 and not calls[0].ok and calls[0].name:
-                return _broken_negative(calls[0], source, changed, damaged, format)
+                return _make_broken_negative(calls[0], source, changed, damaged, format)
     return None
 
 
-def _damage(text: str, dice: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield a change in words, and the text with it: the end is missing, or a sign is missing or doubled."""
-    signs = [found.start() for found in _STRUCTURE.finditer(text)]
+def _damage_text(text: str, dice: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield descriptions of random damage with the damaged text: its end is missing, or a structural character is
+    missing or doubled."""
+    positions = [found.start() for found in _STRUCTURE.finditer(text)]
     for _ in range(_MOST_DAMAGES):
-        if not signs or dice.random() < 0.2:
+        if not positions or dice.random() < 0.2:
             end = dice.randrange(len(text) // 2, len(text))
             yield f"cut off behind character {end}", text[:end]
             continue
-        at = dice.choice(signs)
-        sign = text[at]
+        at = dice.choice(positions)
+        char = text[at]
         if dice.random() < 0.6:
-            yield f"{sign} left out at character {at}", text[:at] + text[at + 1 :]
+            yield f"{char} left out at character {at}", text[:at] + text[at + 1 :]
         else:
-            yield f"{sign} doubled at character {at}", text[:at] + sign + text[at:]
+            yield f"{char} doubled at character {at}", text[:at] + char + text[at:]
 
 
-def _read(text: str, format: Format, source: SourceRow, policy: str) -> Reply:
+def _parse_damaged(text: str, format: Format, source: SourceRow, policy: str) -> Reply:
+    """Return the reply that the damaged text is parsed to, with this policy of repair."""
     return parse(text, format=format, tools=source.tools, repair=policy)  # type: ignore[arg-type]
 
 
-def _broken_negative(found: Call, source: SourceRow, changed: str, text: str, format: Format) -> Negative:
+def _make_broken_negative(found: Call, source: SourceRow, changed: str, text: str, format: Format) -> Negative:
+    """Return the negative of a blocked call. It records whether safe repair would restore the right call."""
     problem = next(each for each in found.problems if each.blocking)
-    repaired = [(each.name, each.arguments) for each in _read(text, format, source, "safe").calls]
+    repaired = [(each.name, each.arguments) for each in _parse_damaged(text, format, source, "safe").calls]
     id = f"{source.call.id or 'call'}-broken-syntax"
     return Negative(
         Call(found.name, found.arguments, found.json, id, found.raw, complete=found.complete),
@@ -396,17 +418,19 @@ _SAMPLES = {
 }
 
 
-def _object(value: Any) -> Json:
+def _as_object(value: Any) -> Json:
+    """Return the value if it is an object, else {}."""
     return value if isinstance(value, dict) else {}
 
 
-def _properties(schema: Json) -> Json:
-    return _object(schema.get("properties"))
+def _properties_of(schema: Json) -> Json:
+    """Return the properties of a schema; {} if it has none."""
+    return _as_object(schema.get("properties"))
 
 
 def plausible_value(schema: Json, hints: Json, words: Sequence[str] = (), depth: int = 0) -> Any:
-    """Return a value that this schema probably accepts; `check` decides. `hints` are values by the names of
-    arguments, `words` candidates for texts."""
+    """Return a value that this schema probably accepts; the caller must validate it. `hints` are values by the names
+    of arguments, `words` candidates for texts."""
     examples = [schema[key] for key in ("const", "default") if key in schema]
     for key in ("enum", "examples"):
         examples += schema[key] if isinstance(schema.get(key), list) else []
@@ -418,7 +442,9 @@ def plausible_value(schema: Json, hints: Json, words: Sequence[str] = (), depth:
     if kind == "object" and depth < _DEPTH:
         return plausible_arguments(schema, hints, words, depth + 1)
     if kind == "array":
-        return [plausible_value(_object(schema.get("items")), {}, words, depth + 1)] * min(schema.get("minItems", 0), 8)
+        return [plausible_value(_as_object(schema.get("items")), {}, words, depth + 1)] * min(
+            schema.get("minItems", 0), 8
+        )
     if kind in ("integer", "number"):
         return _plausible_number(schema)
     if kind in ("boolean", "null"):
@@ -437,6 +463,7 @@ def _plausible_number(schema: Json) -> Any:
 
 
 def _plausible_text(schema: Json, words: Sequence[str]) -> str:
+    """Return a sample for the format of the schema, or the first long word, padded or cut to the schema's length."""
     word = _SAMPLES.get(str(schema.get("format"))) or next((each for each in words if len(each) > 3), "main")
     return word.ljust(min(schema.get("minLength", 0), 1_000), "x")[: schema.get("maxLength", 1_000)]
 
@@ -444,17 +471,18 @@ def _plausible_text(schema: Json, words: Sequence[str]) -> str:
 def plausible_arguments(schema: Json, hints: Json, words: Sequence[str], depth: int = 0) -> Json:
     """Return arguments with the required properties, and the optional ones in `hints`. A value from `hints` is used
     unchecked, the others are made from their schemas; the caller must validate the result."""
-    properties, required = _properties(schema), schema.get("required")
+    properties, required = _properties_of(schema), schema.get("required")
     wanted = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
     names = dict.fromkeys([*wanted, *(name for name in properties if name in hints)])
     return {
-        name: hints[name] if name in hints else plausible_value(_object(properties.get(name)), {}, words, depth)
+        name: hints[name] if name in hints else plausible_value(_as_object(properties.get(name)), {}, words, depth)
         for name in names
     }
 
 
 def other_values(value: Any, schema: Json, words: Sequence[str], dice: random.Random) -> Iterator[Any]:
-    """Yield values that could be mistaken for this one, the likeliest mistakes first."""
+    """Yield values that could be mistaken for this one, of the same schema and the likeliest mistakes first. The
+    value itself may be among them."""
     if isinstance(schema.get("enum"), list):
         yield from dice.sample(schema["enum"], len(schema["enum"]))
         return
@@ -463,18 +491,19 @@ def other_values(value: Any, schema: Json, words: Sequence[str], dice: random.Ra
     elif isinstance(value, int | float):
         yield from (value + 1, value * 10, value - 1)
     elif isinstance(value, str):
-        yield from _other_texts(value, words, dice)
+        yield from _vary_text(value, words, dice)
     elif isinstance(value, list) and value:
         yield value[:-1]
         yield [*value, value[0]]
     elif isinstance(value, dict):
-        properties = _properties(schema)
+        properties = _properties_of(schema)
         for name in dice.sample(sorted(value), len(value)):
-            for other in other_values(value[name], _object(properties.get(name)), words, dice):
+            for other in other_values(value[name], _as_object(properties.get(name)), words, dice):
                 yield {**value, name: other}
 
 
-def _other_texts(value: str, words: Sequence[str], dice: random.Random) -> Iterator[str]:
+def _vary_text(value: str, words: Sequence[str], dice: random.Random) -> Iterator[str]:
+    """Yield texts like this one: with another last digit, without a word, other words of the request, with a suffix."""
     digits = list(_DIGIT.finditer(value))
     if digits:
         at = digits[-1].start()
@@ -489,11 +518,11 @@ def _other_texts(value: str, words: Sequence[str], dice: random.Random) -> Itera
 
 
 KINDS: dict[str, Callable[[SourceRow, random.Random], Negative | None]] = {
-    "wrong_tool": wrong_tool,
-    "wrong_arguments": wrong_arguments,
-    "not_needed": not_needed,
-    "ask_back": ask_back,
-    "broken_syntax": broken_syntax,
+    "wrong_tool": make_wrong_tool_call,
+    "wrong_arguments": make_wrong_arguments_call,
+    "not_needed": make_unneeded_call,
+    "ask_back": make_premature_call,
+    "broken_syntax": make_broken_call,
 }
 
 
@@ -548,7 +577,7 @@ def mutate_files(
         if kind not in KINDS:
             raise CallerError(f"no kind {kind!r:.40}; there are {', '.join(KINDS)}")
         if most < 0:
-            raise CallerError(f"at most {most} rows of {kind} cannot be had; say 0 or more")
+            raise CallerError(f"the cap of {kind} is {most}; give 0 or more")
     run, counts = RowRun(engine, jobs, resume, seen), Counter[str]()
     files = run.sources(paths)
     with output_sink(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
@@ -587,7 +616,8 @@ class Mutator:
         self._labeller = Labeller()
 
     def negatives(self, row: Json) -> Iterator[tuple[str, bytes, Json]]:
-        """Yield kind, rank and row of each negative. A row that a mutation made is not mutated again."""
+        """Yield kind, rank and row of each negative of a row; nothing for a row that a mutation made. The rank, a
+        digest of seed, kind and row, decides which negatives are kept within a cap."""
         if row.get("source_bucket") == BUCKET:
             return
         source, key = SourceRow(row, self._labeller, self.formats), capture_key(row)
@@ -598,7 +628,7 @@ class Mutator:
                 yield kind, rank, made.row(source, kind, self.seed)
 
     def frames(self, row: Json) -> bytes:
-        """Return the negatives as bytes, for `ChosenRows`."""
+        """Return the encoded negatives of a row, which `ChosenRows` decodes."""
         frames: list[bytes] = []
         for kind, rank, made in self.negatives(row):
             line = encode_row(made)
@@ -621,7 +651,8 @@ class ChosenRows:
                 yield self._kinds[kind], line
 
     def _choose(self) -> RowNumbers:
-        """Return the numbers of the rows of lowest rank."""
+        """Return the numbers of the rows to keep: those of lowest rank in each kind, up to its cap. Count the rows
+        of each kind in `made`."""
         chosen = RowNumbers()
         with Scratch("CREATE TABLE ranks (kind INT, rank BLOB, number INT)") as scratch:
             frames = enumerate(_read_frames(self._pieces()))
@@ -636,7 +667,7 @@ class ChosenRows:
 
 
 def _read_frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield kind, rank and line of each negative."""
+    """Yield the index of the kind, the rank and the line of each negative, from pieces of any size."""
     data, at = b"", 0
     for piece in pieces:
         data, at = data[at:] + piece, 0

@@ -1,7 +1,6 @@
 """Exports as Parquet, zstd-compressed. Arguments and tools are JSON text in the file, so that no two of them can
-disagree on a type; `datasets` gives them back as objects, because the file says what they are. Needs the extra
-`parquet`.
-"""
+disagree on a type; the library `datasets` returns them as objects, because the file's metadata names their types.
+Needs the extra `parquet`."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ _BATCH = 1_000  # rows of a group, at least
 
 
 def pack_table(rows: list[Json], columns: Json) -> bytes:
-    """Return rows as a serialized Arrow table, to send to the writing process."""
-    arrow, _ = _pyarrow()
-    stored = [{name: _stored(row.get(name), feature) for name, feature in columns.items()} for row in rows]
-    schema = _schema(arrow, columns)
-    arrays = [_column(arrow, [row[field.name] for row in stored], field.type) for field in schema]
+    """Return rows as a serialized Arrow table with these columns, to send to the process that writes the file."""
+    arrow, _ = _import_pyarrow()
+    stored = [{name: _convert_value(row.get(name), feature) for name, feature in columns.items()} for row in rows]
+    schema = _arrow_schema(arrow, columns)
+    arrays = [_make_column(arrow, [row[field.name] for row in stored], field.type) for field in schema]
     sink = arrow.BufferOutputStream()
     with arrow.ipc.new_stream(sink, schema) as writer:
         writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
@@ -34,46 +33,50 @@ def pack_table(rows: list[Json], columns: Json) -> bytes:
 def write_tables(
     tables: Iterable[bytes], out: WholeFile, *, shape: str, turns: bool, columns: Json, public: bool
 ) -> None:
-    """Write tables as one Parquet file, with at least a thousand rows in a group."""
-    arrow, parquet = _pyarrow()
-    marks = {
+    """Write serialized tables as one Parquet file, with at least a thousand rows in a group, and the shape in its
+    metadata. Raises `FileFailed`."""
+    arrow, parquet = _import_pyarrow()
+    metadata = {
         "huggingface": json.dumps({"info": {"features": columns}}),
         "rightcall": json.dumps({"private": not public, "shape": shape, "turns": turns}),
     }
-    schema = _schema(arrow, columns).with_metadata(marks)
+    schema = _arrow_schema(arrow, columns).with_metadata(metadata)
     try:
         writer = parquet.ParquetWriter(out.file, schema, compression="zstd")
         try:
-            for group in _groups(arrow, tables):
-                writer.write_table(group.replace_schema_metadata(marks))
+            for group in _group_tables(arrow, tables):
+                writer.write_table(group.replace_schema_metadata(metadata))
         except BaseException:
             with suppress(OSError):
-                writer.close()  # of a file that is given up too: its end would be written later otherwise
+                writer.close()  # also after an error: otherwise its footer would be written later
             raise
         writer.close()
     except OSError as error:
         raise FileFailed(failed("write", out.path, error)) from error
 
 
-def _groups(arrow: Any, tables: Iterable[bytes]) -> Iterator[Any]:
-    waiting: list[Any] = []
+def _group_tables(arrow: Any, tables: Iterable[bytes]) -> Iterator[Any]:
+    """Yield the tables joined to groups of at least a thousand rows; empty ones are skipped."""
+    pending: list[Any] = []
     rows = 0
     for data in tables:
         if data:
-            waiting.append(arrow.ipc.open_stream(data).read_all())
-            rows += waiting[-1].num_rows
+            pending.append(arrow.ipc.open_stream(data).read_all())
+            rows += pending[-1].num_rows
         if rows >= _BATCH:
-            yield arrow.concat_tables(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield arrow.concat_tables(waiting)
+            yield arrow.concat_tables(pending)
+            pending, rows = [], 0
+    if pending:
+        yield arrow.concat_tables(pending)
 
 
-def _schema(arrow: Any, columns: Json) -> Any:
-    return arrow.schema([arrow.field(name, _type(arrow, feature)) for name, feature in columns.items()])
+def _arrow_schema(arrow: Any, columns: Json) -> Any:
+    """Return the Arrow schema of these columns, given as feature types of the library `datasets`."""
+    return arrow.schema([arrow.field(name, _arrow_type(arrow, feature)) for name, feature in columns.items()])
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def _import_pyarrow() -> tuple[Any, Any]:
+    """Return the modules `pyarrow` and `pyarrow.parquet`. Raises `MissingExtra` if the extra is not installed."""
     require_extra("parquet")
     import pyarrow  # type: ignore[import-untyped]
     import pyarrow.parquet  # type: ignore[import-untyped]
@@ -81,54 +84,58 @@ def _pyarrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def _type(arrow: Any, feature: Json) -> Any:
+def _arrow_type(arrow: Any, feature: Json) -> Any:
+    """Return the Arrow type of a feature type of the library `datasets`."""
     kind = feature.get("_type")
     if kind == "List":
-        return arrow.list_(_type(arrow, feature["feature"]))
+        return arrow.list_(_arrow_type(arrow, feature["feature"]))
     if kind == "Value":
         return {"string": arrow.string(), "bool": arrow.bool_(), "int64": arrow.int64()}[feature["dtype"]]
-    if kind == "Json":  # text that says it is JSON; a pyarrow that does not know it reads it as text
+    if kind == "Json":  # text marked as JSON; versions of pyarrow without this type read it as text
         return arrow.json_(arrow.string()) if hasattr(arrow, "json_") else arrow.string()
-    return arrow.struct([arrow.field(name, _type(arrow, inner)) for name, inner in feature.items()])
+    return arrow.struct([arrow.field(name, _arrow_type(arrow, inner)) for name, inner in feature.items()])
 
 
-def _column(arrow: Any, values: list[Any], wanted: Any) -> Any:
-    return _marked(arrow, arrow.array(values, _storage(arrow, wanted)), wanted)
+def _make_column(arrow: Any, values: list[Any], wanted: Any) -> Any:
+    """Return an Arrow array of these values with this type."""
+    return _restore_json_types(arrow, arrow.array(values, _storage_type(arrow, wanted)), wanted)
 
 
-def _storage(arrow: Any, kind: Any) -> Any:
-    """Return the type with plain text instead of JSON: Arrow can make arrays of it from values."""
+def _storage_type(arrow: Any, kind: Any) -> Any:
+    """Return the type with plain text in place of JSON, also inside lists and structs: Arrow can make arrays of it
+    from values."""
     if arrow.types.is_list(kind):
-        return arrow.list_(_storage(arrow, kind.value_type))
+        return arrow.list_(_storage_type(arrow, kind.value_type))
     if arrow.types.is_struct(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
-        return arrow.struct([arrow.field(field.name, _storage(arrow, field.type)) for field in fields])
+        return arrow.struct([arrow.field(field.name, _storage_type(arrow, field.type)) for field in fields])
     return getattr(kind, "storage_type", kind)
 
 
-def _marked(arrow: Any, array: Any, kind: Any) -> Any:
-    """Return the array with its JSON columns typed as JSON."""
+def _restore_json_types(arrow: Any, array: Any, kind: Any) -> Any:
+    """Return the array with its JSON columns typed as JSON, also inside lists and structs."""
     if array.type == kind:
         return array
     if arrow.types.is_list(kind):
-        inner = _marked(arrow, array.values, kind.value_type)
+        inner = _restore_json_types(arrow, array.values, kind.value_type)
         return arrow.ListArray.from_arrays(array.offsets, inner, type=kind, mask=array.is_null())
     if arrow.types.is_struct(kind):
         fields = [kind.field(at) for at in range(kind.num_fields)]
-        children = [_marked(arrow, array.field(at), field.type) for at, field in enumerate(fields)]
+        children = [_restore_json_types(arrow, array.field(at), field.type) for at, field in enumerate(fields)]
         return arrow.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
     return arrow.ExtensionArray.from_storage(kind, array)
 
 
-def _stored(value: Any, feature: Json) -> Any:
-    """Return a value as its column stores it. A lone surrogate, which Parquet cannot store, becomes U+FFFD."""
+def _convert_value(value: Any, feature: Json) -> Any:
+    """Return a value as its column stores it: JSON as text, missing fields as None. A lone surrogate, which Parquet
+    cannot store, is replaced."""
     kind = feature.get("_type")
     if value is None:
         return None
     if kind == "Json":
         return json.dumps(value)
     if kind == "List":
-        return [_stored(each, feature["feature"]) for each in value]
+        return [_convert_value(each, feature["feature"]) for each in value]
     if kind == "Value":
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-    return {name: _stored(value.get(name), inner) for name, inner in feature.items()}
+    return {name: _convert_value(value.get(name), inner) for name, inner in feature.items()}

@@ -1,10 +1,10 @@
-"""`dataset redact` and `dataset release`: the only way out of private.
+"""`dataset redact` and `dataset release`: make private rows public.
 
 Redaction replaces what looks like a secret (`rightcall.redaction`) or a person's data: e-mail addresses, telephone and
-card numbers, bank accounts, network addresses, home folders, and the terms you name. The same value is replaced by the
-same word everywhere in a run, under a key that is then forgotten. It finds patterns, not meaning: a name in a sentence
-stays, so read what you release. Release marks redacted rows as public, under the name of whoever answers for it, and
-refuses rows that were not redacted or have changed since.
+card numbers, bank accounts, network addresses, home folders, and the terms you name. The same value gets the same
+replacement everywhere in a run, under a random key that is not stored. Only patterns are found: a name in a sentence
+stays, so read the rows before you release them. Release marks redacted rows as public, with the name of the responsible
+person, and refuses rows that were not redacted or were changed since.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ VERSION = "rightcall-redaction/v2"
 _MOST_KEPT = 5_000
 
 
-def _luhn(text: str) -> bool:
+def _passes_luhn(text: str) -> bool:
+    """Return whether the digits of a text are a card number: 14 to 19 of them, with a valid Luhn checksum."""
     digits = [int(char) for char in text if char.isdigit()]
     doubled = [digit if at % 2 else sum(divmod(digit * 2, 10)) for at, digit in enumerate(reversed(digits), 1)]
     return 14 <= len(digits) <= 19 and sum(doubled) % 10 == 0
 
 
-def _iban(text: str) -> bool:
+def _is_iban(text: str) -> bool:
+    """Return whether a text is an international bank account number with a valid checksum."""
     plain = text.replace(" ", "").upper()
     number = "".join([str(int(char, 36)) for char in plain[4:] + plain[:4]])
     return 15 <= len(plain) <= 34 and int(number) % 97 == 1
 
 
-# Who somebody is and where: beside the secrets, for what leaves this machine.
+# Personal data: redacted in addition to secrets.
 PERSONAL: dict[str, SecretShape] = {
     "email": SecretShape(
         re.compile(
@@ -55,9 +57,11 @@ PERSONAL: dict[str, SecretShape] = {
         re.compile(
             start_pattern("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
         ),
-        sure=_iban,
+        sure=_is_iban,
     ),
-    "card": SecretShape(re.compile(start_pattern("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
+    "card": SecretShape(
+        re.compile(start_pattern("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_passes_luhn
+    ),
     "phone": SecretShape(
         re.compile(start_pattern("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
     ),
@@ -75,7 +79,7 @@ PERSONAL: dict[str, SecretShape] = {
     ),
 }
 _STAYS = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "user", "example"}
-# Written by redaction itself: looking into them again must find nothing.
+# Replacements that redaction writes: a second run must not replace them.
 _OURS = re.compile(
     r"redacted-[a-z-]+-[0-9a-f]{8}(?:@.{1,300})?|user-[0-9a-f]{8}@example\.com|\+0000000\d{0,8}|10{12,18}"
 ).fullmatch
@@ -96,28 +100,29 @@ class Redactor(Scrubber):
         self.counts: Counter[str] = Counter()
 
     def redact(self, row: Json) -> Json:
-        """Return the row without its secrets and personal data, marked so that `release` accepts it."""
+        """Return the row without secrets, personal data and terms, marked as redacted so that `release_files`
+        accepts it. Earlier marks of redaction and release are removed."""
         before = self.counts.copy()
         cleaned: Json = self.value(
             {key: value for key, value in row.items() if key not in ("schema_version", "metadata")}
         )
         marks = {key: row["metadata"][key] for key in row["metadata"] if key not in ("release", "redaction")}
         marks = {**self.value(marks), "private_agent_log": True, "public_export_allowed": False}
-        made: Json = {"schema_version": row["schema_version"], **cleaned, "metadata": marks}
+        redacted: Json = {"schema_version": row["schema_version"], **cleaned, "metadata": marks}
         found = dict(sorted((self.counts - before).items()))
-        made["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": redaction_digest(made)}
-        return made
+        redacted["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": redaction_digest(redacted)}
+        return redacted
 
     def number(self, value: Any) -> Any:
-        """Replace a card number that is a JSON number."""
-        if type(value) is int and 10**14 <= value < 10**16 and _luhn(str(value)):
+        """Return a card number that is a JSON number as 1 and zeros of the same length; any other number unchanged."""
+        if type(value) is int and 10**14 <= value < 10**16 and _passes_luhn(str(value)):
             self.counts["card"] += 1
             return 10 ** (len(str(value)) - 1)
         return value
 
     def text(self, text: str) -> str:
-        """Return the text redacted. Short texts without a finding are remembered, because keys and short texts recur
-        often."""
+        """Return the text redacted. Short texts in which nothing was found are cached, because keys and short texts
+        recur often."""
         if text in self._clean:
             return text
         cleaned = super().text(text)
@@ -128,34 +133,38 @@ class Redactor(Scrubber):
         return cleaned
 
     def is_kept(self, kind: str, found_text: str) -> bool:
+        """Return whether a match is not replaced: a placeholder, a local address, an example, or a replacement by an
+        earlier run."""
         return found_text in _STAYS or _OURS(found_text) is not None or super().is_kept(kind, found_text)
 
-    def _count_and_replace(self, kind: str, said: str) -> str:
-        """Count a finding and return its replacement."""
+    def _count_and_replace(self, kind: str, found_text: str) -> str:
+        """Count a finding of this kind and return its replacement."""
         self.counts[kind] += 1
-        return self._word(kind, said)
+        return self._make_pseudonym(kind, found_text)
 
-    def _word(self, name: str, said: str) -> str:
-        """Return a replacement of the same kind, equal for equal values. A card number stays a number, so that JSON
-        stays valid."""
-        tag = blake2b(said.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4).hexdigest()
+    def _make_pseudonym(self, name: str, found_text: str) -> str:
+        """Return a replacement of the same kind, equal for equal values under one key. A card number becomes 1 and
+        zeros, so that JSON stays valid."""
+        tag = blake2b(
+            found_text.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4
+        ).hexdigest()
         if name == "card":
-            return "1" + "0" * (sum(char.isdigit() for char in said) - 1)
+            return "1" + "0" * (sum(char.isdigit() for char in found_text) - 1)
         if name == "phone":
             return "+0000000" + str(int(tag, 16) % 10**8)
         return f"user-{tag}@example.com" if name == "email" else f"redacted-{name}-{tag}"
 
 
 def redaction_digest(row: Json) -> str:
-    """Return a digest of everything that was redacted, which shows any later change."""
+    """Return the SHA-256 of a row without its marks. It differs if the row was changed after its redaction."""
     marks = ("redaction", "release", "private_agent_log", "public_export_allowed")
     kept = {key: value for key, value in row["metadata"].items() if key not in marks}
     plain = json.dumps({**row, "metadata": kept}, sort_keys=True, separators=(",", ":"))
     return sha256(plain.encode()).hexdigest()
 
 
-def why_not(row: Json) -> str:
-    """Return why this row must not be released; "" if it may be."""
+def explain_not_releasable(row: Json) -> str:
+    """Return why this row must not be released: it was not redacted, or was changed since; "" if it may be."""
     mark = row["metadata"].get("redaction")
     if not isinstance(mark, dict) or mark.get("version") != VERSION:
         return "it was not redacted; run `rightcall dataset redact` first"
@@ -164,14 +173,15 @@ def why_not(row: Json) -> str:
     return ""
 
 
-def is_released(row: Json) -> str:
-    """Return why this row is not public; "" if it is."""
+def explain_not_public(row: Json) -> str:
+    """Return why this row may not be exported publicly: it was not released, is marked private, or was changed; ""
+    if it may be."""
     marks = row.get("metadata")
     if not isinstance(marks, dict) or not isinstance(marks.get("release"), dict):
         return "it was not released; run `rightcall dataset redact`, then `rightcall dataset release`"
     if marks.get("public_export_allowed") is not True or marks.get("private_agent_log") is not False:
         return "its marks say that it is private"
-    return why_not(row)
+    return explain_not_releasable(row)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -199,7 +209,7 @@ def redact_files(
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_row_files(files, seen=seen):
             try:
-                out.write(redactor.redact(_marked(where, row)))
+                out.write(redactor.redact(_require_capture_row(where, row)))
             except RecursionError as error:
                 raise BadRows(f"{where} is nested too deeply to be redacted") from error
     return out.rows, redactor.counts
@@ -227,26 +237,27 @@ def release_files(
 
     Raises `BadRows`, and `CallerError` without a name."""
     if not by.strip():
-        raise CallerError("say who answers for the release: --by NAME")
+        raise CallerError("name who is responsible for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
-    kept_back, files = 0, list(paths)
+    refused_rows, files = 0, list(paths)
     with WholeFile(output, RELEASED, sources=files, force=force) as out:
         for where, row in read_row_files(files, seen=seen):
-            why = why_not(_marked(where, row))
+            why = explain_not_releasable(_require_capture_row(where, row))
             if why:
-                kept_back += 1
+                refused_rows += 1
                 refused(where, why)
                 continue
             assert not isinstance(row, LineFault)
             marks = {**row["metadata"], "private_agent_log": False, "public_export_allowed": True, "release": mark}
             out.write({**row, "metadata": marks})
-    return out.rows, kept_back
+    return out.rows, refused_rows
 
 
-def _marked(where: Where, row: Json | LineFault) -> Json:
+def _require_capture_row(where: Where, row: Json | LineFault) -> Json:
+    """Return the row if it is a valid row with `metadata`. Raises `BadRows` with its place otherwise."""
     found = [row.message] if isinstance(row, LineFault) else faults(row)
     if not found and not isinstance(row, LineFault) and not isinstance(row.get("metadata"), dict):
-        found = ["this takes rows of captures, which carry their marks in `metadata`"]
+        found = ["is no row of a capture: it has no `metadata`"]
     if found or isinstance(row, LineFault):
         raise BadRows(f"{where} {found[0]}; `rightcall dataset validate` lists every fault")
     return row

@@ -1,6 +1,6 @@
 """Files of rows: what the dataset commands read and write, and how they work on rows with an engine.
 
-A command may write over the kind of file that it writes itself, and over no other; a file is known by its first line.
+A command may replace files of the kind that it writes, and no others; the kind is recognized by the first line.
 What does not fit into memory is kept in a `Scratch` database.
 """
 
@@ -49,13 +49,14 @@ class Where(NamedTuple):
 
 
 class BadRows(CallerError):
-    """Rows that are not as they should be; nothing is written then. The message names the first and the cure."""
+    """Invalid rows; nothing is written then. The message names the first and the cure."""
 
 
 def read_row_files(
     paths: Iterable[str | Path], *, seen: Seen | None = None
 ) -> Iterator[tuple[Where, Json | LineFault]]:
-    """Yield the rows of several files, one after the other."""
+    """Yield the place and the row of each line of several files, or a `LineFault` in place of a row. `seen` is
+    called with the bytes of each line."""
     for path in paths:
         for line in read_lines(path, seen=seen):
             yield Where(str(path), line.number), line.row
@@ -69,6 +70,8 @@ class RowReader:
         self._files: dict[int, BinaryIO] = {}
 
     def row(self, file: int, place: int, size: int) -> Json:
+        """Return the row of a line, given the index of the file and the line's byte offset and size. Raises
+        `FileFailed` if there is no row there."""
         if file not in self._files:
             self._files[file] = self._paths[file].open("rb")
         return read_at(self._files[file], place, size)
@@ -82,7 +85,8 @@ MOST_NAMES = 1_000  # a hostile file must not fill the memory with names
 
 
 def count_name(counter: Counter[str], value: Any, most: int = MOST_NAMES) -> None:
-    """Count a value. A value that is no text counts as "unknown"; a new name beyond the first `most`, as "(others)"."""
+    """Count a name, cut to 200 characters. A value that is no text, or blank, counts as "unknown"; a new name beyond
+    the first `most` as "(others)"."""
     name = value if isinstance(value, str) and value.strip() else "unknown"
     name = name[:200]
     counter[name if name in counter or len(counter) < most else "(others)"] += 1
@@ -92,7 +96,7 @@ def count_name(counter: Counter[str], value: Any, most: int = MOST_NAMES) -> Non
 
 
 def digest(text: str | bytes) -> bytes:
-    """Return sixteen bytes that identify a key of any length."""
+    """Return a digest of sixteen bytes, which identifies a text or bytes of any length."""
     return blake2b(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, digest_size=16).digest()
 
 
@@ -122,7 +126,7 @@ class Scratch:
             raise FileFailed(f"cannot write to the scratch folder {place}: {error}; set TMPDIR") from error
 
     def insert(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
-        """Run a statement for each tuple of values, in one transaction."""
+        """Run a statement once for each tuple of values, in one transaction."""
         self.db.execute("BEGIN")
         self.db.executemany(statement, values)
         self.db.execute("COMMIT")
@@ -136,6 +140,7 @@ class RowNumbers:
         self.count = 0
 
     def add(self, number: int) -> None:
+        """Add a number; `count` grows if it is new."""
         byte, bit = number >> 3, 1 << (number & 7)
         if byte >= len(self._bits):
             self._bits.extend(bytes(max(byte + 1 - len(self._bits), len(self._bits) // 8)))
@@ -154,14 +159,16 @@ MANIFEST = ".manifest.json"  # suffix of the manifest beside an export
 ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("assembled", "split", "export"))
 
 
-def _rows(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
-    """Return the kind of the rows that a command writes. A capture whose journal exists is never of that kind: a model
-    would not repeat what it said."""
+def _make_file_kind(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
+    """Return the kind of files of rows that a command writes, recognized by the `schema_version` of the first row. A
+    capture whose journal exists is never of that kind: the output of a model cannot be produced again."""
     found = json_lines(f"file that `dataset {command}` wrote", "schema_version", *versions, also=also)
     return FileKind(found.name, lambda file: found.knows(file) and not journal_path(file.path).exists())
 
 
-def _has_mark(mark: str) -> Callable[[Json], bool]:
+def _make_mark_predicate(mark: str) -> Callable[[Json], bool]:
+    """Return a predicate: whether the `metadata` of a row has this key."""
+
     def has_mark(row: Json) -> bool:
         marks: Any = row.get("metadata")
         return isinstance(marks, dict) and mark in marks
@@ -169,34 +176,36 @@ def _has_mark(mark: str) -> Callable[[Json], bool]:
     return has_mark
 
 
-PROMPTS = _rows("prompts", PROMPT)
-LABELLED = _rows("label", SCHEMA, FORGE)
-DEDUPED = _rows("dedupe", *SCHEMAS)
-IMPORTED = _rows("import", SCHEMA, also=lambda row: row.get("source_bucket") == "imported_log")
-MUTATED = _rows("mutate", SCHEMA, also=_has_mark("mutation"))
-REDACTED = _rows("redact", *SCHEMAS, also=_has_mark("redaction"))
-RELEASED = _rows("release", *SCHEMAS, also=_has_mark("release"))
-SIDE = _rows("split", *SCHEMAS)
-MERGED = _rows("assemble", TRAINING)
-CONFLICTS = _rows("assemble", CONFLICT)
-QUARANTINE = _rows("assemble", REJECT)
+PROMPTS = _make_file_kind("prompts", PROMPT)
+LABELLED = _make_file_kind("label", SCHEMA, FORGE)
+DEDUPED = _make_file_kind("dedupe", *SCHEMAS)
+IMPORTED = _make_file_kind("import", SCHEMA, also=lambda row: row.get("source_bucket") == "imported_log")
+MUTATED = _make_file_kind("mutate", SCHEMA, also=_make_mark_predicate("mutation"))
+REDACTED = _make_file_kind("redact", *SCHEMAS, also=_make_mark_predicate("redaction"))
+RELEASED = _make_file_kind("release", *SCHEMAS, also=_make_mark_predicate("release"))
+SIDE = _make_file_kind("split", *SCHEMAS)
+MERGED = _make_file_kind("assemble", TRAINING)
+CONFLICTS = _make_file_kind("assemble", CONFLICT)
+QUARANTINE = _make_file_kind("assemble", REJECT)
 NOTEBOOK = json_lines(MERGED.name, "kind", "tool_call", also=lambda row: "rank_score" in row)
 
 
 def manifest(version: str) -> FileKind:
-    """Return the kind of a manifest as `WholeFile.write_json` writes it: its version comes first."""
+    """Return the kind of a manifest with this schema version, as `WholeFile.write_json` writes it: the version comes
+    first."""
     return beginning("manifest of `rightcall dataset`", json.dumps({"schema_version": version}, indent=2)[:-2].encode())
 
 
-def manifest_of(path: Path) -> Path:
+def manifest_path(path: Path) -> Path:
     """Return the path of the manifest beside an export."""
     return path.with_name(path.name + MANIFEST)
 
 
 def _has_manifest(found: FoundFile) -> bool:
-    """Return whether the manifest beside a file says that we exported it: the lines themselves do not say that."""
+    """Return whether a file of JSON lines is an export, by the manifest beside it: the lines themselves do not show
+    that."""
     try:
-        start = manifest_of(found.path).read_bytes()[:200]
+        start = manifest_path(found.path).read_bytes()[:200]
     except OSError:
         return False
     return found.row is not None and f'"{EXPORTED}"'.encode() in start
@@ -205,8 +214,9 @@ def _has_manifest(found: FoundFile) -> bool:
 _LONGEST_FOOTER = 16_000_000
 
 
-def _is_parquet(found: FoundFile) -> bool:
-    """Return whether we exported a Parquet file: its footer, whose size is in the last bytes, has our metadata."""
+def _is_parquet_export(found: FoundFile) -> bool:
+    """Return whether a Parquet file is an export: its footer, whose size is in the last bytes, has the metadata of
+    rightcall."""
     end = found.at(max(0, found.size - 8), 8)
     size = int.from_bytes(end[:4], "little")
     if found.at(0, 4) != b"PAR1" or end[4:] != b"PAR1" or not 0 < size < min(found.size, _LONGEST_FOOTER):
@@ -215,7 +225,7 @@ def _is_parquet(found: FoundFile) -> bool:
 
 
 EXPORT = FileKind("export of `rightcall dataset`", _has_manifest)
-PARQUET = FileKind("Parquet export of `rightcall dataset`", _is_parquet)
+PARQUET = FileKind("Parquet export of `rightcall dataset`", _is_parquet_export)
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -233,14 +243,16 @@ class RowRun(msgspec.Struct, frozen=True):
     seen: Seen | None = None
 
     def sources(self, paths: Iterable[str | Path]) -> list[RowSource]:
-        """Return the files, of JSON lines unless their names have another suffix."""
+        """Return the files that these names and globs match; without a known suffix they are JSON lines. Raises
+        `CallerError` for standard input if the run is to be resumed."""
         found = sources_of([str(path) for path in paths], rows_as="jsonl")
         if self.resume:
             refuse_stdin(found)
         return found
 
     def map(self, sources: Sequence[RowSource | PartSource], work: RowWork, sink: Sink) -> Totals:
-        """Work on all rows. Raise `BadRows` at the first bad one."""
+        """Run the work on all rows, write its output to the sink, and return the totals. Raises `BadRows` at the
+        first bad row."""
         read = 0
 
         def watch(totals: Totals) -> None:
@@ -256,8 +268,8 @@ class RowRun(msgspec.Struct, frozen=True):
 
 
 def capture_rows(batch: RowBatch, outcome: RowOutcome) -> Iterator[tuple[int, Json]]:
-    """Yield the rows of captures in a part, with their numbers. All rows are counted in `outcome`, and those that are
-    no rows of a capture are recorded there as faults."""
+    """Yield the number and the row of each valid row of a capture in a part. All rows are counted in `outcome`, and
+    the others are recorded there as faults."""
     for number, row in batch.rows():
         outcome.rows += 1
         fault = first_fault(row, SCHEMA, FORGE)
@@ -279,7 +291,7 @@ def output_sink(
 
 
 def file_names(sources: Sequence[RowSource]) -> list[str]:
-    """Return the names of the sources that are files: the output must be none of them."""
+    """Return the names of the sources without standard input: the output must be none of these files."""
     return [source.path for source in sources if source.path != STDIN]
 
 
@@ -326,6 +338,7 @@ class GroupedRows:
         self._scratch.__exit__(kind, error, at)
 
     def parts(self, at: int, size: int) -> Iterator[Part]:
+        """Yield parts of whole groups, of about `size` bytes each. `at` is the index of this source."""
         groups: list[list[bytes]] = []
         places: list[tuple[int, int]] = []
         weight = 0
@@ -341,7 +354,8 @@ class GroupedRows:
             yield LineGroups(at, groups, places, weight)
 
     def _read_group(self, lines: Iterator[tuple[Any, ...]]) -> tuple[tuple[int, int], list[bytes]]:
-        """Return the place of the first row, and the rows."""
+        """Return the source and line of the first row of a group, and the data of its rows. Rows beyond `most` are
+        only counted."""
         group: list[bytes] = []
         first = (0, 0)
         for _, source, line, offset, size in lines:

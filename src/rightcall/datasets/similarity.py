@@ -1,11 +1,11 @@
 """Equality and similarity of rows, for `dataset dedupe`.
 
-    row_identity(row)   ->   RowIdentity(unit=..., content=..., turn=0, ...)
-    wording(row)        ->   what must be equal in similar rows, and the text that may differ a little
-    signature(text)     ->   128 numbers of 16 bits, by which `estimate_similarity` compares texts
+    row_identity(row)            ->   RowIdentity(unit=..., content=..., turn=0, ...)
+    split_fixed_and_prose(row)   ->   what must be equal in similar rows, and the text that may differ a little
+    signature(text)              ->   128 numbers of 16 bits, by which `estimate_similarity` compares texts
 
-Of a capture the whole conversation is compared: without some of its turns, a bad turn would look as if it had never
-been. What is compared is what a trainer sees: tools, messages, the answer of the model, the label. Ids, times, models
+Of a capture the whole conversation is compared: without some of its turns, a conversation with a bad turn would equal
+one without it. What a trainer sees is compared: tools, messages, the answer of the model, the label. Ids, times, models
 and the names of groups are not. Training rows and rows of other programs are compared one by one: all of a row, or the
 values at `keys`.
 """
@@ -44,9 +44,10 @@ class RowIdentity(NamedTuple):
 
 
 def row_identity(row: Json, keys: Sequence[str] = ()) -> RowIdentity:
-    """Return the identity of a row. Raise `CallerError` for a row without any of the keys."""
+    """Return the digests of a row's unit and content and its place in the unit, by which equal rows are found.
+    Raises `CallerError` for a row that has no value at any of the `keys`."""
     if keys:
-        return _single_identity(dict(_values_at(row, keys)))
+        return _single_identity(dict(_select_values(row, keys)))
     version = row.get("schema_version")
     if version in (SCHEMA, FORGE):
         return _turn_identity(row)
@@ -56,11 +57,13 @@ def row_identity(row: Json, keys: Sequence[str] = ()) -> RowIdentity:
 
 
 def _single_identity(value: Any) -> RowIdentity:
+    """Return the identity of a row that is compared alone; the order of keys does not count."""
     content = digest(encode_row(_sort_keys(value)))
     return RowIdentity(content, content)
 
 
 def _turn_identity(row: Json) -> RowIdentity:
+    """Return the identity of a row of a capture. Ids, times and models do not count."""
     trace = row["proxy_trace"]
     place = (trace["turn"], trace["call_index"])
     numbers: dict[Any, int] = {}
@@ -81,19 +84,21 @@ def _turn_identity(row: Json) -> RowIdentity:
 
 
 def _number_ids(message: Json, numbers: dict[Any, int]) -> Json:
-    """Return a message whose ids of calls are numbers, counted as they appear: a server invents the ids."""
+    """Return a message with the ids of calls replaced by numbers in order of appearance, since a server invents the
+    ids. `numbers` has the ids so far and is extended."""
     made = {key: value for key, value in message.items() if key not in ("tool_call_id", "tool_calls", "id")}
     if "tool_call_id" in message:
-        made["tool_call_id"] = _number_of(message["tool_call_id"], numbers)
+        made["tool_call_id"] = _number_for_id(message["tool_call_id"], numbers)
     if isinstance(message.get("tool_calls"), list):
         made["tool_calls"] = [
-            {**each, "id": _number_of(each.get("id"), numbers)} if isinstance(each, dict) else each
+            {**each, "id": _number_for_id(each.get("id"), numbers)} if isinstance(each, dict) else each
             for each in message["tool_calls"]
         ]
     return made
 
 
-def _number_of(id: Any, numbers: dict[Any, int]) -> int:
+def _number_for_id(id: Any, numbers: dict[Any, int]) -> int:
+    """Return the number of an id; a new id gets the next number."""
     return numbers.setdefault(id if isinstance(id, str) else repr(id), len(numbers))
 
 
@@ -104,7 +109,8 @@ def _sort_keys(value: Any) -> Any:
     return [_sort_keys(each) for each in value] if isinstance(value, list) else value
 
 
-def _values_at(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
+def _select_values(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
+    """Return each of these dotted paths with its value in the row. Raises `CallerError` if all values are missing."""
     found = [(key, value_at(row, key)) for key in keys]
     if all(value is None for _, value in found):
         raise CallerError(f"it has none of the keys {', '.join(keys)}; --key names what is compared")
@@ -114,7 +120,7 @@ def _values_at(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
 # -- the parts of similar rows -----------------------------------------------------------------------------------------
 
 
-def wording(row: Json, keys: Sequence[str] = ()) -> tuple[bytes, str]:
+def split_fixed_and_prose(row: Json, keys: Sequence[str] = ()) -> tuple[bytes, str]:
     """Return a digest of what must be equal in two similar rows, and the text that may differ a little.
 
     Calls must be equal except for prose in their arguments: `quantity: 2` is another call than `quantity: 3`, and a
@@ -122,21 +128,22 @@ def wording(row: Json, keys: Sequence[str] = ()) -> tuple[bytes, str]:
     what follows from the calls (their results) is ignored.
     """
     if keys:
-        return b"", "\n".join([each for _, value in _values_at(row, keys) for each in _texts_in(value)])
+        return b"", "\n".join([each for _, value in _select_values(row, keys) for each in _iterate_texts(value)])
     entry = row["input"] if isinstance(row.get("input"), dict) else row
     found = entry.get("messages")
     messages = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     if isinstance(entry.get("assistant"), dict):
         messages.append(entry["assistant"])
-    calls = [call for call in (entry.get("candidate_call"), *_calls_in(messages)) if isinstance(call, dict)]
-    texts = list(_prose_in(entry, messages, calls))
+    calls = [call for call in (entry.get("candidate_call"), *_iterate_calls(messages)) if isinstance(call, dict)]
+    texts = list(_iterate_prose(entry, messages, calls))
     if not texts and not calls:
-        texts = list(_texts_in(row))
+        texts = list(_iterate_texts(row))
     fixed = [[call.get("name"), _sort_keys(_without_prose(call.get("arguments")))] for call in calls]
     return digest(encode_row({"calls": fixed, "label": label_of(row)})), "\n".join(texts)
 
 
-def _calls_in(messages: list[Json]) -> Iterator[Json]:
+def _iterate_calls(messages: list[Json]) -> Iterator[Json]:
+    """Yield name and arguments of each call in these messages, arguments decoded if they are JSON text of an object."""
     for message in messages:
         for each in message.get("tool_calls") or () if isinstance(message.get("tool_calls"), list) else ():
             function = each.get("function") if isinstance(each, dict) else None
@@ -146,23 +153,26 @@ def _calls_in(messages: list[Json]) -> Iterator[Json]:
                 yield {"name": function.get("name"), "arguments": read if isinstance(read, dict) else arguments}
 
 
-def _prose_in(entry: Json, messages: list[Json], calls: list[Json]) -> Iterator[str]:
+def _iterate_prose(entry: Json, messages: list[Json], calls: list[Json]) -> Iterator[str]:
+    """Yield the texts of user and assistant, of the outcome, and the prose in the arguments of calls."""
     dialogue = [each for each in messages if each.get("role") in ("user", "assistant")]
     if not any(each.get("role") == "user" for each in dialogue):
-        yield from _texts_in(entry.get("user_request"))
+        yield from _iterate_texts(entry.get("user_request"))
     for message in dialogue:
-        yield from _texts_in(message.get("content"))
+        yield from _iterate_texts(message.get("content"))
     if entry.get("kind") == OUTCOME and not isinstance(entry.get("assistant"), dict):
-        yield from _texts_in((entry.get("outcome") or {}).get("text"))
+        yield from _iterate_texts((entry.get("outcome") or {}).get("text"))
     for call in calls:
-        yield from (each for each in _texts_in(call.get("arguments")) if _is_prose(each))
+        yield from (each for each in _iterate_texts(call.get("arguments")) if _is_prose(each))
 
 
 def _is_prose(value: Any) -> bool:
+    """Return whether a value is a text of several words."""
     return isinstance(value, str) and len(value.split(None, 1)) > 1
 
 
 def _without_prose(value: Any) -> Any:
+    """Return the value with all prose in it replaced by ""."""
     if isinstance(value, dict):
         return {key: _without_prose(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -170,16 +180,16 @@ def _without_prose(value: Any) -> Any:
     return "" if _is_prose(value) else value
 
 
-def _texts_in(value: Any) -> Iterator[str]:
-    """Yield every text in a value, depth first."""
+def _iterate_texts(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, depth first; keys are left out."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for each in value.values():
-            yield from _texts_in(each)
+            yield from _iterate_texts(each)
     elif isinstance(value, list):
         for each in value:
-            yield from _texts_in(each)
+            yield from _iterate_texts(each)
 
 
 # -- MinHash -----------------------------------------------------------------------------------------------------------
@@ -198,6 +208,7 @@ _BLANK = re.compile(r"\s+")
 
 
 def _make_borrowing_orders() -> list[list[int]]:
+    """Return, for each bin, the fixed random order in which an empty bin borrows the value of another."""
     dice = random.Random(BINS)  # the seed is fixed so that all runs agree
     return [dice.sample(range(BINS), BINS) for _ in range(BINS)]
 
@@ -206,7 +217,8 @@ _BORROWING_ORDERS = _make_borrowing_orders()
 
 
 def signature(text: str) -> bytes:
-    """Return the signature of a text. Texts that differ in case and blanks alone have the same one."""
+    """Return the MinHash signature of a text, `SIGNATURE_SIZE` bytes. Texts that differ only in case and blanks have
+    the same one; only the first 100,000 bytes count."""
     plain = _BLANK.sub(" ", text.casefold()).strip().encode("utf-8", "surrogatepass")[:_MOST_BYTES]
     lowest: dict[int, int] = {}
     for shingle in {plain[at : at + _SHINGLE] for at in range(max(1, len(plain) - _SHINGLE + 1))}:
@@ -223,19 +235,21 @@ def signature(text: str) -> bytes:
 
 
 def estimate_similarity(one: bytes, other: bytes) -> float:
-    """Estimate the share of shingles that two texts have in common, from 0 to 1, with an error of about 0.04."""
+    """Return the estimated share of shingles that two texts have in common, from their signatures: 0 to 1, with an
+    error of about 0.04."""
     equal: int = sum(map(eq, _LAYOUT.unpack(one), _LAYOUT.unpack(other)))
     return equal / BINS
 
 
 def plan_bands(threshold: float) -> tuple[int, int]:
-    """Return how many bands of how many numbers find nearly every pair of at least this similarity, and few others."""
+    """Return the number of bands and the width of each, in numbers, by which nearly every pair of at least this
+    similarity shares a band, and few others do."""
     plans = [(BINS // width, width) for width in range(1, 33)]
     found = [(count, width) for count, width in plans if 1 - (1 - threshold**width) ** count >= _RECALL]
     return found[-1] if found else (BINS, 1)
 
 
 def split_bands(signed: bytes, count: int, width: int) -> Iterator[bytes]:
-    """Yield the bands of a signature: similar texts have one in common."""
+    """Return an iterator of the `count` bands of a signature, of `width` numbers each."""
     size = 2 * width
     return (signed[at * size : at * size + size] for at in range(count))

@@ -107,6 +107,7 @@ class _Side:
         self.counts: dict[str, Counter[str]] = {"labels": Counter(), "buckets": Counter(), "schemas": Counter()}
 
     def add(self, row: Json) -> None:
+        """Count a row of this side."""
         self.rows += 1
         count_name(self.counts["labels"], label_of(row))
         count_name(self.counts["buckets"], bucket_of(row))
@@ -117,7 +118,7 @@ class _Side:
 
 
 def _read_rows(files: list[Path], seen: Seen | None) -> Iterator[tuple[str, Json]]:
-    """Yield every row with the key of its group. Raise `BadRows` for one with faults."""
+    """Yield every row with the key of its group. Raises `BadRows` for the first invalid row."""
     for file in files:
         for line in read_lines(file, seen=seen):
             if fault := first_fault(line.row):
@@ -127,7 +128,8 @@ def _read_rows(files: list[Path], seen: Seen | None) -> Iterator[tuple[str, Json
 
 
 def group_key(row: Json) -> str:
-    """Return the group of a row, which must stay on one side: the one that the row names, else its input."""
+    """Return the key of the group of a row, whose rows stay on one side: the first group or row key that the row
+    names, else its input as JSON."""
     review = row.get("review")
     for holder in (review if isinstance(review, dict) else {}, row):
         for name in _GROUPS:
@@ -138,7 +140,7 @@ def group_key(row: Json) -> str:
 
 @lru_cache(4096)
 def rank(seed: str, key: str) -> int:
-    """Return the hash FNV-1a, 64 bits, of seed, NUL and key."""
+    """Return the 64-bit hash FNV-1a of seed, NUL and key, by which groups and tools are ordered. Cached."""
     value = 0xCBF29CE484222325
     for byte in f"{seed}\0{key}".encode("utf-8", "surrogatepass"):
         value = ((value ^ byte) * 0x100000001B3) & _MASK
@@ -146,6 +148,7 @@ def rank(seed: str, key: str) -> int:
 
 
 def _rank_bytes(seed: str, key: str) -> bytes:
+    """Return the rank as eight bytes, which sort as the number does."""
     return rank(seed, key).to_bytes(8, "big")
 
 
@@ -182,7 +185,8 @@ class _Choice(NamedTuple):
 
 
 def _choose_by_conversation(scratch: Scratch, rows: Iterable[tuple[str, Json]], ratio: float, seed: str) -> _Choice:
-    """Fill `rows`, and `chosen` with the groups for validation."""
+    """Read all rows and fill the table `rows`, and `chosen` with the groups for validation: those of lowest rank
+    until they have the wanted share of rows. Return the numbers of rows and groups."""
     entries = ((digest(key), _rank_bytes(seed, key)) for key, _ in rows)
     scratch.insert("INSERT INTO rows VALUES (?, ?)", entries)
     total: int = scratch.db.execute("SELECT count(*) FROM rows").fetchone()[0]
@@ -201,7 +205,8 @@ def _choose_by_conversation(scratch: Scratch, rows: Iterable[tuple[str, Json]], 
 
 
 def _choose_by_tool(scratch: Scratch, rows: Iterable[tuple[str, Json]], ratio: float, seed: str) -> _Choice:
-    """Fill `rows`, `chosen` with the groups for validation, and `left_out` with those on neither side."""
+    """Read all rows and fill the tables `rows`, `chosen` with the groups for validation, and `left_out` with those
+    on neither side. Return the numbers of rows and groups and the held-out tools."""
     db, total = scratch.db, 0
     for table in _TOOL_TABLES:
         db.execute(table)
@@ -210,7 +215,7 @@ def _choose_by_tool(scratch: Scratch, rows: Iterable[tuple[str, Json]], ratio: f
         total += 1
         key = digest(group)
         db.execute("INSERT INTO rows VALUES (?, NULL)", (key,))
-        called, offered = _tools_of(row)
+        called, offered = _called_and_offered_tools(row)
         if not offered:  # without tools, a conversation counts as calling a tool of its own
             called = offered = {group}
         tools = [(digest(name), name, _rank_bytes(seed, name)) for name in offered]
@@ -236,23 +241,25 @@ def _choose_by_tool(scratch: Scratch, rows: Iterable[tuple[str, Json]], ratio: f
     return _Choice(total, groups, names)
 
 
-def _tools_of(row: Json) -> tuple[set[str], set[str]]:
-    """Return the tools that a row of any schema calls, and those that it offers or calls. `respond`, which every
-    capture offers, is not counted."""
+def _called_and_offered_tools(row: Json) -> tuple[set[str], set[str]]:
+    """Return the names of the tools that a row of any schema calls, and of those that it offers or calls. `respond`,
+    which every capture offers, is left out."""
     entry = row["input"] if isinstance(row.get("input"), dict) else row
     tools = entry.get("available_tools")
-    called = {_tool_name(entry.get("candidate_call"))} - {"", RESPOND.name}
-    offered = {_tool_name(tool) for tool in tools} if isinstance(tools, list) else set()
+    called = {_name_of_tool(entry.get("candidate_call"))} - {"", RESPOND.name}
+    offered = {_name_of_tool(tool) for tool in tools} if isinstance(tools, list) else set()
     return called, (offered | called) - {"", RESPOND.name}
 
 
-def _tool_name(value: Any) -> str:
+def _name_of_tool(value: Any) -> str:
+    """Return the name of a call or tool; "" if it has none."""
     name = value.get("name") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def _assign_sides(scratch: Scratch, files: list[Path], seen: Seen | None) -> Iterator[tuple[Line, str]]:
-    """Yield every row again, in order, with its side; rows on neither side are skipped."""
+    """Yield every line again, in order, with its side, "train" or "validation"; lines on neither side are skipped.
+    Raises `BadRows` if a file was changed."""
     sides = scratch.db.execute(
         "SELECT key IN (SELECT key FROM chosen), key IN (SELECT key FROM left_out) FROM rows ORDER BY rowid"
     )

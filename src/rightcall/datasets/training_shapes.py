@@ -46,7 +46,8 @@ Examples = Iterator[Json | LeftOut]
 
 
 def _plain_message(message: Json, *, objects: bool) -> Json:
-    """Return a message with the keys that trainers know. Arguments are text, or with `objects` the object itself."""
+    """Return a message with only the keys that trainers know. Arguments are JSON text or, with `objects`, objects.
+    Raises `LeftOut` for an empty message of the model and for content that is not text."""
     role = message.get("role")
     made: Json = {"role": role, "content": _plain_content(message.get("content"))}
     calls = message.get("tool_calls")
@@ -62,16 +63,19 @@ def _plain_message(message: Json, *, objects: bool) -> Json:
 
 
 def _plain_content(content: Any) -> str:
+    """Return the content of a message as one text; "" for None. Raises `LeftOut` for anything but text."""
     if isinstance(content, str) or content is None:
         return content or ""
     parts = content if isinstance(content, list) else []
     texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
     if len(texts) < len(parts) or not parts:
-        raise LeftOut("a message holds something else than text")
+        raise LeftOut("a message contains something other than text")
     return "\n".join(texts)
 
 
 def _plain_call(entry: Any, *, objects: bool) -> Json:
+    """Return an entry of `tool_calls` with id, name and arguments only. Raises `LeftOut` if it has no name or its
+    arguments are no object."""
     function = entry.get("function") if isinstance(entry, dict) else None
     if isinstance(function, dict) and isinstance(function.get("name"), str):
         given = function.get("arguments")
@@ -80,19 +84,22 @@ def _plain_call(entry: Any, *, objects: bool) -> Json:
         if isinstance(arguments, dict):
             plain = {"name": function["name"], "arguments": arguments if objects else text}
             return {"id": entry.get("id") or "", "type": "function", "function": plain}
-    raise LeftOut("the history holds a call that cannot be read")
+    raise LeftOut("the history contains a call that cannot be parsed")
 
 
-def _history(turn: CapturedTurn, *, objects: bool) -> list[Json]:
+def _plain_history(turn: CapturedTurn, *, objects: bool) -> list[Json]:
+    """Return the messages before a turn as `_plain_message` does."""
     return [_plain_message(message, objects=objects) for message in turn.messages]
 
 
-def _answer(turn: CapturedTurn, *, objects: bool) -> Json:
+def _plain_answer(turn: CapturedTurn, *, objects: bool) -> Json:
+    """Return the message of a turn as `_plain_message` does."""
     return _plain_message(turn.assistant, objects=objects)
 
 
 def _split_at_last_good(conversation: CapturedConversation) -> tuple[CapturedTurn, list[CapturedTurn]]:
-    """Return the last turn that may be learned from, and the turns before it."""
+    """Return the last turn that is not bad and can be an example, and the turns before it. Raises `LeftOut` if there
+    is none, or the history was rewritten between turns."""
     turns = conversation.turns
     good = [(at, turn.unusable) for at, turn in enumerate(turns) if turn.good is not False]
     last = max((at for at, unusable in good if not unusable), default=None)
@@ -105,14 +112,14 @@ def _split_at_last_good(conversation: CapturedConversation) -> tuple[CapturedTur
 
 
 def _good_messages(conversation: CapturedConversation) -> list[Json]:
-    """Return the messages up to the last good turn of a conversation without a bad turn before it."""
+    """Return the messages up to the last good turn. Raises `LeftOut` if a turn before it is bad."""
     end, before = _split_at_last_good(conversation)
     if any(turn.good is False for turn in before):
         raise LeftOut("a turn before the last is bad (--turns keeps the good ones)")
-    return [*_history(end, objects=True), _answer(end, objects=True)]
+    return [*_plain_history(end, objects=True), _plain_answer(end, objects=True)]
 
 
-def _turn_examples(
+def _make_turn_examples(
     conversation: CapturedConversation, make: Callable[[CapturedConversation, CapturedTurn], Json]
 ) -> Examples:
     """Yield one result for each turn: the example from `make`, or a `LeftOut` with the reason if the turn is bad,
@@ -127,7 +134,9 @@ def _turn_examples(
             yield reason
 
 
-def _call_examples(conversation: CapturedConversation, make: Callable[[Json], Json | None], missing: str) -> Examples:
+def _make_call_examples(
+    conversation: CapturedConversation, make: Callable[[Json], Json | None], missing: str
+) -> Examples:
     """Yield one result for each call: the example from `make`, or a `LeftOut` with the reason; `missing` is the reason
     if `make` returns None."""
     for turn in conversation.turns:
@@ -142,11 +151,11 @@ def _call_examples(conversation: CapturedConversation, make: Callable[[Json], Js
 # -- the shapes --------------------------------------------------------------------------------------------------------
 
 
-def _openai_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _openai_sft_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"messages", "tools", "parallel_tool_calls"} with arguments as text. A bad turn has weight 0, so that it is
     not learned."""
     end, before = _split_at_last_good(conversation)
-    messages = [*_history(end, objects=False), _answer(end, objects=False)]
+    messages = [*_plain_history(end, objects=False), _plain_answer(end, objects=False)]
     for turn in before:
         if turn.good is False and not turn.is_outcome:
             messages[len(turn.messages)]["weight"] = 0
@@ -154,20 +163,21 @@ def _openai_sft(conversation: CapturedConversation, options: ShapeOptions) -> Ex
     yield {"messages": messages, "tools": conversation.definitions, "parallel_tool_calls": several}
 
 
-def _trl_sft(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _trl_sft_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"messages", "tools"}, or for single turns {"prompt", "completion", "tools"}, with arguments as objects."""
     if options.turns:
-        yield from _turn_examples(conversation, _prompt_and_completion)
+        yield from _make_turn_examples(conversation, _make_turn_example)
     else:
         yield {"messages": _good_messages(conversation), "tools": conversation.definitions}
 
 
-def _prompt_and_completion(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
-    completion = [_answer(turn, objects=True)]
-    return {"prompt": _history(turn, objects=True), "completion": completion, "tools": conversation.definitions}
+def _make_turn_example(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
+    """Return a turn as prompt, completion and tools, with arguments as objects."""
+    completion = [_plain_answer(turn, objects=True)]
+    return {"prompt": _plain_history(turn, objects=True), "completion": completion, "tools": conversation.definitions}
 
 
-def _trl_kto(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _trl_kto_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"prompt", "completion", "label", "tools"} for each labelled turn; the label says whether it is good."""
     for turn in conversation.turns:
         if turn.good is None or not turn.has_answer:
@@ -177,37 +187,37 @@ def _trl_kto(conversation: CapturedConversation, options: ShapeOptions) -> Examp
             yield LeftOut(turn.unusable)
             continue
         try:
-            completion = _answer(turn, objects=True) if turn.good else _rejected_answer(turn)
-            example = {"prompt": _history(turn, objects=True), "completion": [completion], "label": turn.good}
+            completion = _plain_answer(turn, objects=True) if turn.good else _rejected_answer(turn)
+            example = {"prompt": _plain_history(turn, objects=True), "completion": [completion], "label": turn.good}
             yield {**example, "tools": conversation.definitions}
         except LeftOut as reason:
             yield reason
 
 
-def _trl_preference(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _trl_preference_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"prompt", "chosen", "rejected", "tools"}: a repaired call preferred to the call that the model sent, and
     the good turn after a bad one preferred to the bad one."""
     turns = conversation.turns
     found = False
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
-        better = _better_turn(turn, following)
+        better = _find_better_turn(turn, following)
         if better is None:
             continue
         found = True
         try:
-            chosen, rejected = _preference_pair(turn, better)
+            chosen, rejected = _make_preference_pair(turn, better)
         except LeftOut as reason:
             yield reason
             continue
-        prompt = _history(turn, objects=True)
+        prompt = _plain_history(turn, objects=True)
         yield {"prompt": prompt, "chosen": [chosen], "rejected": [rejected], "tools": conversation.definitions}
     if not found:
-        yield LeftOut("nothing to compare: no call was repaired, and no bad call has a good one behind it")
+        yield LeftOut("nothing to compare: no call was repaired, and no bad call is followed by a good one")
 
 
-def _better_turn(turn: CapturedTurn, following: CapturedTurn | None) -> CapturedTurn | None:
-    """Return the turn that is better than this one was before repair: itself if it was repaired, the following one if
-    that is good; None if neither is."""
+def _find_better_turn(turn: CapturedTurn, following: CapturedTurn | None) -> CapturedTurn | None:
+    """Return the turn to prefer to what the model wrote in this one: itself if it was repaired, the following one if
+    this is bad and that is not; None if neither applies."""
     if turn.is_outcome:
         return None
     if turn.good is not False:
@@ -217,26 +227,27 @@ def _better_turn(turn: CapturedTurn, following: CapturedTurn | None) -> Captured
     return following
 
 
-def _preference_pair(turn: CapturedTurn, better: CapturedTurn) -> tuple[Json, Json]:
-    """Return the chosen and the rejected message."""
+def _make_preference_pair(turn: CapturedTurn, better: CapturedTurn) -> tuple[Json, Json]:
+    """Return the chosen and the rejected message. Raises `LeftOut` if the turn is unusable, the rejected message is
+    empty, or both are equal."""
     if turn.unusable:
         raise LeftOut(turn.unusable)
-    chosen, rejected = _answer(better, objects=True), _rejected_answer(turn)
+    chosen, rejected = _plain_answer(better, objects=True), _rejected_answer(turn)
     if not rejected["content"] and not rejected.get("tool_calls"):
-        raise LeftOut("the call as it was sent is empty")
-    if _without_ids(chosen) == _without_ids(rejected):
-        raise LeftOut("the call as it was sent is the same")
+        raise LeftOut("the call is empty before repair")
+    if _comparable_message(chosen) == _comparable_message(rejected):
+        raise LeftOut("the call is the same before repair")
     return chosen, rejected
 
 
-def _without_ids(message: Json) -> Any:
-    """Return the text and the calls of a message, without the ids of calls, which we gave."""
+def _comparable_message(message: Json) -> Any:
+    """Return the text and the calls of a message without the ids of calls, which do not count in a comparison."""
     return message.get("content") or "", [each["function"] for each in message.get("tool_calls") or ()]
 
 
 def _rejected_answer(turn: CapturedTurn) -> Json:
-    """Return the turn as the model wrote it, without repairs: text as text; a provider's message with its calls if
-    these can be parsed."""
+    """Return the turn as the model wrote it, without repairs: a text as it is; a provider's message with its calls,
+    or with their text if one cannot be parsed."""
     raw = turn.rows[0].get("reply")
     if isinstance(raw, str):
         return {"role": "assistant", "content": raw}
@@ -252,9 +263,9 @@ def _rejected_answer(turn: CapturedTurn) -> Json:
 _SHAREGPT_SIDES = {"user": "human", "tool": "observation"}
 
 
-def _sharegpt(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """LLaMA-Factory: {"conversations": [{"from", "value"}], "system", "tools"}; several calls, and several results, of
-    one turn are one entry each, so that the sides alternate."""
+def _sharegpt_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """Yield {"conversations": [{"from", "value"}], "system", "tools"} for LLaMA-Factory. Several calls, and several
+    results, of one turn are one entry each, so that the sides alternate; otherwise `LeftOut` is raised."""
     entries: list[tuple[str, list[Any]]] = []
     system: list[str] = []
     for message in _good_messages(conversation):
@@ -277,7 +288,8 @@ def _sharegpt(conversation: CapturedConversation, options: ShapeOptions) -> Exam
 
 
 def _sharegpt_entry(message: Json) -> tuple[str, list[Any]]:
-    """Return the side of a message and its values: its calls, or its text."""
+    """Return the side of a message and its values: its calls, or its text. Raises `LeftOut` for a role without a
+    side and for text beside calls."""
     if message["role"] != "assistant":
         if message["role"] not in _SHAREGPT_SIDES:
             raise LeftOut(f"there is no place for the role {message['role']!r:.40}")
@@ -291,21 +303,22 @@ def _sharegpt_entry(message: Json) -> tuple[str, list[Any]]:
 
 
 def _sharegpt_value(values: list[Any]) -> str:
+    """Return a single text as it is, and anything else as JSON text."""
     value = values[0] if len(values) == 1 else values
     return value if isinstance(value, str) else compact_json(value)
 
 
-def _verifier(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _verifier_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield `toolcall-verifier-training/v1` for each call that has a label."""
-    return _call_examples(conversation, training_row, "a row without a label")
+    return _make_call_examples(conversation, training_row, "a row without a label")
 
 
-def _forge_capture(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield `forge-dataset-capture/v1` for each call that was answered and that fits its tool."""
-    return _call_examples(conversation, forge_row, "a call that does not fit its tool, or that nothing answered")
+def _forge_capture_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+    """Yield a row of `forge-dataset-capture/v1` for each call that has a result and fits its tool."""
+    return _make_call_examples(conversation, forge_row, "a call that does not fit its tool, or that has no result")
 
 
-def _text(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
+def _text_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"prompt", "completion", "format", "tools"} for each good turn, with its history as the model would write
     it in that format. With a contract, the prompt is exactly what a backend would send."""
     assert options.format is not None
@@ -314,22 +327,23 @@ def _text(conversation: CapturedConversation, options: ShapeOptions) -> Examples
     def make_example(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
         try:
             if options.contract:
-                messages = _history(turn, objects=False)
+                messages = _plain_history(turn, objects=False)
                 request = Request(messages=messages, tools=conversation.tools, choice=options.contract)
                 prompt = write_as_text(request, format)
             else:
-                prompt = [_render_message(each, format, conversation) for each in _history(turn, objects=True)]
-            completion = _render_message(_answer(turn, objects=True), format, conversation)["content"]
+                prompt = [_render_message(each, format, conversation) for each in _plain_history(turn, objects=True)]
+            completion = _render_message(_plain_answer(turn, objects=True), format, conversation)["content"]
         except CannotCarry as error:
             raise LeftOut(f"{format.name} cannot carry it: {error.cause}") from error
         example = {"prompt": prompt, "completion": completion, "format": format.name}
         return {**example, "tools": conversation.definitions}
 
-    return _turn_examples(conversation, make_example)
+    return _make_turn_examples(conversation, make_example)
 
 
 def _render_message(message: Json, format: Format, conversation: CapturedConversation) -> Json:
-    """Return a message whose calls are text in this format."""
+    """Return role and content of a message, with its calls rendered as text in this format. Raises `CannotCarry` if
+    the format cannot express them."""
     content = message["content"]
     if message["role"] == "assistant":
         parts: list[Part] = [Text(content)] if content else []
@@ -348,18 +362,20 @@ _INTEGER: Json = {"dtype": "int64", "_type": "Value"}
 _JSON: Json = {"_type": "Json"}
 
 
-def _list(feature: Json) -> Json:
+def _list_feature(feature: Json) -> Json:
+    """Return the feature type of a list of these."""
     return {"_type": "List", "feature": feature}
 
 
 def _message_feature(arguments: Json, **more: Json) -> Json:
+    """Return the feature type of a message with these types of arguments and further fields."""
     function = {"name": _STRING, "arguments": arguments}
-    calls = _list({"id": _STRING, "type": _STRING, "function": function})
+    calls = _list_feature({"id": _STRING, "type": _STRING, "function": function})
     return {"role": _STRING, "content": _STRING, "tool_calls": calls, "tool_call_id": _STRING, **more}
 
 
-_MESSAGES = _list(_message_feature(_JSON, name=_STRING, reasoning_content=_STRING))
-_TOOLS = _list(_JSON)
+_MESSAGES = _list_feature(_message_feature(_JSON, name=_STRING, reasoning_content=_STRING))
+_TOOLS = _list_feature(_JSON)
 _VERIFIER_INPUT: Json = {
     "schema_version": _STRING,
     "user_request": _STRING,
@@ -392,44 +408,48 @@ class TrainingShape(NamedTuple):
 
 SHAPES: dict[str, TrainingShape] = {
     "openai-sft": TrainingShape(
-        _openai_sft,
-        {"messages": _list(_message_feature(_STRING, weight=_INTEGER)), "tools": _TOOLS, "parallel_tool_calls": _BOOL},
+        _openai_sft_examples,
+        {
+            "messages": _list_feature(_message_feature(_STRING, weight=_INTEGER)),
+            "tools": _TOOLS,
+            "parallel_tool_calls": _BOOL,
+        },
         "a conversation; a bad turn in it has weight 0",
         "text",
     ),
     "trl-sft": TrainingShape(
-        _trl_sft,
+        _trl_sft_examples,
         {"messages": _MESSAGES, "tools": _TOOLS},
         "a conversation without a bad turn; with `--turns` each good turn as prompt and completion",
         "objects",
         {"prompt": _MESSAGES, "completion": _MESSAGES, "tools": _TOOLS},
     ),
     "trl-preference": TrainingShape(
-        _trl_preference,
+        _trl_preference_examples,
         {"prompt": _MESSAGES, "chosen": _MESSAGES, "rejected": _MESSAGES, "tools": _TOOLS},
         "chosen and rejected: a repaired call against the call as it was sent, a good turn against the bad one before",
         "objects",
     ),
     "trl-kto": TrainingShape(
-        _trl_kto,
+        _trl_kto_examples,
         {"prompt": _MESSAGES, "completion": _MESSAGES, "label": _BOOL, "tools": _TOOLS},
         "each judged turn, with whether it is good",
         "objects",
     ),
     "sharegpt": TrainingShape(
-        _sharegpt,
-        {"conversations": _list({"from": _STRING, "value": _STRING}), "system": _STRING, "tools": _STRING},
+        _sharegpt_examples,
+        {"conversations": _list_feature({"from": _STRING, "value": _STRING}), "system": _STRING, "tools": _STRING},
         "a conversation, as LLaMA-Factory reads it",
         "in a JSON text",
     ),
     "verifier": TrainingShape(
-        _verifier,
+        _verifier_examples,
         {"schema_version": _STRING, "input": _VERIFIER_INPUT, "label": _STRING, "review": _JSON},
         "a labelled call, `toolcall-verifier-training/v1`",
         "objects",
     ),
     "forge-capture": TrainingShape(
-        _forge_capture,
+        _forge_capture_examples,
         {
             **dict.fromkeys(("schema_version", "kind", "example_group_id", "source_bucket", "user_request"), _STRING),
             **dict.fromkeys(("workflow_state", "candidate_call", "tool_result", "proxy_trace", "metadata"), _JSON),
@@ -439,9 +459,9 @@ SHAPES: dict[str, TrainingShape] = {
         "objects",
     ),
     "text": TrainingShape(
-        _text,
+        _text_examples,
         {
-            "prompt": _list({"role": _STRING, "content": _STRING}),
+            "prompt": _list_feature({"role": _STRING, "content": _STRING}),
             "completion": _STRING,
             "format": _STRING,
             "tools": _TOOLS,

@@ -185,7 +185,7 @@ class Journal:
     def _write(self, data: bytes) -> None:
         """Write all of `data`. If that fails, remove what was written of it and raise `FileFailed`."""
         if self._is_broken:
-            raise FileFailed(f"cannot write {self.path}: an earlier line was not written to its end")
+            raise FileFailed(f"cannot write {self.path}: an earlier line is incomplete")
         handle = self._file if self._draft is None else self._draft.handle
         start, written = 0 if self._is_stream else os.fstat(handle).st_size, 0
         try:

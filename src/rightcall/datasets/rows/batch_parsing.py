@@ -80,12 +80,15 @@ def parse_many(
 
 
 def _parse_in_pool(engine: LocalEngine, work: TextsWork, texts: Iterable[Source]) -> Iterator[Reply]:
+    """Yield the replies of all texts in order, parsed by the engine's workers in batches."""
     for result in engine.map(work, map(_pickle_batch, _split_into_batches(texts))):
         yield from pickle.loads(result)  # noqa: S301 - written by a process of ours
 
 
 def _split_into_batches(texts: Iterable[Source]) -> Iterator[list[Any]]:
-    # An iterator of pairs cannot be pickled; a list can. Everything that is no text is refused where it is parsed.
+    """Yield the texts in lists of growing size, limited by their characters. Iterators among them become lists,
+    which can be pickled."""
+    # An iterator of pairs cannot be pickled; a list can. `parse` rejects everything that is not a text.
     source = (list(text) if hasattr(text, "__next__") else text for text in texts)
     size = _FIRST_TEXTS
     while batch := list(islice(source, size)):
@@ -95,6 +98,8 @@ def _split_into_batches(texts: Iterable[Source]) -> Iterator[list[Any]]:
 
 
 def _pickle_batch(batch: list[Any]) -> bytes:
+    """Return a pickled batch. If it cannot be pickled, the error that `parse` raises for the first value that is no
+    text is raised."""
     try:
         return pickle.dumps(batch)
     except (pickle.PicklingError, TypeError, AttributeError):

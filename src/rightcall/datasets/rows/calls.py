@@ -22,8 +22,8 @@ from rightcall.datasets.rows.replies import (
     FaultLine,
     RowKeys,
     encode_line,
-    id_of,
-    reply_of,
+    find_row_id,
+    require_reply,
     tools_of_row,
     value_at,
 )
@@ -51,16 +51,17 @@ _PROVIDER_TYPES = ("tool_use", "function_call", "custom_tool_call", "message", "
 def calls_in(data: Any) -> list[Call]:
     """Return the calls in JSON data, with the exact text of their arguments in `json`. Raise `CallerError` for other
     data."""
-    items = _find_items(data)
+    items = _find_call_objects(data)
     if items is not None:
         return [_read_call(item, at) for at, item in enumerate(items)]
     if detect_dialect(data) is None:
-        raise CallerError(f"the input is no call; {_EXPECTED}")
+        raise CallerError(f"the input is not a call; {_EXPECTED}")
     return list(read(data, repair="off").attempts)
 
 
-def _find_items(data: Any) -> list[Any] | None:
-    """Return the objects of the calls, if the data is one of our shapes or of OpenAI's Chat API."""
+def _find_call_objects(data: Any) -> list[Any] | None:
+    """Return the objects of the calls in JSON data of rightcall's shapes or of OpenAI's Chat API; None for data of
+    any other shape."""
     if isinstance(data, list):
         return data if all(map(_is_call, data)) else None
     if not isinstance(data, dict):
@@ -85,11 +86,11 @@ def _read_call(item: Any, at: int) -> Call:
     arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
     if name is not None and not isinstance(name, str):
         raise CallerError(f'the "name" of item {at + 1} is no string; {_EXPECTED}')
-    if not isinstance(exact, str) or not _encodes(exact, arguments):
-        exact = _arguments_text(arguments)
+    if not isinstance(exact, str) or not _has_same_arguments(exact, arguments):
+        exact = _encode_arguments(arguments)
     problems = [
         msgspec.structs.replace(problem, call=at)
-        for problem in _read_values(item.get("problems"), Problem)
+        for problem in _convert_values(item.get("problems"), Problem)
         if problem.code not in CHECKED_CODES  # those are checked again
     ]
     id, raw = item.get("id"), item.get("raw")
@@ -99,28 +100,30 @@ def _read_call(item: Any, at: int) -> Call:
         exact,
         id if isinstance(id, str) else "",
         raw if isinstance(raw, str) else exact,
-        _read_values(item.get("repairs"), Repair),
+        _convert_values(item.get("repairs"), Repair),
         tuple(problems),
         item.get("complete", True) is not False,
     )
 
 
-def _arguments_text(arguments: Any) -> str:
+def _encode_arguments(arguments: Any) -> str:
+    """Return arguments as JSON text; text is returned unchanged, and None as ""."""
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
 
 
-def _encodes(exact: str, arguments: Any) -> bool:
-    """Return whether the exact text still encodes these arguments: they may have been edited after it was printed."""
+def _has_same_arguments(exact: str, arguments: Any) -> bool:
+    """Return whether the JSON text of arguments still equals the arguments beside it, which may have been edited
+    since it was printed."""
     try:
         return bool(finite(json.loads(exact)) == arguments)
     except (ValueError, RecursionError):
         return False
 
 
-def _read_values(value: Any, kind: type[_Value]) -> tuple[_Value, ...]:
-    """Return repairs or problems as they were printed; none if the value is no such list."""
+def _convert_values(value: Any, kind: type[_Value]) -> tuple[_Value, ...]:
+    """Return repairs or problems from the JSON that rightcall prints; () if the value is anything else."""
     try:
         return msgspec.convert(value or (), tuple[kind, ...])  # type: ignore[valid-type]
     except msgspec.ValidationError:
@@ -138,11 +141,14 @@ class CheckedCall(msgspec.Struct, frozen=True):
 
 
 def check_calls(calls: list[Call], tools: Toolset | None, policy: str) -> list[CheckedCall]:
-    """Read each call as `read` does, alone, so that no call changes the result of another."""
+    """Check each call against the tools, repaired as far as the policy allows, and alone, so that no call changes
+    the result of another. Without tools, names are not checked."""
     return [_check_call(call, tools, policy, at) for at, call in enumerate(calls)]
 
 
 def _check_call(call: Call, tools: Toolset | None, policy: str, at: int) -> CheckedCall:
+    """Return one call, repaired and with its problems. A truncated call is only checked. `at` is its index in the
+    row."""
     replace = msgspec.structs.replace
     if not call.complete:
         problems = tuple(check(call, tools, index=at))
@@ -151,10 +157,10 @@ def _check_call(call: Call, tools: Toolset | None, policy: str, at: int) -> Chec
     entry = {"id": call.id or f"call_{at + 1}", "type": "function", "function": function}
     reply = read({"role": "assistant", "tool_calls": [entry]}, tools=tools, repair=policy, api="chat")  # type: ignore[arg-type]
     made = reply.attempts[0]
-    own = (*call.problems, *[replace(problem, call=at) for problem in made.problems])
+    call_problems = (*call.problems, *[replace(problem, call=at) for problem in made.problems])
     others = [replace(problem, call=at) for problem in reply.problems if problem not in made.problems]
-    made = replace(made, id=call.id, raw=call.raw, repairs=(*call.repairs, *made.repairs), problems=own)
-    return CheckedCall(made, (*own, *others))
+    made = replace(made, id=call.id, raw=call.raw, repairs=(*call.repairs, *made.repairs), problems=call_problems)
+    return CheckedCall(made, (*call_problems, *others))
 
 
 # -- the work of `check --rows` and `repair --rows` --------------------------------------------------------------------
@@ -207,9 +213,10 @@ class CallsWork:
         return outcome
 
     def _check_row(self, row: Json | LineFault) -> tuple[Any, list[CheckedCall]] | FaultLine:
+        """Return the id of a row and its checked calls; a `FaultLine` for a row without calls or without tools."""
         if isinstance(row, LineFault):
             return FaultLine(None, row.message)
-        id = id_of(row, self._keys)
+        id = find_row_id(row, self._keys)
         tools = tools_of_row(row, self._keys) if self._searches_tools else None
         tools = self._tools if tools is None else tools
         if tools is None:
@@ -220,13 +227,13 @@ class CallsWork:
             return FaultLine(id, str(error))
 
     def _calls_of(self, row: Json) -> list[Call]:
-        """Return the calls of the row itself, or those of its reply."""
+        """Return the calls of the row itself, or those of its reply. Raises `CallerError` if it has neither."""
         if self._keys.text is not None:
             return calls_in(value_at(row, self._keys.text))
         try:
             return calls_in(row)
         except CallerError as error:
-            found = reply_of(row, self._keys)
+            found = require_reply(row, self._keys)
             if found is row or isinstance(found, str):
                 raise error
             return calls_in(found)

@@ -81,6 +81,7 @@ class InlineEngine:
     """Runs work in this process."""
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the result of `work` for each item, computed in this process."""
         return map(work, items)
 
 
@@ -95,11 +96,14 @@ class LocalEngine:
         self._inline_seconds = INLINE_SECONDS if jobs is None else 0.0
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the result of `work` for each item, in order, computed by worker processes or, for one job, in this
+        process."""
         source = iter(items)
         return InlineEngine().map(work, source) if self.jobs == 1 else self._map_in_pool(work, source)
 
     def _map_in_pool(self, work: Work, source: Iterator[bytes]) -> Iterator[bytes]:
-        """Work on items here for a moment, then start the processes for those that remain."""
+        """Yield the result of each item. Items are worked on in this process for a moment; then the worker processes
+        are started for the others."""
         until = time.monotonic() + self._inline_seconds
         first = list(islice(source, 2))
         while first and (len(first) == 1 or time.monotonic() < until):
@@ -116,6 +120,7 @@ _WORK, _ITEM, _RESULT, _ERROR = b"W", b"I", b"R", b"E"
 
 
 def _pack_message(kind: bytes, data: bytes) -> bytes:
+    """Return a message for a pipe: its kind, its length and its data."""
     return _HEAD.pack(kind, len(data)) + data
 
 
@@ -142,7 +147,8 @@ class _MessageReader:
 
 
 def _pack_error(error: Exception) -> bytes:
-    """Encode what the work raised, with its traceback, for the parent."""
+    """Return an exception of the work and its traceback as bytes. One that cannot be pickled becomes a
+    `RuntimeError` with its description."""
     trace = "".join(traceback.format_exception(error))
     try:
         return pickle.dumps((error, trace))
@@ -151,7 +157,7 @@ def _pack_error(error: Exception) -> bytes:
 
 
 def _unpack_error(data: bytes) -> BaseException:
-    """Decode what the work raised in a worker."""
+    """Return the exception that the work raised in a worker, with the worker's traceback as a note."""
     error, trace = pickle.loads(data)  # noqa: S301 - written by a process of ours
     error.add_note(f"in a worker:\n{trace}")
     raised: BaseException = error
@@ -162,7 +168,7 @@ def run_engine_worker() -> None:
     """Run as a worker process: receive the work, then answer one item after the other until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)
-    os.dup2(2, 1)  # what the work prints does not get among the results
+    os.dup2(2, 1)  # output that the work prints must not mix with the results
     messages = _MessageReader()
     work: Work | None = None
     with suppress(BrokenPipeError):  # the parent has ended
@@ -204,7 +210,8 @@ class _Worker:
         self.incoming = _MessageReader()
 
     def send(self) -> bool:
-        """Write what the pipe takes. Return whether more remains."""
+        """Write queued bytes until the pipe is full. Return whether bytes remain; if the worker has ended, they are
+        discarded."""
         try:
             while self.outgoing:
                 written = os.write(self.input, self.outgoing[0])
@@ -215,10 +222,11 @@ class _Worker:
         except BlockingIOError:
             return True
         except BrokenPipeError:
-            self.outgoing.clear()  # it has ended; the end of its output says so
+            self.outgoing.clear()  # the worker has ended; the end of its output is read later
         return False
 
     def end(self) -> None:
+        """Close the pipes, kill the process and wait for its end."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -254,14 +262,15 @@ class _Pool:
                 if self._is_exhausted and not self._items and not self._results:
                     return
                 if self._next_out not in self._results:
-                    self._wait()
+                    self._wait_for_workers()
         finally:
             for worker in self._workers:
                 worker.end()
             self._selector.close()
 
     def _distribute_items(self) -> None:
-        """Give every worker the items that it can take; start a worker when there is an item for it."""
+        """Give each worker items until all have enough, or none is available. Workers are started as long as there
+        are items and fewer than `jobs`."""
         while True:
             idle = min(self._workers, key=lambda worker: len(worker.items), default=None)
             if (idle is None or idle.items) and len(self._workers) < self._jobs:
@@ -292,13 +301,14 @@ class _Pool:
         return self._next_in - 1
 
     def _start_worker(self) -> _Worker:
+        """Start a worker process and watch its output."""
         worker = _Worker(self._first_message)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
         return worker
 
     def _flush(self, worker: _Worker) -> None:
-        """Write to a worker, and watch its input only while bytes remain."""
+        """Write queued bytes to a worker, and watch its input only while bytes remain."""
         is_watched = worker.input in self._selector.get_map()
         if worker.send() != is_watched:
             if is_watched:
@@ -306,11 +316,12 @@ class _Pool:
             else:
                 self._selector.register(worker.input, selectors.EVENT_WRITE, worker)
 
-    def _wait(self) -> None:
+    def _wait_for_workers(self) -> None:
+        """Wait until a pipe can be read or written, then read results and write items."""
         for key, events in self._selector.select():
             worker: _Worker = key.data
             if worker not in self._workers:
-                continue  # lost in this round
+                continue  # removed by an earlier event of this round
             if events & selectors.EVENT_WRITE:
                 self._flush(worker)
             else:
@@ -345,13 +356,13 @@ class _Pool:
                 cause = f"signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exit code {code}"
                 raise WorkerLost(
                     f"part {number + 1} ended {LOCAL_LIVES} workers, the last by {cause}; --jobs 1 runs it in one "
-                    "process, and --resume goes on from here"
+                    "process, and --resume continues the run"
                 )
         self._retries.extendleft(reversed(worker.items))
 
 
 def _enlarge_pipe(pipe: int) -> None:
-    """Let a pipe hold as much as it may: fewer system calls for the same bytes."""
+    """Set the buffer of a pipe to 1 MiB where the system allows it: this saves system calls."""
     if sys.platform == "linux":
         import fcntl
 
@@ -380,11 +391,13 @@ class RayEngine:
         self._jobs = jobs
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the result of `work` for each item, in order, computed on the Ray cluster."""
         with _ray_session(self._jobs):
             for window in _split_into_windows(items):
                 yield from self._map_window(work, window)
 
     def _map_window(self, work: Work, window: list[bytes]) -> Iterator[bytes]:
+        """Yield the results of one window of items. Raises what the work raised, and `WorkerLost` if Ray gives up."""
         import ray.data
         from ray.exceptions import RayError
 
@@ -408,6 +421,7 @@ class RayEngine:
 
 
 def _task_options() -> dict[str, int]:
+    """Return the options of a Ray task: how often it is retried after a lost worker."""
     return {"max_retries": RAY_LIVES}
 
 
@@ -433,7 +447,7 @@ class _RayTask:
 
 
 def _split_into_windows(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield the items in order, as many together as memory allows."""
+    """Yield the items in order, in lists of bounded size and number."""
     source = iter(items)
     for first in source:
         window, size = [first], len(first)

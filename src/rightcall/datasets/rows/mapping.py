@@ -45,7 +45,7 @@ class RowOutcome(msgspec.Struct):
     span: int = 0
 
     def add_fault(self, line: int, reason: str) -> None:
-        """Count a bad row."""
+        """Count a bad row; the line and the reason of the first few are kept."""
         self.bad += 1
         if len(self.faults) < MOST_FAULTS:
             self.faults.append((line, reason))
@@ -151,7 +151,7 @@ def map_rows(
 
 @contextmanager
 def _closing_generator(results: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """End what an engine started with the block, also where the block is left early."""
+    """Yield the results, and close them when the block ends, also after an error, so that the engine's workers end."""
     try:
         yield results
     finally:
@@ -160,6 +160,8 @@ def _closing_generator(results: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
 
 
 def _encode_parts(parts: Iterable[Part], pending: deque[tuple[int, int, bool]]) -> Iterator[bytes]:
+    """Yield each part encoded for an engine, and append its source, its weight and whether it has line numbers to
+    `pending`."""
     for part in parts:
         pending.append((part.source, part.weight, getattr(part, "numbers", None) is not None))
         yield _ENCODER.encode(part)
@@ -167,11 +169,12 @@ def _encode_parts(parts: Iterable[Part], pending: deque[tuple[int, int, bool]]) 
 
 def _run_key(sources: Sequence[RowSource | PartSource], work: RowWork, part_size: int) -> str:
     """Return a digest of what must be the same for a run to be resumed: files, work and part size."""
-    identities = [_identity(each) if isinstance(each, RowSource) else each.identity for each in sources]
+    identities = [_identify_source(each) if isinstance(each, RowSource) else each.identity for each in sources]
     return blake2b(msgspec.json.encode([_LAYOUT, identities, work.key, part_size]), digest_size=16).hexdigest()
 
 
-def _identity(source: RowSource) -> tuple[RowSource, str | None]:
+def _identify_source(source: RowSource) -> tuple[RowSource, str | None]:
+    """Return what identifies a source and its content: the source, and a stamp of its file; None for standard input."""
     return source, None if source.path == STDIN else store_of(source.path).stamp(source.path)
 
 
@@ -198,15 +201,18 @@ class _Tally:
         self._source, self._lines = 0, 0  # where the next part begins
 
     def make_note(self, outcome: RowOutcome, source: int, weight: int, is_numbered: bool) -> _PartNote:
+        """Return the note of the next part: its counts, with the line numbers of its faults counted in the source."""
         before = 0 if is_numbered else 1 + (self._lines if source == self._source else 0)
         faults = [(before + line, reason) for line, reason in outcome.faults]
         return _PartNote(source, weight, outcome.rows, outcome.span, before, outcome.bad, faults, outcome.counts)
 
     def add_resumed(self, note: _PartNote) -> None:
+        """Add a part that an earlier run has done."""
         self.totals.resumed += note.rows
         self.add(note)
 
     def add(self, note: _PartNote) -> None:
+        """Add a part to the totals and pass them to `watch`."""
         self._lines = note.span + (self._lines if note.source == self._source else 0)
         self._source = note.source
         totals = self.totals

@@ -63,8 +63,8 @@ class NoReply(CallerError):
 
 
 def value_at(row: Any, path: str) -> Any:
-    """Return the value at a dotted path (`response.body.choices.0`), or None. A key that contains the dots has
-    precedence."""
+    """Return the value at a dotted path (`response.body.choices.0`); None if there is none. A key that contains the
+    dots has precedence."""
     if isinstance(row, dict) and path in row:
         return row[path]
     for key in path.split("."):
@@ -80,8 +80,9 @@ def value_at(row: Any, path: str) -> Any:
 # -- the reply ---------------------------------------------------------------------------------------------------------
 
 
-def reply_of(row: Json, keys: RowKeys) -> Any:
-    """Return the reply of a row: a text, or the answer of a provider. Raise `NoReply`."""
+def require_reply(row: Json, keys: RowKeys) -> Any:
+    """Return the reply of a row: a text, or the answer of a provider. It is the value at `keys.text`, or is found by
+    the usual keys. Raises `NoReply` if there is none."""
     found = _find_reply_cached(row) if keys.text is None else value_at(row, keys.text)
     if isinstance(found, (str, dict, list)):
         return found
@@ -95,7 +96,8 @@ _TEXT_KEYS: dict[tuple[str, ...], str] = {}  # by the keys of a row: the key of 
 
 
 def _find_reply_cached(row: Json) -> Any:
-    """Find a reply as `find_reply` does. Rows of one log have the same keys, so the key of a text is remembered."""
+    """Return what `find_reply` returns. Rows of one log have the same keys, so the key of a text is remembered for
+    them."""
     shape = tuple(row)
     name = _TEXT_KEYS.get(shape)
     if name is not None and type(row[name]) is str:
@@ -110,11 +112,12 @@ def _find_reply_cached(row: Json) -> Any:
 
 
 def find_reply(row: Json, depth: int = _DEPTH) -> Any:
-    """Find the text of a model or the answer of a provider by the names of keys. Return None if there is none."""
+    """Return the text of a model or the answer of a provider in a row, found by the usual names of keys, down to
+    `depth` levels of objects; None if there is none."""
     if _is_answer(row):
         return row
     for key in _REPLIES:
-        found = _reply_in(row.get(key), depth)
+        found = _find_reply_in_value(row.get(key), depth)
         if found is not None:
             return found
     last = _last_assistant_message(row.get("messages"))
@@ -122,7 +125,7 @@ def find_reply(row: Json, depth: int = _DEPTH) -> Any:
 
 
 def _is_answer(row: Json) -> bool:
-    """Return whether the row itself is an answer or a message, and not an object that holds one."""
+    """Return whether the row itself is an answer or a message, and not an object that contains one."""
     if not _ANSWER_KEYS.isdisjoint(row) or isinstance(row.get("content"), list) or isinstance(row.get("output"), list):
         return True
     if "role" in row and "content" in row:
@@ -131,17 +134,19 @@ def _is_answer(row: Json) -> bool:
     return is_ollama or ("finish_reason" in row and isinstance(row.get("message"), dict))
 
 
-def _reply_in(value: Any, depth: int) -> Any:
+def _find_reply_in_value(value: Any, depth: int) -> Any:
+    """Return the reply that a value is or contains; None if there is none, or it is deeper than `depth`."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and len(value) == 1:
-        return _reply_in(value[0], depth - 1) if depth else None
+        return _find_reply_in_value(value[0], depth - 1) if depth else None
     if isinstance(value, list):
         return value if detect_dialect(value) else None
     return find_reply(value, depth - 1) if isinstance(value, dict) and depth else None
 
 
 def _last_assistant_message(messages: Any) -> Any:
+    """Return the last message of the assistant in a list; None if there is none."""
     if not isinstance(messages, list):
         return None
     turns = (each for each in reversed(messages) if isinstance(each, dict) and each.get("role") == "assistant")
@@ -157,49 +162,54 @@ def _may_be_answer(text: str) -> bool:
 # -- other values of a row ---------------------------------------------------------------------------------------------
 
 
-def id_of(row: Json, keys: RowKeys) -> Any:
-    """Return the id of a row."""
+def find_row_id(row: Json, keys: RowKeys) -> Any:
+    """Return the id of a row: the value at `keys.id`, or under the first of the usual keys; None if there is none."""
     return _first_value(row, _IDS) if keys.id is None else value_at(row, keys.id)
 
 
-def model_of(row: Json, keys: RowKeys) -> Any:
-    """Return the model that a row names, itself or in its response or request."""
+def find_row_model(row: Json, keys: RowKeys) -> Any:
+    """Return the model that a row names: the value at `keys.model`, or under a usual key of the row, its response or
+    its request; None if there is none."""
     if keys.model is not None:
         return value_at(row, keys.model)
     found = _first_value(row, _MODELS)
     if found is None:
         inner = (row.get(key) for key in ("response", "request", "body"))
-        found = next((name for each in inner if isinstance(each, dict) and (name := model_of(each, keys))), None)
+        found = next((name for each in inner if isinstance(each, dict) and (name := find_row_model(each, keys))), None)
     return found
 
 
 def _first_value(row: Json, names: tuple[str, ...]) -> Any:
+    """Return the first value under these keys that is not None; None if there is none."""
     return next((found for name in names if (found := row.get(name)) is not None), None)
 
 
 def tools_of_row(row: Json, keys: RowKeys) -> Toolset | None:
     """Return the tools that a row declares, in the form of any provider or as JSON text, without those that cannot be
     used; None if it declares none."""
-    tools = _find_tools(row) if keys.tools is None else value_at(row, keys.tools)
+    tools = _find_tool_definitions(row) if keys.tools is None else value_at(row, keys.tools)
     if not tools:
         return None
     text = tools if isinstance(tools, str) else msgspec.json.encode(tools)
-    return _read_tools(text) if len(text) < _CACHED_CHARS else _read_tools.__wrapped__(text)
+    return _parse_tools(text) if len(text) < _CACHED_CHARS else _parse_tools.__wrapped__(text)
 
 
-def _find_tools(row: Json) -> Any:
+def _find_tool_definitions(row: Json) -> Any:
+    """Return the tools under a usual key of the row, or of the request in it; None if there are none."""
     found = _first_value(row, _TOOLS)
     if found is not None:
         return found
     for key in ("request", "body", "input"):
         inner = row.get(key)
-        if isinstance(inner, dict) and (found := _find_tools(inner)) is not None:
+        if isinstance(inner, dict) and (found := _find_tool_definitions(inner)) is not None:
             return found
     return None
 
 
 @lru_cache(64)  # rows share their tools
-def _read_tools(text: str | bytes) -> Toolset | None:
+def _parse_tools(text: str | bytes) -> Toolset | None:
+    """Return the toolset of definitions as JSON text, without those that cannot be used; None for text that is no
+    JSON list or object. Cached."""
     tools = decode(text if isinstance(text, str) else text.decode(), MAX_DEPTH)
     if not isinstance(tools, (list, dict)) or isinstance(tools, Undecodable):
         return None
@@ -266,7 +276,7 @@ class ReplyWork(FormatCarrier):
         outcome, lines = RowOutcome(), list[bytes]()
         calls = refused = repaired = 0
         for number, row in batch.rows():
-            line = self._line(row)
+            line = self._make_line(row)
             lines.append(encode_line(line))
             if isinstance(line, FaultLine):
                 outcome.add_fault(number, line.error)
@@ -278,30 +288,34 @@ class ReplyWork(FormatCarrier):
         outcome.counts = {"calls": calls, "refused": refused, "repaired": repaired}
         return outcome
 
-    def _line(self, row: Json | LineFault) -> ReplyLine | FaultLine:
+    def _make_line(self, row: Json | LineFault) -> ReplyLine | FaultLine:
+        """Return the line of a row's reply; a `FaultLine` for a row without one."""
         if isinstance(row, LineFault):
             return FaultLine(None, row.message)
-        id = id_of(row, self._keys)
+        id = find_row_id(row, self._keys)
         try:
-            reply = self._read(row)
+            reply = self._read_reply(row)
         except NoReply as error:
             return FaultLine(id, str(error))
-        return ReplyLine(id, model_of(row, self._keys), *[getattr(reply, name) for name in _REPLY_FIELDS])
+        return ReplyLine(id, find_row_model(row, self._keys), *[getattr(reply, name) for name in _REPLY_FIELDS])
 
-    def _read(self, row: Json) -> Reply:
-        found, tools = reply_of(row, self._keys), self._tools_for(row)
+    def _read_reply(self, row: Json) -> Reply:
+        """Return the parsed reply of a row: an answer of a provider if it is one, else the text of a model. Raises
+        `NoReply`."""
+        found, tools = require_reply(row, self._keys), self._choose_tools(row)
         if not isinstance(found, str) or _may_be_answer(found):
             reply = read(found, tools=tools, ids=Ids.numbered("call"), **self._options)
             if reply.api or not isinstance(found, str):
                 return reply
-        return parse(found, tools=tools, finish=self._finish_for(row), ids=Ids.numbered("call"), **self._options)
+        return parse(found, tools=tools, finish=self._choose_finish(row), ids=Ids.numbered("call"), **self._options)
 
-    def _tools_for(self, row: Json) -> Toolset | None:
+    def _choose_tools(self, row: Json) -> Toolset | None:
+        """Return the tools that the row declares, if they count, else those of the options; None if there are none."""
         tools = tools_of_row(row, self._keys) if self._searches_tools else None
         return self._tools if tools is None else tools
 
-    def _finish_for(self, row: Json) -> str | None:
-        """Return the finish reason of the options, or the one beside a text."""
+    def _choose_finish(self, row: Json) -> str | None:
+        """Return the finish reason of the options or, without one, that of the row; None if there is none."""
         found = self._finish or _first_value(row, _FINISHES)
         return found if isinstance(found, str) else None
 

@@ -53,13 +53,15 @@ class StreamSink:
         self.path, self._handle = path, -1
 
     def begin(self, run: str) -> list[Json]:
+        """Open the stream. Return no notes: a stream cannot be resumed."""
         self._handle = open_stream(self.path)
         return []
 
     def write(self, data: bytes, note: Json) -> None:
+        """Write the lines of a part; the note is not kept. Raises `FileFailed`."""
         try:
             write_all(self._handle, data)
-        except BrokenPipeError:  # the reader has ended: the command decides what that means
+        except BrokenPipeError:  # the reader has exited, which the command handles
             raise
         except OSError as error:
             raise FileFailed(failed("write", self.path, error)) from error
@@ -93,15 +95,19 @@ class FileSink:
         self._file, self._resume = PartedFile(path, kind, sources=sources, force=force), resume
 
     def begin(self, run: str) -> list[Json]:
+        """Open the file and return the notes of the parts that are kept, if the run is resumed."""
         return self._file.begin(run, resume=self._resume)
 
     def write(self, data: bytes, note: Json) -> None:
+        """Append the lines of a part and its note."""
         self._file.append(data, note)
 
     def finish(self) -> None:
+        """Rename the complete file to its final name."""
         self._file.publish()
 
     def discard(self) -> None:
+        """Delete the incomplete file."""
         self._file.discard()
 
     def __enter__(self) -> Self:
@@ -127,19 +133,23 @@ class RemoteSink(FileSink):
         self._path, self._force = path, force
 
     def begin(self, run: str) -> list[Json]:
+        """Open the local file, as `FileSink.begin` does. Raises `NotOurs` if the file exists in the store, unless
+        `force`."""
         refuse_existing(self._path, force=self._force)
         return super().begin(run)
 
     def finish(self) -> None:
+        """Send the complete file to the store and delete it here."""
         _upload(self._file.part, self._path)
         self._file.publish()
         self._file.path.unlink()
 
 
 def refuse_existing(path: str, *, force: bool) -> None:
-    """Raise `NotOurs` for a file that exists in a store: its kind cannot be known without reading it."""
+    """Raise `NotOurs` if the file exists in a store, unless `force`: its kind cannot be determined without reading
+    it."""
     if not force and RemoteStore().exists(path):
-        raise NotOurs(f"{path} is there already; name another file, or --force (force=True) to replace it")
+        raise NotOurs(f"{path} already exists; name another file, or --force (force=True) to replace it")
 
 
 def move_to_store(made: Path, path: str) -> None:
@@ -227,6 +237,8 @@ class RowSpool:
         self._guard = discarding_on_error(self)
 
     def begin(self, run: str) -> list[Json]:
+        """Open the file and return the notes of the parts that are kept, if the run is resumed. `run` is kept as an
+        attribute."""
         self.run = run
         return self._file.begin(run, resume=self._resume)
 
@@ -248,7 +260,7 @@ class RowSpool:
         return ((data, note) for _, data, note in self._file.parts())
 
     def frames(self) -> Iterator[RowFrame]:
-        """Yield what work wrote about single rows, in order."""
+        """Yield each frame of the spool, in order, with the line number of its row in its source."""
         for start, data, note in self._file.parts():
             at = 0
             while at < len(data):
@@ -277,7 +289,7 @@ class RowSpool:
 
 
 def make_scratch_folder() -> str:
-    """Make a folder for temporary files. Raise `FileFailed`."""
+    """Create a folder for temporary files and return its path. Raises `FileFailed`."""
     try:
         return tempfile.mkdtemp(prefix="rightcall-")
     except OSError as error:

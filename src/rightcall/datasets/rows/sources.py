@@ -70,28 +70,30 @@ def sources_of(paths: Sequence[str], *, rows_as: str | None = None) -> list[RowS
     for path in paths:
         names = store_of(path).matching(path)
         if not names:
-            raise CallerError(f"no file fits {path!r}; name files that are there")
-        found += [_source_of(name, rows_as) for name in names]
+            raise CallerError(f"no file matches {path!r}; name an existing file")
+        found += [_resolve_source(name, rows_as) for name in names]
     if any(each.kind == "parquet" or each.compression == "zst" for each in found):
         require_extra("parquet")
     return found
 
 
-def _source_of(path: str, rows_as: str | None) -> RowSource:
-    """Return one file. The suffix of its name is looked at first, then `rows_as`."""
-    kind = _kind_of(path.rpartition("/")[2]) if path != STDIN else None
-    kind = kind or (_kind_of(f".{rows_as}") if rows_as else None)
+def _resolve_source(path: str, rows_as: str | None) -> RowSource:
+    """Return the source of one file: its kind by the suffix of its name, else by `rows_as`. Raises `CallerError` if
+    neither names a kind."""
+    kind = _parse_suffixes(path.rpartition("/")[2]) if path != STDIN else None
+    kind = kind or (_parse_suffixes(f".{rows_as}") if rows_as else None)
     if kind is not None:
         return RowSource(path, *kind)
     if rows_as:
         raise CallerError(f"{rows_as!r} is no kind of rows; it is one of {', '.join(SUFFIXES)}")
     name = "standard input" if path == STDIN else repr(path)
     raise CallerError(
-        f"cannot tell what {name} holds; say it with --rows-as (jsonl, csv, parquet, each also with .gz or .zst)"
+        f"unknown kind of rows in {name}; name it with --rows-as (jsonl, csv, parquet, each also with .gz or .zst)"
     )
 
 
-def _kind_of(name: str) -> tuple[Kind, Compression] | None:
+def _parse_suffixes(name: str) -> tuple[Kind, Compression] | None:
+    """Return the kind and the compression that the suffixes of a name say; None for an unknown suffix."""
     stem, _, suffix = name.lower().rpartition(".")
     compression = COMPRESSIONS.get(suffix, "")
     kind = KINDS.get(stem.rpartition(".")[2] if compression else suffix)
@@ -159,7 +161,7 @@ class PartSource(Protocol):
 
 
 def parts_of(sources: Sequence[RowSource | PartSource], *, size: int = PART_BYTES) -> Generator[Part, None, None]:
-    """Yield all parts in order, of about `size` bytes each, cut as they are asked for."""
+    """Yield the parts of all sources in order, of about `size` bytes each. They are cut as the caller takes them."""
     for at, source in enumerate(sources):
         if not isinstance(source, RowSource):
             yield from source.parts(at, size)
@@ -178,7 +180,8 @@ _Cut = tuple[bytes, list[int] | None, dict[int, str]]
 
 
 def _cut_stream(at: int, source: RowSource, size: int) -> Iterator[Part]:
-    with _decompressed(source) as (file, position), _naming_failures(source):
+    """Yield the parts of a source that can only be read from its beginning; each contains its lines."""
+    with _open_decompressed(source) as (file, position), _convert_read_errors(source):
         before = 0
         for data, numbers, faults in _cut_csv(file, size) if source.kind == "csv" else _cut_jsonl(file, size):
             after = position()
@@ -187,7 +190,7 @@ def _cut_stream(at: int, source: RowSource, size: int) -> Iterator[Part]:
 
 
 def _cut_jsonl(file: BinaryIO, size: int) -> Iterator[_Cut]:
-    """Yield whole lines. A line over the limit is cut off behind it, so that decoding reports it."""
+    """Yield blocks of whole lines. A line over the limit is cut just after the limit, so that decoding reports it."""
     pending: list[bytes] = []
     pending_size, is_skipping, is_first = 0, False, True
     while block := file.read(size):
@@ -236,7 +239,8 @@ def _cut_csv(file: BinaryIO, size: int) -> Iterator[_Cut]:
 
 
 def _cut_parquet(at: int, source: RowSource, size: int) -> Iterator[Part]:
-    with _seekable_copy(source) as path, _naming_failures(source):
+    """Yield parts of row groups: slices of about `size` bytes."""
+    with _seekable_copy(source) as path, _convert_read_errors(source):
         from pyarrow import parquet  # type: ignore[import-untyped]
 
         with open_source(path) as file:
@@ -257,7 +261,7 @@ def _seekable_copy(source: RowSource) -> Iterator[str]:
         yield source.path
         return
     with tempfile.NamedTemporaryFile(prefix="rightcall-", suffix=".parquet") as copy:
-        with _decompressed(source) as (file, _), _naming_failures(source):
+        with _open_decompressed(source) as (file, _), _convert_read_errors(source):
             shutil.copyfileobj(file, copy, 1 << 20)
         copy.flush()
         yield copy.name
@@ -267,8 +271,8 @@ def _seekable_copy(source: RowSource) -> Iterator[str]:
 
 
 @contextmanager
-def _decompressed(source: RowSource) -> Iterator[tuple[BinaryIO, Callable[[], int]]]:
-    """Yield the content of a source, and a function that returns the position in the compressed file."""
+def _open_decompressed(source: RowSource) -> Iterator[tuple[BinaryIO, Callable[[], int]]]:
+    """Yield the decompressed content of a source, and a function that returns the position in the compressed file."""
     file = open_source(source.path)
     reader = _CountingReader(file)
     stream: Any = reader
@@ -314,9 +318,9 @@ class _CountingReader:
 
 
 @contextmanager
-def _naming_failures(source: RowSource) -> Iterator[None]:
-    """Turn the errors of a reader, for a file that is not of the kind its name says, into `FileFailed` with the
-    name."""
+def _convert_read_errors(source: RowSource) -> Iterator[None]:
+    """Turn errors of reading in the block into `FileFailed` with the name of the source and the kind that it is read
+    as."""
     try:
         yield
     except (EOFError, OSError, ValueError, zlib.error) as error:
@@ -349,7 +353,7 @@ class RowBatch:
         self.source, self.span = source, len(lines)
 
     def line(self, number: int) -> int:
-        """Return the line number of a row: in the file where the part knows that, otherwise in the part."""
+        """Return the line number of a row: in the file if the part knows it, otherwise in the part, from 0."""
         return number if self.numbers is None else self.numbers[number]
 
     def data(self, number: int) -> bytes:
@@ -358,7 +362,8 @@ class RowBatch:
         return encode_row(line)[:-1] if isinstance(line, dict) else line
 
     def rows(self) -> Iterator[tuple[int, Json | LineFault]]:
-        """Yield each row, decoded, with its number in the part."""
+        """Yield the number in the part and the decoded row of each line, or a `LineFault` for one that cannot be
+        decoded."""
         for number, line in enumerate(self._lines):
             if number in self._faults:
                 yield number, LineFault(self._faults[number])
@@ -370,7 +375,7 @@ class RowBatch:
                 yield number, decode_row(line)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each row as a line of JSON without its newline, not decoded: as it was written where it was JSON."""
+        """Yield each row as a line of JSON without its newline; lines of JSON are not decoded."""
         for line in self._lines:
             if isinstance(line, dict):
                 yield encode_row(line)[:-1]
@@ -379,7 +384,7 @@ class RowBatch:
 
 
 def batch_of(part: Part) -> RowBatch:
-    """Read a part. Raise `FileFailed` if that fails."""
+    """Return the rows of a part, read from its file if it is a range. Raises `FileFailed`."""
     if isinstance(part, Lines):
         return RowBatch(_split_lines(part.data), source=part.source, faults=part.faults, numbers=part.numbers)
     if isinstance(part, LineGroups):
@@ -397,6 +402,7 @@ def batch_of(part: Part) -> RowBatch:
 
 
 def _split_lines(data: bytes) -> list[bytes]:
+    """Return the lines of data without their newlines; a last newline does not begin a line."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -406,7 +412,7 @@ def _split_lines(data: bytes) -> list[bytes]:
 def _read_range(file: BinaryIO, part: ByteRange) -> bytes:
     """Return the lines that begin in the range. The range may begin within a line of the part before it, and its last
     line may end behind it."""
-    start = part.start and _next_line(file, part.start - 1, part.end)
+    start = part.start and _find_next_line(file, part.start - 1, part.end)
     if start >= part.end:
         return b""
     file.seek(start)
@@ -419,8 +425,8 @@ def _read_range(file: BinaryIO, part: ByteRange) -> bytes:
     return data + file.readline(max(LONGEST + 2 - last_line_size, 1))
 
 
-def _next_line(file: BinaryIO, place: int, end: int) -> int:
-    """Return where the first line behind this place begins; `end` if none begins before that."""
+def _find_next_line(file: BinaryIO, place: int, end: int) -> int:
+    """Return the offset of the first line that begins after the offset `place`; `end` if none begins before that."""
     file.seek(place)
     while place < end:
         block = file.read(min(1 << 16, end - place))
@@ -443,6 +449,7 @@ class _RowGroupReader:
         self._file: BinaryIO | None = None
 
     def rows(self, part: RowSlice) -> list[Json]:
+        """Return the rows of a slice. Raises `FileFailed` if the file has fewer."""
         if self._group != (part.path, part.group) or self._position > part.first:
             self._open(part)
         found: list[Json] = []
@@ -460,6 +467,7 @@ class _RowGroupReader:
         return found
 
     def _open(self, part: RowSlice) -> None:
+        """Open the file of a slice and start at the beginning of its row group."""
         from pyarrow import parquet
 
         if self._file is not None:

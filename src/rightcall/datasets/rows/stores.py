@@ -54,6 +54,7 @@ class LocalFiles:
     """Files of this machine, and standard input as `-`."""
 
     def open(self, path: str) -> BinaryIO:
+        """Open a file for reading; `-` is standard input. Raises `FileFailed`."""
         if path == STDIN:
             return sys.stdin.buffer
         try:
@@ -62,21 +63,27 @@ class LocalFiles:
             raise read_failure(path, error) from error
 
     def size(self, path: str) -> int:
+        """Return the size in bytes; 0 for standard input."""
         return 0 if path == STDIN else self._stat(path).st_size
 
     def stamp(self, path: str) -> str:
+        """Return size and time of change as a text."""
         found = self._stat(path)
         return f"{found.st_size}:{found.st_mtime_ns}"
 
     def time_ms(self, path: str) -> int | None:
+        """Return the time of the last change, in milliseconds since 1970; None for standard input."""
         return None if path == STDIN else self._stat(path).st_mtime_ns // 1_000_000
 
     def matching(self, pattern: str) -> list[str]:
+        """Return the files that a glob matches, sorted; the pattern itself if it is an existing name or has no
+        wildcards."""
         if pattern == STDIN or os.path.lexists(pattern) or not glob.has_magic(pattern):
             return [pattern]
         return sorted(filter(os.path.isfile, glob.glob(pattern, recursive=True)))
 
     def _stat(self, path: str) -> os.stat_result:
+        """Return the status of a file. Raises `FileFailed`."""
         try:
             return os.stat(path)
         except (OSError, ValueError) as error:
@@ -87,7 +94,7 @@ _LOCAL_FILES = LocalFiles()
 
 
 def store_of(path: str) -> FileStore:
-    """Return the store that a name belongs to."""
+    """Return the store of a file: a remote one for a name with `://`, else the files of this machine."""
     return RemoteStore() if "://" in path else _LOCAL_FILES
 
 
@@ -97,7 +104,7 @@ def absolute_name(path: str) -> str:
 
 
 def open_source(path: str) -> BinaryIO:
-    """Open a file of any store."""
+    """Open a file of any store for reading. Raises `FileFailed`."""
     return store_of(path).open(path)
 
 
@@ -118,8 +125,8 @@ class RemoteStore:
     """Any store with a scheme before `://`."""
 
     def open(self, path: str) -> BinaryIO:
-        system, place = _locate(path)
-        return cast(BinaryIO, io.BufferedReader(_attempt("read", path, system.open_input_file, place), _BUFFER))
+        system, place = _resolve(path)
+        return cast(BinaryIO, io.BufferedReader(_call_store("read", path, system.open_input_file, place), _BUFFER))
 
     def size(self, path: str) -> int:
         return int(self._info(path).size or 0)
@@ -133,39 +140,42 @@ class RemoteStore:
         return None if changed is None else int(changed) // 1_000_000
 
     def matching(self, pattern: str) -> list[str]:
+        """Return the files that a glob matches, sorted; the pattern itself if it has no wildcards."""
         scheme, _, place = pattern.partition("://")
         if not _has_wildcard(place):
             return [pattern]
         parts = place.split("/")
         folder = "/".join(parts[: next(at for at, part in enumerate(parts) if _has_wildcard(part))])
-        system, root = _locate(f"{scheme}://{folder}")
+        system, root = _resolve(f"{scheme}://{folder}")
         from pyarrow import fs  # type: ignore[import-untyped]
 
-        listed = _attempt("list", pattern, system.get_file_info, fs.FileSelector(root, recursive=True))
+        listed = _call_store("list", pattern, system.get_file_info, fs.FileSelector(root, recursive=True))
         before = "" if root == folder and parts[0] else f"{parts[0]}/"  # only some stores repeat the host in a path
         names = [before + each.path.lstrip("/") for each in listed if each.is_file]
         return sorted([f"{scheme}://{name}" for name in names if matches_glob(name, place)])
 
     def exists(self, path: str) -> bool:
-        system, place = _locate(path)
-        return bool(_attempt("read", path, system.get_file_info, place).is_file)
+        """Return whether there is a file with this name."""
+        system, place = _resolve(path)
+        return bool(_call_store("read", path, system.get_file_info, place).is_file)
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Callable[[bytes], None]]:
         """Yield a function that writes. The file appears when the block ends without an error, and not before."""
-        system, place = _locate(path)
-        file = _attempt("write", path, system.open_output_stream, place)
+        system, place = _resolve(path)
+        file = _call_store("write", path, system.open_output_stream, place)
         try:
-            yield lambda data: _attempt("write", path, file.write, data)
+            yield lambda data: _call_store("write", path, file.write, data)
         except BaseException:
             with suppress(AttributeError, OSError):  # only some stores can abandon a file
                 file.abort()
             raise
-        _attempt("write", path, file.close)
+        _call_store("write", path, file.close)
 
     def _info(self, path: str) -> Any:
-        system, place = _locate(path)
-        found = _attempt("read", path, system.get_file_info, place)
+        """Return pyarrow's information about a file. Raises `FileFailed` if there is none."""
+        system, place = _resolve(path)
+        found = _call_store("read", path, system.get_file_info, place)
         if not found.is_file:
             raise FileFailed(f"cannot read {path}: there is no such file")
         return found
@@ -176,18 +186,18 @@ def _has_wildcard(name: str) -> bool:
 
 
 def matches_glob(name: str, pattern: str) -> bool:
-    """Return whether a name matches, part by part: `*` stays within a part, `**` is any number of folders."""
+    """Return whether a name matches a glob, folder by folder: `*` matches within a name, `**` any number of folders."""
     parts = pattern.split("/")
-    reached = _skip_folders({0}, parts)  # the positions of the pattern that the name so far can have reached
+    reached = _extend_over_double_stars({0}, parts)  # positions of the pattern that the name can have reached so far
     for part in name.split("/"):
         stays = {at for at in reached if at < len(parts) and parts[at] == "**"}
         moves = {at + 1 for at in reached - stays if at < len(parts) and fnmatchcase(part, parts[at])}
-        reached = _skip_folders(stays | moves, parts)
+        reached = _extend_over_double_stars(stays | moves, parts)
     return len(parts) in reached
 
 
-def _skip_folders(reached: set[int], parts: list[str]) -> set[int]:
-    """Add the positions behind each `**` that is reached: it may stand for no folder."""
+def _extend_over_double_stars(reached: set[int], parts: list[str]) -> set[int]:
+    """Return the positions in the pattern, and those after each `**` among them, because it also matches no folder."""
     found = set(reached)
     for at, part in enumerate(parts):
         if at in found and part == "**":
@@ -197,7 +207,8 @@ def _skip_folders(reached: set[int], parts: list[str]) -> set[int]:
 
 @lru_cache(64)
 def _connect(scheme: str, host: str) -> tuple[Any, bool]:
-    """Return a file system, and whether its names begin with the host."""
+    """Return the file system of a scheme and host, and whether its names begin with the host. Raises `CallerError`
+    for an unknown scheme. Cached."""
     require_extra("parquet")
     from pyarrow import fs
 
@@ -218,16 +229,17 @@ def _connect(scheme: str, host: str) -> tuple[Any, bool]:
         raise CallerError(f"files of {scheme}:// cannot be reached: {error}") from error
 
 
-def _locate(path: str) -> tuple[Any, str]:
-    """Return the file system of a file, and its name there."""
+def _resolve(path: str) -> tuple[Any, str]:
+    """Return the file system of a file, and the file's name in it."""
     scheme, _, place = path.partition("://")
     host, _, rest = place.partition("/")
-    system, has_host = _attempt("open", path, _connect, scheme, host)
+    system, has_host = _call_store("open", path, _connect, scheme, host)
     return system, place if has_host else f"/{rest}"
 
 
-def _attempt(what: str, path: str, operation: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Run an operation of a store; its errors become `FileFailed`."""
+def _call_store(what: str, path: str, operation: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Return the result of an operation of a store. Its errors become `FileFailed`; `what` is the verb in the
+    message."""
     try:
         return operation(*arguments)
     except CallerError:

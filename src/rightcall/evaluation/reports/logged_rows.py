@@ -20,7 +20,15 @@ import msgspec
 
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, call_of, problems_of, tools_of
 from rightcall.datasets.rows.mapping import RowOutcome
-from rightcall.datasets.rows.replies import NoReply, ParseOptions, ReplyWork, RowKeys, model_of, reply_of, value_at
+from rightcall.datasets.rows.replies import (
+    NoReply,
+    ParseOptions,
+    ReplyWork,
+    RowKeys,
+    find_row_model,
+    require_reply,
+    value_at,
+)
 from rightcall.datasets.rows.sinks import RowSpool, unfinished_path
 from rightcall.datasets.rows.sources import RowBatch, RowSource
 from rightcall.datasets.rows.stores import STDIN
@@ -71,12 +79,12 @@ class TallyWork(ReplyWork):
             return _read_capture_row(row, line)
         if row.keys() == {"id", "error"} and isinstance(row["error"], str):
             raise NoReply(row["error"])
-        model, server = _text(model_of(row, self._keys)), _server_name(row, self._server_key)
+        model, server = _text(find_row_model(row, self._keys)), _server_name(row, self._server_key)
         if row.keys() >= _PARSED_LINE_KEYS:
             reply = _read_parsed_line(row)
             return LoggedReply(reply=reply, model=model, server=server, format=_format_name(reply), line=line)
-        reply = self._read(row)
-        found = reply_of(row, self._keys)
+        reply = self._read_reply(row)
+        found = require_reply(row, self._keys)
         source = found if isinstance(found, str) and not reply.api else None
         return LoggedReply(
             reply=reply,
@@ -90,7 +98,7 @@ class TallyWork(ReplyWork):
 
     def _parse_spans(self, row: Json, source: str) -> Sequence[Span]:
         """Parse the source of a row again, and return its spans."""
-        options = {**self._options, "spans": True, "tools": self._tools_for(row), "finish": self._finish_for(row)}
+        options = {**self._options, "spans": True, "tools": self._choose_tools(row), "finish": self._choose_finish(row)}
         return parse(source, **options).spans or ()
 
 
