@@ -513,7 +513,7 @@ _CLASSES = (
     ("`prompt_tokens`", "bad_translation"),
     ("`index` must be a number", "bad_index"),
     ("a call goes on after the next", "bad_index"),
-    ("the name is said again", "bad_index"),
+    ("the name is repeated", "bad_index"),
     ("the call's `index`", "bad_index"),
     ("two calls have the id", "bad_ids"),
     ("the call's `id`", "bad_ids"),

@@ -1,5 +1,5 @@
-"""For tests of one's own: the laws of formats, what clients insist on in an answer, recordings in place of models, and
-what is wrong with a server.
+"""Tools for the tests of other projects: laws of formats, rules of providers' answers, recorded models, server
+diagnosis.
 
     assert check_format(Format.from_toml(text)) == []
     assert conforms(stream, "messages") == []

@@ -88,7 +88,7 @@ class ChatRules(StreamRules):
             self.report("`tool_calls` must be a list of calls, or be left out")
             return
         if state.text.is_blank:
-            self.report("blank text stands before a call; some clients take it for the answer")
+            self.report("blank text precedes a call; some clients take it for the answer")
         for entry in objects(calls):
             self._check_call(state, entry)
 
@@ -120,11 +120,11 @@ class ChatRules(StreamRules):
             self.report(f"the call's `type` must be {kind}, not {entry.get('type')!r:.40}")
 
     def _check_further_piece(self, state: _ChoiceState, entry: Json, index: int, function: Json) -> None:
-        """Check a piece that continues a call. Only the last call may go on."""
+        """Check a piece that continues a call. Only the last call may continue."""
         if index != len(state.arguments) - 1:
-            self.report("a call goes on after the next has begun")
+            self.report("a call continues after the next has begun")
         if function.get("name"):
-            self.report("the name is said again; some clients put it together twice")
+            self.report("the name is repeated; some clients join the two")
         if entry.get("id") and text(entry["id"]) not in self._ids:
             self.report("the `id` of a call changes")
 
@@ -153,7 +153,7 @@ class ChatRules(StreamRules):
     def _check_finishes(self) -> None:
         """Report a stream without choices, or with a choice that has not finished."""
         if not self._choices or any(not state.finish for state in self._choices.values()):
-            self.report_overall("the stream ends without a `finish_reason`: clients wait, or ask again without limit")
+            self.report_overall("the stream ends without a `finish_reason`: clients wait, or retry without limit")
 
     def close(self) -> None:
         """Check the end of the stream. It may end without `[DONE]`, if each choice has finished."""
@@ -229,7 +229,7 @@ class OllamaRules(StreamRules):
         if not isinstance(calls, list) or not calls:
             self.report("`tool_calls` must be a list of calls, or be left out")
         if self._text.is_blank:
-            self.report("blank text stands before a call; some clients take it for the answer")
+            self.report("blank text precedes a call; some clients take it for the answer")
         for call in objects(calls):
             function = obj(call.get("function")) or {}
             self.check_call_name(function.get("name"))
@@ -300,7 +300,7 @@ class GeminiRules(StreamRules):
         if finish is None:
             return
         if text(finish) not in _GEMINI_FINISHES:
-            self.report(f"`finishReason` must be a word of this dialect, not {finish!r:.40}")
+            self.report(f"`finishReason` must be a value of this dialect, not {finish!r:.40}")
         self.ended = "the finishReason"
 
     def _check_content(self, content: Json) -> None:
@@ -332,7 +332,7 @@ class GeminiRules(StreamRules):
         if type(call.get("args", {})) is not dict:
             self.report(f"`args` must be an object, not {call['args']!r:.40}")
         if self._text.is_blank:
-            self.report("blank text stands before a call; some clients take it for the answer")
+            self.report("blank text precedes a call; some clients take it for the answer")
 
     def on_done_mark(self) -> None:
         """Report `[DONE]`, which this dialect does not have."""

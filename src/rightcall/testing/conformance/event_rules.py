@@ -106,7 +106,7 @@ class MessagesRules(StreamRules):
             return
         mine = self._open.get("type")
         if kind != mine and not (kind == "tool_use" and str(mine).endswith("_tool_use")):
-            self.report(f"a {delta.get('type')} stands in a block of type {mine!r:.40}")
+            self.report(f"a {delta.get('type')} is in a block of type {mine!r:.40}")
         if not isinstance(delta.get(field), str):
             self.report(f"`{field}` must be text, not {delta.get(field)!r:.40}")
         elif field != "signature":
@@ -142,9 +142,9 @@ class MessagesRules(StreamRules):
         truncation."""
         self._stop = str(stop)
         if text(stop) not in _STOP_REASONS:
-            self.report(f"`stop_reason` must be a word of this dialect, not {stop!r:.40}")
+            self.report(f"`stop_reason` must be a value of this dialect, not {stop!r:.40}")
         elif (stop == "tool_use") != bool(self._calls and not self._broken):
-            self.report(f"`stop_reason` is {stop}, but the calls say otherwise")
+            self.report(f"`stop_reason` is {stop}, which contradicts the calls")
         elif self._broken and stop not in _TRUNCATED:
             self.report("a call's input is no JSON object")
 
@@ -273,7 +273,7 @@ class ResponsesRules(StreamRules):
             if not isinstance(item.get(field), str):
                 self.report(f"`{field}` must be text, not {item.get(field)!r:.40}")
         if self._has_blank:
-            self.report("blank text stands before a call; some clients take it for the answer")
+            self.report("blank text precedes a call; some clients take it for the answer")
 
     def _find_open_item(self, payload: Json) -> _ItemState | None:
         """Return the state of the open item of an event; report it and return None if there is none."""

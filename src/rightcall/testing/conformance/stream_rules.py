@@ -141,7 +141,7 @@ class StreamRules:
         Call this once."""
         for self.number, event in enumerate(events):
             if len(self.faults) >= _MAX_FAULTS:
-                self.report_overall(f"and so on: {len(events) - self.number} events more were not looked at")
+                self.report_overall(f"and so on: {len(events) - self.number} more events were not checked")
                 return self.faults
             if event.fault:
                 self.report(event.fault)
@@ -179,7 +179,7 @@ class StreamRules:
     def close(self) -> None:
         """Check the end of the stream: something must have ended the answer."""
         if not self.ended:
-            self.report_overall("the stream ends without an end: clients wait, or ask again without limit")
+            self.report_overall("the stream ends without an end: clients wait, or retry without limit")
 
     # -- checks of fields ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@
 - opener: an opener of a call outside quoted text leads to an attempt, or to a problem;
 - auto: a call that `auto` finds, the named format finds too;
 - keys: every key in the text is in the arguments, or named in a repair or a problem;
-- swallowing: if one or two markers of several calls are removed or damage, no call absorbs another.
+- swallowing: if one or two markers of several calls are removed or damaged, no call absorbs another.
 """
 
 from __future__ import annotations

@@ -18,8 +18,9 @@ from rightcall.types import Call, Reply
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Return the first runnable call that `auto` finds and the named format does not find, in the same order, as a
-    violation. Calls that the named format may reject, or that may be quoted, are no violation.
+    """Return a list with one violation for the first runnable call that `auto` finds and the named format does not find
+    in the same order; otherwise []. An exception is a violation. Calls that the named format may reject, or that may be
+    quoted, are no violation.
 
     - `format`: the format of the text.
     - `text`: any text in this format.
@@ -39,7 +40,7 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
             if _is_before_reasoning(format, found.format, text, call):
                 continue
             # `any` consumes the iterator up to the call, so that the order counts.
-            if not any(_are_equal(call, own, apart=found.format != format.name) for own in named):
+            if not any(_are_equal_calls(call, own, apart=found.format != format.name) for own in named):
                 what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
                 return [Violation("auto", what, text)]
     except Exception as error:  # noqa: BLE001 - any exception is a violation
@@ -85,10 +86,10 @@ def _is_rejected(call: Call, named: Reply, *, apart: bool) -> bool:
     text."""
     codes = {"call_in_open_reasoning", "names_disagree"} | ({"ambiguous_end", "unexpected_text"} if apart else set())
     rejected = [own for own in named.refused if any(each.code in codes for each in own.problems)]
-    return any(_are_equal(call, own, apart=True) for own in rejected)
+    return any(_are_equal_calls(call, own, apart=True) for own in rejected)
 
 
-def _are_equal(a: Call, b: Call, *, apart: bool) -> bool:
+def _are_equal_calls(a: Call, b: Call, *, apart: bool) -> bool:
     """Compare two calls. If they were parsed in two formats (`apart`), white space at the edges of values is ignored:
     it may belong to the value in one format, and to the tag in the other."""
     one, other = (_strip_values(a.arguments), _strip_values(b.arguments)) if apart else (a.arguments, b.arguments)

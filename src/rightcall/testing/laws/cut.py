@@ -40,9 +40,9 @@ def cut_law(
     how: How = USUAL,
     cuts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Violation]:
-    """Return the first violation of this law: however the text is divided into chunks, the reply and the joined events
-    are the same; the events add up to the reply, and no text is lost. With `live`, the calls are the same. With `hold`,
-    there is no `Recast` event.
+    """Return a list with the first violation of this law, [] if there is none: however the text is divided into chunks,
+    the reply and the joined events are the same; the events add up to the reply, and no text is lost. With `live`, the
+    calls are the same. With `hold`, there is no `Recast` event. An exception is a violation.
 
     - `format`: a name, or a `Format`.
     - `text`: any text.
@@ -53,51 +53,56 @@ def cut_law(
     """
     try:
         divisions = cuttings(format, text, seed) if cuts is None else cuts
-        return next(_violations(format, text, tools, how, divisions), [])
+        return next(_find_violations(format, text, tools, how, divisions), [])
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, text)]
 
 
-def _violations(
+def _find_violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, divisions: Mapping[str, Sequence[str]]
 ) -> Iterator[list[Violation]]:
     """Yield the violations of `cut_law`, each in a list, as they are found. Exceptions of the parser are not caught."""
     at_rest = read(format, [text], tools=tools, how=how)
-    yield from _cut_violation(
+    yield from _yield_cut_violation(
         text, "read at once", reply_difference(at_rest.reply, parse_whole(format, text, tools=tools, how=how))
     )
     yield from filter(None, [nothing_lost_law(format, text, at_rest.reply), events_law(at_rest, text)])
     preview = read(format, [text], tools=tools, how=how, live=True)
     yield from filter(None, [live_law(at_rest.reply, preview.reply, text), events_law(preview, text, live=True)])
     for live, whole in ((False, at_rest), (True, preview)):
-        for way, chunks in divisions.items():
+        for name, chunks in divisions.items():
             got = read(format, chunks, tools=tools, how=how, live=live)
-            yield from _cut_violation(text, f"cut {way}{', live' if live else ''}", _difference(whole, got))
+            yield from _yield_cut_violation(
+                text, f"cut {name}{', live' if live else ''}", _describe_reading_difference(whole, got)
+            )
             yield from filter(None, [events_law(got, text, live=live)])
-    for way, chunks in list(divisions.items())[:1]:
-        yield from _hold_violations(format, text, tools, how, way, chunks, at_rest.reply)
+    for name, chunks in list(divisions.items())[:1]:
+        yield from _find_hold_violations(format, text, tools, how, name, chunks, at_rest.reply)
 
 
-def _hold_violations(
-    format: str | Format, text: str, tools: Toolset | None, how: How, way: str, chunks: Sequence[str], whole: Reply
+def _find_hold_violations(
+    format: str | Format, text: str, tools: Toolset | None, how: How, name: str, chunks: Sequence[str], whole: Reply
 ) -> Iterator[list[Violation]]:
-    """Yield the violations of a reading in chunks with `hold`, and of one whose reply is read after each chunk."""
+    """Yield a list with each violation of a parse in chunks with `hold`, and of one whose reply is read after each
+    chunk."""
     held = read(format, chunks, tools=tools, how=how, hold=True)
-    yield from _cut_violation(text, f"held back, cut {way}", reply_difference(whole, held.reply))
+    yield from _yield_cut_violation(text, f"held back, cut {name}", reply_difference(whole, held.reply))
     if any(isinstance(event, Recast) for event in held.events):
-        yield [Violation("cut", "what is held back is recast all the same", text)]
-    looked = read(format, chunks, tools=tools, how=how, look=True)
-    yield from _cut_violation(text, f"looked at after each piece, cut {way}", reply_difference(whole, looked.reply))
+        yield [Violation("cut", "text is recast although it is held back", text)]
+    observed = read(format, chunks, tools=tools, how=how, look=True)
+    yield from _yield_cut_violation(
+        text, f"reply read after each chunk, cut {name}", reply_difference(whole, observed.reply)
+    )
 
 
-def _cut_violation(text: str, way: str, what: str) -> Iterator[list[Violation]]:
-    """Yield a violation if `what` is not empty."""
+def _yield_cut_violation(text: str, name: str, what: str) -> Iterator[list[Violation]]:
+    """Yield a list with a violation that names the division and `what` differs; nothing if `what` is empty."""
     if what:
-        yield [Violation("cut", f"{way}: {what}", text)]
+        yield [Violation("cut", f"{name}: {what}", text)]
 
 
 def reply_difference(whole: Reply, other: Reply) -> str:
-    """Describe the first difference of two replies; empty if they are equal."""
+    """Describe the first difference of two replies; "" if they are equal."""
     if whole != other:
         for field in ("parts", "problems", "spans", "format", "done"):
             a, b = getattr(whole, field), getattr(other, field)
@@ -106,7 +111,7 @@ def reply_difference(whole: Reply, other: Reply) -> str:
     return ""
 
 
-def _difference(whole: Reading, cut: Reading) -> str:
+def _describe_reading_difference(whole: Reading, cut: Reading) -> str:
     """Describe the first difference of two readings, in their replies or joined events; "" if there is none."""
     what = reply_difference(whole.reply, cut.reply)
     if what:
@@ -128,14 +133,16 @@ def _joined_events(got: Reading) -> list[Event]:
 
 
 def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
-    """Return a violation if the calls, problems, text or reasoning of two replies differ; ids are not compared.
-    `at_rest` and `live` are the replies of the same `text`, parsed without and with `live`."""
-    a, b = _comparable(at_rest), _comparable(live)
+    """Return a list with one violation if the calls, problems, text or reasoning of two replies differ, otherwise
+    []; ids are not compared. `at_rest` and `live` are the replies of the same `text`, parsed without and with
+    `live`."""
+    a, b = _comparable_parts(at_rest), _comparable_parts(live)
     return [] if a == b else [Violation("live", f"live it reads {b!r}, at rest {a!r}", text)]
 
 
-def _comparable(reply: Reply) -> object:
-    """Return what live and other replies must have in common."""
+def _comparable_parts(reply: Reply) -> object:
+    """Return what the replies of a live parse and of any other parse must have in common: calls, problems, text and
+    reasoning."""
     calls = [(call.name, call.arguments, call.complete, call.ok) for call in reply.attempts]
     problems = sorted((p.code, p.path, -1 if p.call is None else p.call, p.blocking) for p in reply.problems)
     return calls, problems, reply.content, reply.reasoning
@@ -155,8 +162,8 @@ def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
-    """Return a violation if the events do not add up to the reply, or the pieces of a call's arguments are not its
-    arguments.
+    """Return a list with one violation if the events do not add up to the reply, or the pieces of a call's arguments
+    are not its arguments; otherwise [].
 
     - `got`: the events and the reply of a parse.
     - `text`: the text.

@@ -46,9 +46,10 @@ def truncation_law(
     how: How = USUAL,
     prefixes: int = _PREFIXES,
 ) -> list[Violation]:
-    """Return the first violation of this law: no prefix of the text has a complete call that the whole text does not
-    have at that position. If the finish reason says that the answer was truncated, only complete calls before the end
-    are runnable: no rescued call, and none in reasoning.
+    """Return a list with the first violation of this law, [] if there is none: no prefix of the text has a complete
+    call that the whole text does not have at that position. If the finish reason says that the answer was truncated,
+    only complete calls before the end are runnable: no rescued call, and none in reasoning. An exception is a
+    violation.
 
     - `format`: the format of the text.
     - `text`: any text.
@@ -87,7 +88,7 @@ def _finish_fault(format: Format, text: str, tools: Toolset | None, how: How, en
     if not all(any(_is_same_call(call, other) for other in remaining) for call in reply.calls):
         return f"finish={finish!r} makes calls that are not there without it"
     if any(problem.code in _FOUND_ELSEWHERE for call in reply.calls for problem in call.problems):
-        return f"a call that was only found runs although finish={finish!r}"
+        return f"a call found outside its place is runnable although finish={finish!r}"
     return ""
 
 
@@ -115,8 +116,8 @@ _PLACEHOLDER_WORD = "zqvalueqz"
 def ends_law(
     format: Format, text: str, value: str, *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Return a violation if a call of `take_note` runs whose argument `text` is not this `value`, but for white space
-    at its edges.
+    """Return a list with one violation if a call of `take_note` is runnable whose argument `text` differs from `value`
+    in more than white space at its edges; otherwise []. An exception is a violation.
 
     - `format`: a format with raw values.
     - `text`: the text to parse, which contains `value`.
@@ -147,11 +148,11 @@ def ends_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _value_with_closers(dice: Random, closers: list[list[str]]) -> str:
-    """Return a value with one or several closing markers, in their order, between words."""
-    levels = [markers for markers in closers if markers]
-    first = 0 if dice.random() < 0.7 else dice.randrange(len(levels))
-    last = dice.randrange(first + 1, len(levels) + 1)
-    pieces = [dice.choice(markers) for markers in levels[first:last]]
+    """Return a value that contains one or several closing markers, in their order, between other text."""
+    alternatives = [markers for markers in closers if markers]
+    first = 0 if dice.random() < 0.7 else dice.randrange(len(alternatives))
+    last = dice.randrange(first + 1, len(alternatives) + 1)
+    pieces = [dice.choice(markers) for markers in alternatives[first:last]]
     if dice.random() < 0.3:
         pieces = [piece.strip() for piece in pieces]
     return dice.choice(("a ", "owl\n", "say ")) + "".join(pieces) + dice.choice((" b", "\nand more", " is the end"))
@@ -176,8 +177,8 @@ _SECOND_FAULT = 0.25  # probability of a second removed marker
 def swallowing_law(
     format: Format, text: str, sent: Sequence[Part], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Return a violation if more calls are runnable than were rendered, or one has a string of another call, or an
-    opening tag, in an argument that did not contain it.
+    """Return a list with one violation if more calls are runnable than were rendered, or one has a string of another
+    call, or an opening tag, in an argument that did not contain it; otherwise []. An exception is a violation.
 
     - `format`: the format of the text.
     - `text`: the rendered text from which pieces of markers were removed.
@@ -202,25 +203,25 @@ def _foreign_tags(format: Format, given: list[list[str]]) -> list[str]:
 
 def _absorbed_text(format: Format, ran: Call, sent: list[Call]) -> str:
     """Describe text in an argument of a call that belongs to another call or is a tag; "" if there is none."""
-    given = [list(_strings(call.arguments)) for call in sent]
+    given = [list(_iterate_strings(call.arguments)) for call in sent]
     tags = _foreign_tags(format, given)
-    for value in _strings(ran.arguments):
+    for value in _iterate_strings(ran.arguments):
         holders = [i for i, strings in enumerate(given) if any(string and string in value for string in strings)]
         if len(holders) > 1:
-            return f"{ran.name} runs with {value!r}, which holds words of calls {holders}"
+            return f"{ran.name} runs with {value!r}, which contains strings of calls {holders}"
         tag = next((tag for tag in tags if tag in value), "")
         if tag:
-            return f"{ran.name} runs with {value!r}, which holds the tag {tag!r}"
+            return f"{ran.name} runs with {value!r}, which contains the tag {tag!r}"
     return ""
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _iterate_strings(value: Any) -> Iterator[str]:
     """Yield the strings in a JSON value, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _strings(item)
+            yield from _iterate_strings(item)
 
 
 def _opening_tags(format: Format) -> list[str]:
@@ -245,14 +246,14 @@ def swallowing_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
             if yielded == count or text is None:
                 return
             yielded += 1
-            yield Case("swallowing", _without_markers(text, (start, end), places, dice), sent=sent, seed=seed)
+            yield Case("swallowing", _remove_markers(text, (start, end), places, dice), sent=sent, seed=seed)
         if yielded < count and (abandoned := _abandoned_call(format, sent, dice)):
             yielded += 1
             yield Case("swallowing", abandoned, sent=sent, seed=seed)
 
 
-def _without_markers(text: str, place: tuple[int, int], places: list[tuple[int, int]], dice: Random) -> str:
-    """Return the text without the marker at this place, and in one case of four without a second one near it."""
+def _remove_markers(text: str, place: tuple[int, int], places: list[tuple[int, int]], dice: Random) -> str:
+    """Return the text without the marker at this place, and with a probability of 1/4 without a second one near it."""
     others = (
         [(start, end) for start, end in places if 0 <= start - place[1] < _MAX_DISTANCE]
         if dice.random() < _SECOND_FAULT
@@ -289,7 +290,7 @@ def _random_calls(dice: Random) -> Iterator[Part]:
 
 
 def marker_places(format: Format, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of every literal piece of a marker in a text, and of every character of each."""
+    """Yield the start and end of every literal piece of a marker in a text, and of each single character of it."""
     pieces = [piece for piece in literals(format) if not piece.isalnum()]
     whole = [fill(piece) for piece in pieces]
     if not whole:

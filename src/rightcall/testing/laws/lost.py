@@ -108,21 +108,21 @@ def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
     if known is None or known.channels or known.protocol or _has_text_in_json(known.name):
         return ""
     rescued = any(problem.code == "rescued" for problem in reply.problems)
-    own = _any_markers(known_formats()) if rescued else _own_markers(known, format == "auto")
+    own = _any_marker_pattern(known_formats()) if rescued else _own_marker_pattern(known, format == "auto")
     end = _parsed_end(text, reply)
     removed = [each.before for call in reply.attempts for each in call.repairs if each.rule in _REMOVED_BY_REPAIR]
     is_cut = any(problem.code in _TRUNCATION_CODES for problem in reply.problems)
     for span in reply.spans or ():
         inside = _without_edges(known, text, span, end) if span.kind == "marker" else ""
-        inside = _cut_marker(known).sub("", inside) if is_cut and inside and span.end == len(text) else inside
+        inside = _cut_marker_pattern(known).sub("", inside) if is_cut and inside and span.end == len(text) else inside
         # Text that a repair removed may contain a marker, or the beginning of one.
-        rest = _IGNORABLE.sub("", _without(removed, own.sub("", inside)))
-        if rest and _IGNORABLE.sub("", own.sub("", _without(removed, inside))):
+        rest = _IGNORABLE.sub("", _remove_each(removed, own.sub("", inside)))
+        if rest and _IGNORABLE.sub("", own.sub("", _remove_each(removed, inside))):
             return f"{rest!r} was lost in a marker: {text[span.start : span.end]!r}"
     return ""
 
 
-def _without(removed: list[str], text: str) -> str:
+def _remove_each(removed: list[str], text: str) -> str:
     """Return the text of a span without the first occurrence of each text that a repair removed."""
     for each in removed:
         text = text.replace(each, "", 1)
@@ -134,8 +134,8 @@ def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
     tokens."""
     final = _FINAL_TOKENS.search(text, span.start)
     inside = text[span.start : min(span.end, final.start() if final else span.end)]
-    inside = inside if span.start else _opener_without_start(format).sub("", inside)
-    return inside if span.end < end else _cut_close(format).sub("", inside)
+    inside = inside if span.start else _startless_opener_pattern(format).sub("", inside)
+    return inside if span.end < end else _cut_closer_pattern(format).sub("", inside)
 
 
 def _parsed_end(text: str, reply: Reply) -> int:
@@ -144,15 +144,15 @@ def _parsed_end(text: str, reply: Reply) -> int:
     return reply.spans[-1].start if limited and reply.spans else len(text)
 
 
-def _opener_without_start(format: Format) -> re.Pattern[str]:
+def _startless_opener_pattern(format: Format) -> re.Pattern[str]:
     """Return a pattern of openers at the start of a reply whose first token was the end of the prompt."""
     sides = [format.call[0], *((format.reasoning or ())[:1])]
     openers = [text for side in sides for text in marker_alternatives(side) if isinstance(text, Special)]
     cut = [text.removeprefix(token).strip() for text in openers for token in text.tokens[:1]]
-    return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
+    return pattern("|".join([rf"\A\s*{_loose_pattern(text)}" for text in cut if text]) or "(?!)")
 
 
-def _cut_close(format: Format) -> re.Pattern[str]:
+def _cut_closer_pattern(format: Format) -> re.Pattern[str]:
     """Return a pattern of truncated closing markers of a call, its body or its section at the end of the text."""
     sides = [format.call[1], *(format.section or ())[1:], *[BODIES[type(body)].closing(body) for body in format.bodies]]
     closes = [text.strip() for side in sides for text in marker_alternatives(side) if "{" not in text]
@@ -160,7 +160,7 @@ def _cut_close(format: Format) -> re.Pattern[str]:
     return pattern("|".join([rf"{re.escape(text)}\Z" for text in sorted(begun, key=len, reverse=True)]) or "(?!)")
 
 
-def _cut_marker(format: Format) -> re.Pattern[str]:
+def _cut_marker_pattern(format: Format) -> re.Pattern[str]:
     """Return a pattern of truncated markers, from their first token on, at the end of the text."""
     begun: set[str] = set()
     for text in (*marker_templates(format), *format.ends):
@@ -176,8 +176,8 @@ def _prefix_patterns(first: str, rest: str) -> list[str]:
     for piece in re.split(r"(\{\w+\})", rest):
         is_hole = piece.startswith("{") and piece.endswith("}")
         sizes = range(1, len(piece) + 1)
-        found += [lead + r"\S{0,256}"] if is_hole else [lead + _loose(piece[:size]) for size in sizes]
-        lead += _loose(piece)
+        found += [lead + r"\S{0,256}"] if is_hole else [lead + _loose_pattern(piece[:size]) for size in sizes]
+        lead += _loose_pattern(piece)
     return found
 
 
@@ -187,16 +187,16 @@ def _reasoning_markers(format: Format) -> list[str]:
 
 
 @lru_cache(4)
-def _any_markers(formats: KnownFormats) -> re.Pattern[str]:
+def _any_marker_pattern(formats: KnownFormats) -> re.Pattern[str]:
     """Return a pattern of the markers of all formats, and of JSON keys, for calls in another format."""
     found = {
         text for known in formats.formats.values() for text in (*marker_templates(known), *literals(known), *known.ends)
     }
     longest = sorted(found, key=len, reverse=True)
-    return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
+    return pattern("|".join([*(_loose_pattern(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
 
 
-def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
+def _own_marker_pattern(format: Format, unknown: bool) -> re.Pattern[str]:
     """Return a pattern of the markers of a format, their pieces, and the usual tags of reasoning. If the format was
     detected (`unknown`), end-of-turn tokens and reasoning markers of all formats are included."""
     ends = {end for known in known_formats().formats.values() for end in known.ends} if unknown else set[str]()
@@ -207,15 +207,15 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     found = sorted(
         {*marker_templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True
     )
-    return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
+    return pattern("|".join(_loose_pattern(text.strip()) for text in found if text.strip()) or "(?!)")
 
 
-def _loose(marker: str) -> str:
+def _loose_pattern(marker: str) -> str:
     """Return a pattern of a marker, with any text for placeholders, and optional white space next to tokens."""
     tokens = getattr(marker, "tokens", ())
     if len(tokens) and marker not in tokens:
         parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
-        return r"\s*+".join([_loose(part.strip()) for part in parts if part.strip()])
+        return r"\s*+".join([_loose_pattern(part.strip()) for part in parts if part.strip()])
     pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
     return "".join([_loose_piece(piece) for piece in pieces if piece is not None])
 

@@ -39,9 +39,10 @@ _NAME_CONTINUES = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # the name is 
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Return the first violation of this law: an opener is never ignored: it begins an attempt, is part of reasoning,
-    or leads to a problem. If a body follows, or the name of a declared tool where the body begins with one, there must
-    be an attempt. Openers that may be quoted are left out.
+    """Return a list with the first violation of this law, [] if there is none: an opener is never ignored; it begins an
+    attempt, is part of reasoning, or leads to a problem. If a body follows, or the name of a declared tool where the
+    body begins with one, there must be an attempt. Openers that may be quoted are left out. An exception is a
+    violation.
 
     - `format`: the format of the openers.
     - `text`: any text.
@@ -52,7 +53,7 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
         for at, end in _openers_in(format, text, tools):
             what = _opener_fault(format, text, at, end, reply, tools, how)
             if what:
-                return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_summary(reply)}", text)]
+                return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_describe_reply(reply)}", text)]
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, text)]
     return []
@@ -63,9 +64,9 @@ def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, to
     if not is_plain(text, at, reply.spans or ()) or _is_inside_quoted_call(format, text, at, reply):
         return ""
     if not (_has_effect(format, reply, text, at, end) or _message_has_call(format, reply, text, at, end)):
-        return "is silent"
+        return "has no effect"
     needs_attempt = _body_follows(format, text[end:], tools) and not _can_stay_in_reasoning(reply, at, how)
-    return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
+    return "is followed by a body and is no attempt" if needs_attempt and not reply.attempts else ""
 
 
 def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> bool:
@@ -81,7 +82,7 @@ def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> 
     return False
 
 
-def _summary(reply: Reply) -> str:
+def _describe_reply(reply: Reply) -> str:
     """Describe the attempts and problems of a reply in a violation."""
     return f"{len(reply.attempts)} attempts, problems {[problem.code for problem in reply.problems]}"
 

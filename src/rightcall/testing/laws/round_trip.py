@@ -24,8 +24,9 @@ from rightcall.types import Call, Part, Reply
 def round_trip_law(
     format: Format, parts: Sequence[Part], *, tools: Toolset | None = None, must_carry: bool = False, how: How = USUAL
 ) -> list[Violation]:
-    """Return a violation if a rendered reply is not parsed back equal, but for white space at the edges of texts. A
-    reply that the format cannot express is none.
+    """Return a list with one violation if a rendered reply is not parsed back equal, except for white space at the
+    edges of texts; otherwise []. A reply that the format cannot express is no violation unless `must_carry` is set. An
+    exception is a violation.
 
     - `format`: the format.
     - `parts`: texts, reasoning and calls.
@@ -40,7 +41,7 @@ def round_trip_law(
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, repr(parts))]
     try:
-        what = _difference(parts, read(format, [text], tools=tools, how=how).reply)
+        what = _describe_difference(parts, read(format, [text], tools=tools, how=how).reply)
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, text)]
     return [Violation("round trip", what, text)] if what else []
@@ -59,7 +60,7 @@ def _part_difference(a: Part, b: Part, i: int) -> str:
     return ""
 
 
-def _difference(sent: Sequence[Part], reply: Reply) -> str:
+def _describe_difference(sent: Sequence[Part], reply: Reply) -> str:
     """Describe how a reply differs from the rendered parts, except white space at the edges of text; "" if it does not.
     Problems that block are a difference."""
     if len(sent) != len(reply.parts):
@@ -85,8 +86,8 @@ Pairs = list[tuple[str, Any]]
 def keys_law(
     format: Format, text: str, written: Sequence[WrittenKey], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Return the first key of the text that is neither in the arguments of a call with its value, nor named in a repair
-    or problem, as a violation.
+    """Return a list with one violation for the first key of the text that is neither in the arguments of a call with
+    its value, nor named in a repair or problem; otherwise []. An exception is a violation.
 
     - `format`: the format of the text.
     - `text`: the text to parse.
@@ -97,13 +98,15 @@ def keys_law(
         reply = read(format, [text], tools=tools, how=how).reply
         for key in written:
             if not _is_argument(reply, key) and not _is_named(reply, key):
-                return [Violation("keys", f"{key.names[0]!r} with {key.value!r} is gone: {_summary(reply)}", text)]
+                return [
+                    Violation("keys", f"{key.names[0]!r} with {key.value!r} is lost: {_describe_reply(reply)}", text)
+                ]
     except Exception as error:  # noqa: BLE001 - any exception is a violation
         return [raised_violation(error, text)]
     return []
 
 
-def _summary(reply: Reply) -> str:
+def _describe_reply(reply: Reply) -> str:
     """Describe the attempts and problems of a reply in a violation."""
     return f"{[(call.name, call.arguments) for call in reply.attempts]}, {[p.code for p in reply.problems]}"
 

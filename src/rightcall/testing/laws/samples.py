@@ -4,7 +4,7 @@
     line(case, "hermes")                      one line of JSON, which `case_from_line` reads
 
 The same seed and format give the same samples on every machine. Strings contain quotes, line breaks, other scripts and
-the format's own markers; texts are renderings, truncated or damage, and random sequences of markers.
+the format's own markers; texts are renderings, truncated or damaged, and random sequences of markers.
 """
 
 from __future__ import annotations
