@@ -512,7 +512,7 @@ _MAX_VIOLATIONS = 40
 _CLASSES = (
     ("`prompt_tokens`", "bad_translation"),
     ("`index` must be a number", "bad_index"),
-    ("a call goes on after the next", "bad_index"),
+    ("a call continues after the next", "bad_index"),
     ("the name is repeated", "bad_index"),
     ("the call's `index`", "bad_index"),
     ("two calls have the id", "bad_ids"),
