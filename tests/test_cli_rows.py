@@ -343,7 +343,7 @@ def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     going.wait()
     assert out.exists() != journal.exists()
     if journal.exists():
-        assert "is of another run" in failed(run(*command, "--resume", "--repair", "off"), 1)
+        assert "belongs to another run" in failed(run(*command, "--resume", "--repair", "off"), 1)
     done = run(*command, "--resume", "--json")
     assert json.loads(done.stdout)["resumed"] > 0 or not journal.exists()
     assert out.read_bytes() == plainly(log.read_bytes())

@@ -457,11 +457,11 @@ def test_the_prompt_of_a_capture_is_left_out_unless_it_is_asked_for(tmp_path: Pa
 @pytest.mark.parametrize(
     ("entries", "to", "why"),
     [
-        (labelled("right"), "trl-preference", "nothing to compare.*pairs come of rows with repairs"),
+        (labelled("right"), "trl-preference", "nothing to compare.*pairs are made from rows with repairs"),
         (rows("right"), "trl-kto", "a turn without a label .*dataset label"),
         (rows("right"), "verifier", "a row without a label .*dataset label"),
         (_spoiled(asks=False, says="x"), "trl-sft", "no user turn.*import requests together with their answers"),
-        ([], "sharegpt", "there are no rows"),
+        ([], "sharegpt", "the input has no rows"),
     ],
 )
 def test_an_export_without_examples_says_why(tmp_path: Path, entries: list[Json], to: str, why: str) -> None:

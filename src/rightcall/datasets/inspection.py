@@ -119,7 +119,7 @@ class RowStats:
         self.lengths: dict[str, Histogram] = {name: Histogram() for name in _MEASURED}
 
     def add(self, row: Json | LineFault) -> None:
-        """Count one more row; an invalid row, or a `LineFault`, is only counted as bad."""
+        """Count one more `row`; an invalid row, or a `LineFault` in place of one, is only counted as bad."""
         self.rows += 1
         if isinstance(row, LineFault) or faults(row):
             self.bad += 1
