@@ -9,7 +9,7 @@ The state is plain data: `to_json` and `from_json` carry it over a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -142,16 +142,10 @@ class Ledger:
         if required is None:
             raise ToolError(f"there is no action {_short(action)}; use one of: {', '.join(_ACTIONS)}")
         given = {name: value for name, value in arguments.items() if value is not None}
-        for name, kind in required.items():
-            if not isinstance(given.get(name), kind):
-                raise ToolError(f"{action} needs {name}: {'a list of texts' if kind is list else 'a text'}")
         optional = [name for name in _OPTIONAL.get(action, ()) if name in given]
-        for name in optional:
-            if not isinstance(given[name], str):
-                raise ToolError(f"{name} is a text")
-        given = {name: given[name] for name in (*required, *optional)}
+        _check_argument_types(action, given, required, optional)
         act: Callable[..., str] = getattr(self, action)
-        return act(**given)
+        return act(**{name: given[name] for name in (*required, *optional)})
 
     # -- what the model is shown ---------------------------------------------------------------------------------------
 
@@ -242,3 +236,14 @@ _PARAMETERS: Json = {
     "required": ["action"],
     "additionalProperties": False,
 }
+
+
+def _check_argument_types(action: str, given: Json, required: Mapping[str, type], optional: Sequence[str]) -> None:
+    """Raise `ToolError` for a required argument that is missing or of a wrong type, or an optional one that is no
+    text."""
+    for name, kind in required.items():
+        if not isinstance(given.get(name), kind):
+            raise ToolError(f"{action} needs {name}: {'a list of texts' if kind is list else 'a text'}")
+    for name in optional:
+        if not isinstance(given[name], str):
+            raise ToolError(f"{name} is a text")

@@ -247,9 +247,7 @@ def _no_code(typed: Typed) -> Any:
 def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
     """Check a call and bind its arguments; a `RunRefusal` if it must not run."""
     tool = batch.tools.get(call.name)
-    found = list(call.problems)
-    if not any(problem.blocking for problem in found):
-        found += check(call, batch.tools, index=index)
+    found = _find_problems(batch, index, call)
     if tool is None or any(problem.blocking for problem in found):
         return _reject(call, found)
     if batch.remaining_seconds <= 0:
@@ -264,6 +262,14 @@ def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
     if isinstance(typed, tuple):
         return _reject(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
     return plan, Invocation(index, call, tool, MappingProxyType(typed), tuple(found)), typed
+
+
+def _find_problems(batch: Batch, index: int, call: Call) -> list[Problem]:
+    """Return the problems of a call: those it has, and those of a check if none of them is blocking."""
+    found = list(call.problems)
+    if not any(problem.blocking for problem in found):
+        found += check(call, batch.tools, index=index)
+    return found
 
 
 def _reject(call: Call, problems: Sequence[Problem]) -> RunRefusal:

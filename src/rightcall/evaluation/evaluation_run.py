@@ -279,9 +279,15 @@ class Evaluation:
         request = Request(messages=case.messages, tools=case.tools, mode=self.settings.mode, model=self.settings.model)
         self.mode = "native" if (await backend.way(request)).mode == "native" else "text"
         if any(each.grammar for each in self._configurations.values()):
-            profile, _ = await backend.profile()
-            if profile is None or not can_constrain(profile, backend.api):
-                self._drop_grammars("a server of unknown type" if profile is None else profile.title)
+            await self._drop_unsupported_grammars(backend)
+
+    async def _drop_unsupported_grammars(self, backend: Backend) -> None:
+        """Leave out grammars if the server does not support them, or is of unknown type."""
+        profile, _ = await backend.profile()
+        if profile is None:
+            self._drop_grammars("a server of unknown type")
+        elif not can_constrain(profile, backend.api):
+            self._drop_grammars(profile.title)
 
     def _drop_grammars(self, server: str) -> None:
         """Leave out grammars and report it. Raises `CallerError` if the user chose a configuration with one."""

@@ -63,10 +63,7 @@ class PastCall:
         not run, else "failed" or "ok" by `is_error`, or by the text if that is None. Notes of policies are removed from
         the end; `told` and `noted` get the policies' names."""
         if _MARK in result:
-            found = _TOLD.match(result)
-            while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
-                self.noted, result = (*self.noted, note[1]), result[:end]
-            self.told = found[1] if found else ""
+            result = self._remove_notes(result)
         if self.told or result.startswith(_NOT_RUN):
             self.outcome = "refused"
         elif is_error or (is_error is None and result.startswith(_FAILED)):
@@ -74,6 +71,14 @@ class PastCall:
         else:
             self.outcome = "ok"
         self.result = result if self.outcome == "ok" else result.removeprefix("ERROR: ")  # some wires have a flag
+
+    def _remove_notes(self, result: str) -> str:
+        """Return the result without the notes of policies at its end, and set `told` and `noted`."""
+        found = _TOLD.match(result)
+        while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
+            self.noted, result = (*self.noted, note[1]), result[:end]
+        self.told = found[1] if found else ""
+        return result
 
 
 class PastTurn(msgspec.Struct, frozen=True):
