@@ -304,10 +304,7 @@ class Block:
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
-            scan, start = builder.compiled.recovery.scan, builder.text.arguments - builder.text.start
-            markers = scan.finditer(builder.text_so_far()[max(0, start) :])
-            has_close = any(scan.actions[marker.lastindex or 0].endswith("close") for marker in markers)
-            builder.fail(*(_UNTERMINATED if has_close else _TRUNCATED))
+            builder.fail(*(_UNTERMINATED if self._has_close_in_arguments() else _TRUNCATED))
         elif builder.index == self._first and (not builder.index if self.bare else self._is_prose()):
             return False
         elif builder.header_name():
@@ -333,6 +330,13 @@ class Block:
         return not any(tool.name.startswith(text) for tool in builder.tools)
 
     # -- broken calls --------------------------------------------------------------------------------------------------
+
+    def _has_close_in_arguments(self) -> bool:
+        """Return whether a closing marker follows the beginning of the arguments."""
+        builder = self._builder
+        scan, start = builder.compiled.recovery.scan, builder.text.arguments - builder.text.start
+        markers = scan.finditer(builder.text_so_far()[max(0, start) :])
+        return any(scan.actions[marker.lastindex or 0].endswith("close") for marker in markers)
 
     def _recover(self, broken: Broken) -> Steps[None]:
         """Skip to the end of a broken call. Parse it again with the tolerant reader, or reject it."""

@@ -64,6 +64,14 @@ class _Writer:
             return "".join([self._message(i, part) for i, part in enumerate(self.parts)])
         if outer := self.kind.outer(self.body):
             return self._outer(outer[0])
+        out = self._prose_and_blocks()
+        if _first((self.format.section or self.format.call)[0]).endswith("\n"):
+            # Blocks on lines of their own stay on them.
+            out[:-1] = [text.removesuffix("\n") + "\n" for text in out[:-1]]
+        return "".join(out)
+
+    def _prose_and_blocks(self) -> list[str]:
+        """Return the text of each part; consecutive calls are one text."""
         out: list[str] = []
         calls: list[Call] = []  # consecutive ones
         for i, part in enumerate((*self.parts, None)):
@@ -75,10 +83,7 @@ class _Writer:
                 calls = []
             if part is not None:
                 out.append(self._prose(part, i))
-        if _first((self.format.section or self.format.call)[0]).endswith("\n"):
-            # Blocks on lines of their own stay on them.
-            out[:-1] = [text.removesuffix("\n") + "\n" for text in out[:-1]]
-        return "".join(out)
+        return out
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
         """Render text or reasoning."""
@@ -197,11 +202,16 @@ def same(a: Any, b: Any, path: str = "") -> str | None:
     """Return None if two JSON values are the same, types included; else a JSON Pointer to the first difference."""
     if type(a) is not type(b) or isinstance(b, Undecodable):
         return path
-    if isinstance(a, dict) and a.keys() != b.keys():
-        return f"{path}/{escape_step(next(iter(a.keys() ^ b.keys())))}"
-    if not isinstance(a, (dict, list)) or len(a) != len(b):
+    keys: Iterable[Any]
+    if isinstance(a, dict):
+        if a.keys() != b.keys():
+            return f"{path}/{escape_step(next(iter(a.keys() ^ b.keys())))}"
+        keys = a
+    elif isinstance(a, list) and len(a) == len(b):
+        keys = range(len(a))
+    else:
         return None if a == b else path
-    for key in a if isinstance(a, dict) else range(len(a)):
+    for key in keys:
         found = same(a[key], b[key], f"{path}/{escape_step(str(key))}")
         if found is not None:
             return found

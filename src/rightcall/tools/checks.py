@@ -100,17 +100,22 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
 def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
     """Return the problems of one call: its known ones, else those of its name and completeness, else those of its
     arguments."""
-    if call.problems and (blocking := [problem for problem in call.problems if problem.blocking]):
+    if blocking := [problem for problem in call.problems if problem.blocking]:
         return blocking
     tool = toolset.get(call.name) if toolset is not None else None
-    misnamed = name_problem(call.name, toolset) if tool is None else None
-    name_problems = [Problem(*misnamed, call=index)] if misnamed is not None else []
+    name_problems = _find_name_problems(call, toolset, index) if tool is None else []
     if not call.complete:
         return [Problem(*_INCOMPLETE, call=index), *name_problems]
     wrong = _NOT_FINITE if not is_finite(call.arguments) else argument_text_problem(call)
     if wrong is not None:
         return [*name_problems, Problem(*wrong, call=index)]
     return name_problems if tool is None else argument_problems(tool, call.arguments, index)
+
+
+def _find_name_problems(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
+    """Return the problem of a name without a callable tool; empty if it has none."""
+    found = name_problem(call.name, toolset)
+    return [Problem(*found, call=index)] if found is not None else []
 
 
 def argument_text_problem(call: Call) -> tuple[str, str] | None:
