@@ -239,12 +239,16 @@ def _model_owners(models: object) -> list[object]:
     return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
 
+def _match_header(name: str, begins: str, headers: dict[str, str]) -> str:
+    """Return the header as a phrase if it is there and its value begins with `begins`; else ""."""
+    value = headers.get(name)
+    return f"has the header {name}: {value[:60]}" if value is not None and value.startswith(begins) else ""
+
+
 def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     """Return how an answer shows the sign, as a phrase; "" if it does not."""
     if sign.header is not None:
-        name, begins = sign.header
-        value = headers.get(name)
-        return f"has the header {name}: {value[:60]}" if value is not None and value.startswith(begins) else ""
+        return _match_header(*sign.header, headers)
     if not isinstance(body, dict) or "error" in body:
         return ""
     if sign.owned_by:

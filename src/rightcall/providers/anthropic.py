@@ -131,6 +131,13 @@ def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> 
     )
 
 
+def _tool_message(result: Json) -> Json:
+    """Return the tool message of a `tool_result` block."""
+    failed = {"is_error": True} if result.get("is_error") is True else {}
+    id = text(result.get("tool_use_id"))
+    return {"role": "tool", "tool_call_id": id, "content": chat_content(result.get("content")), **failed}
+
+
 def _user_messages(message: Json) -> Iterator[Json]:
     """Yield one tool message per result in a message, then one message with its other content, if it has any or no
     results."""
@@ -138,9 +145,7 @@ def _user_messages(message: Json) -> Iterator[Json]:
     blocks = objects(content)
     for block in blocks:
         if block.get("type") == "tool_result":
-            failed = {"is_error": True} if block.get("is_error") is True else {}
-            id = text(block.get("tool_use_id"))
-            yield {"role": "tool", "tool_call_id": id, "content": chat_content(block.get("content")), **failed}
+            yield _tool_message(block)
     others = [block for block in items(content) if (obj(block) or {}).get("type") != "tool_result"]
     if others or not blocks:
         role = text(message.get("role")) or "user"

@@ -421,16 +421,10 @@ class NativeCalls:
 
     def _end_call(self, call: PartialCall, *, truncated: bool) -> None:
         """End the next call: decode and check its arguments, emit its remaining arguments, its problems and its end.
-        Its start is emitted if that did not happen yet.
-
-        A call beyond the limit is emitted as text; the first of them is also reported.
-        """
+        Its start is emitted if that did not happen yet. A call beyond the limit is emitted as text."""
         self._ended += 1
         if call.index - self._first >= self._limits.calls:
-            if call.index - self._first == self._limits.calls:
-                message = f"the reply has more than {self._limits.calls} calls; the rest was not read"
-                self._out.append(Problem("too_large", message))
-            self._out.append(Text(f"{call.name}({call.text})\n"))
+            self._emit_as_text(call)
             return
         text = call.text if call.has_arguments or not call.draft else call.draft
         if call.custom:
@@ -457,6 +451,13 @@ class NativeCalls:
             call.custom = False
             call.repairs += (Repair("double_encoded", "exact", "", compact_json(text), text),)
 
+    def _emit_as_text(self, call: PartialCall) -> None:
+        """Emit a call beyond the limit as text; the first of them is also reported."""
+        if call.index - self._first == self._limits.calls:
+            message = f"the reply has more than {self._limits.calls} calls; the rest was not read"
+            self._out.append(Problem("too_large", message))
+        self._out.append(Text(f"{call.name}({call.text})\n"))
+
     def _decode_arguments(self, call: PartialCall, text: str) -> tuple[str, Any]:
         """Return the arguments as JSON text and as a value, which is `Undecodable` if the text is not JSON, too long,
         or has duplicate keys. A missing name is taken from the arguments or inferred, and stored in the call."""
@@ -469,6 +470,11 @@ class NativeCalls:
                 return text, Undecodable  # `finalize_call` reports the duplicate keys
         if call.name.strip() or call.started or call.fault is not None or self._policy_for("") == "off":
             return text, value
+        return self._restore_name(call, text, value)
+
+    def _restore_name(self, call: PartialCall, text: str, value: Any) -> tuple[str, Any]:
+        """Take the missing name of a call from its arguments, or infer it, and store it in the call. Return the
+        arguments as text and as a value, without the name."""
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
             call.name, value = hoisted

@@ -197,10 +197,15 @@ def _reasoning(message: Json) -> str:
     return "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
 
 
+def _thinking_text(thinking: Any) -> str:
+    """Return the text of a reasoning part, whose content is text or parts itself."""
+    return text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
+
+
 def _part_deltas(content: Any) -> Iterator[Delta]:
     """Yield the deltas of content in parts: text, refusals, reasoning, and calls in the shape of another API.
 
-    Reasoning is text or parts itself. Some gateways leave calls among the parts. Other parts have no delta.
+    Some gateways leave calls among the parts. Other parts have no delta.
     """
     for part in items(content):
         fields = obj(part)
@@ -210,10 +215,8 @@ def _part_deltas(content: Any) -> Iterator[Delta]:
             continue
         kind = text(fields.get("type"))
         if "thinking" in fields:
-            thinking = fields["thinking"]
-            inner = text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
-            if inner:
-                yield ReasoningDelta(inner)
+            if thinking := _thinking_text(fields["thinking"]):
+                yield ReasoningDelta(thinking)
         elif kind in _CALL_PARTS:
             yield _part_call_delta(fields)
         elif content_text := text(fields.get("text")) or text(fields.get("refusal")):

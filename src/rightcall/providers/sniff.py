@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rightcall.api_names import api_name
@@ -47,13 +48,16 @@ def detect_dialect(response: Any) -> str | None:
         return next((api for api in found if api is not None), None)
     if _is_plain_chat(fields):
         return "chat"
-    for dialect in _BY_PRECEDENCE:
-        if dialect.detects(fields):
-            return dialect.name
+    detected = _first_detecting(_BY_PRECEDENCE, fields)
+    if detected is not None:
+        return detected
     message = obj(fields.get("message"))  # of one choice, or of an answer of which only the message is left
-    if message is None:
-        return None
-    return next((dialect.name for dialect in (OLLAMA, CHAT) if dialect.detects(message)), None)
+    return _first_detecting((OLLAMA, CHAT), message) if message is not None else None
+
+
+def _first_detecting(dialects: Iterable[Dialect], fields: Json) -> str | None:
+    """Return the name of the first of these dialects that detects the object as its own; None if none does."""
+    return next((dialect.name for dialect in dialects if dialect.detects(fields)), None)
 
 
 def _is_plain_chat(fields: Json) -> bool:
