@@ -138,11 +138,12 @@ class ChatRules(StreamRules):
             self.report(f"`finish_reason` must be one of {', '.join(_CHAT_FINISHES)}, not {finish!r:.40}")
         state.finish = str(finish)
         pieces = ["".join(each) for each in state.arguments]
-        whole = state.has_custom or all(map(is_object_text, pieces))
-        if pieces and whole and finish != "tool_calls":
+        has_calls = bool(pieces) and (state.has_custom or all(map(is_object_text, pieces)))
+        if finish == "tool_calls":
+            if not has_calls:
+                self.report("it ends with tool_calls, but it has no call or one whose arguments are no JSON object")
+        elif has_calls:
             self.report(f"the answer has calls, so it must end with tool_calls, not {finish!r:.40}")
-        if finish == "tool_calls" and not (pieces and whole):
-            self.report("it ends with tool_calls, but it has no call or one whose arguments are no JSON object")
 
     def on_done_mark(self) -> None:
         """Check the event `[DONE]`: each choice must have finished."""

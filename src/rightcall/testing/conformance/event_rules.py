@@ -224,7 +224,12 @@ class ResponsesRules(StreamRules):
             self._failing = True
         elif self._failing and kind != "response.failed":
             self.report("it comes after an error, which only response.failed may follow")
-        elif kind in _DELTA_FIELDS:
+        else:
+            self._check_content(kind, payload)
+
+    def _check_content(self, kind: str, payload: Json) -> None:
+        """Check the fields of an event of this type."""
+        if kind in _DELTA_FIELDS:
             self._check_delta(kind, payload)
         elif kind in _DONE_FIELDS:
             self._check_done(kind, payload)

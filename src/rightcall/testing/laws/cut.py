@@ -284,13 +284,18 @@ def reply_of_events(events: Iterable[Event], format: str, spans: tuple[Span, ...
             parts = _apply_recast(parts, event)
         elif isinstance(event, Done):
             done = event.text
+    return Reply(tuple(_join_parts(_insert_calls(parts, ended))), tuple(problems), format, done, spans)
+
+
+def _insert_calls(parts: list[Part | int], ended: dict[int, Call]) -> list[Part]:
+    """Return the parts with each index replaced by its call, or left out if the call did not end."""
     complete: list[Part] = []
     for part in parts:
         if not isinstance(part, int):
             complete.append(part)
         elif part in ended:
             complete.append(ended[part])
-    return Reply(tuple(_join_parts(complete)), tuple(problems), format, done, spans)
+    return complete
 
 
 def _join_parts(parts: list[Any]) -> list[Any]:

@@ -199,13 +199,15 @@ def _any_marker_pattern(formats: KnownFormats) -> re.Pattern[str]:
 def _own_marker_pattern(format: Format, unknown: bool) -> re.Pattern[str]:
     """Return a pattern of the markers of a format, their pieces, and the usual tags of reasoning. If the format was
     detected (`unknown`), end-of-turn tokens and reasoning markers of all formats are included."""
-    ends = {end for known in known_formats().formats.values() for end in known.ends} if unknown else set[str]()
-    ends |= (
-        {text for known in known_formats().formats.values() for text in _reasoning_markers(known)} if unknown else set()
-    )
+    of_all_formats: set[str] = set()
+    if unknown:
+        for known in known_formats().formats.values():
+            of_all_formats |= {*known.ends, *_reasoning_markers(known)}
     tokens = {token for text in marker_templates(format) for token in getattr(text, "tokens", ())}
     found = sorted(
-        {*marker_templates(format), *literals(format), *ends, *tokens, *map(str, THINK)}, key=len, reverse=True
+        {*marker_templates(format), *literals(format), *of_all_formats, *tokens, *map(str, THINK)},
+        key=len,
+        reverse=True,
     )
     return pattern("|".join(_loose_pattern(text.strip()) for text in found if text.strip()) or "(?!)")
 
