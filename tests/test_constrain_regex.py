@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rightcall.constrain.algebra import NEVER, Node, chars, inverse, lengths, minus, sized
+from rightcall.constrain.algebra import NEVER, Node, chars, inverse, lengths, limit_length, minus
 from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
 from rightcall.constrain.patterns import Irregular, escape_in_json, read_pattern
 from rightcall.constrain.regex import regex_text
@@ -181,11 +181,11 @@ def test_patterns_outside_the_subset_are_reported_as_irregular(pattern: str) -> 
 
 
 def test_a_length_beside_a_pattern_counts_its_one_repeat() -> None:
-    node = sized(read_pattern("^[a-z]+$"), 2, 4)
+    node = limit_length(read_pattern("^[a-z]+$"), 2, 4)
     assert node is not None
     assert [matches(node, "a" * size) for size in (1, 2, 4, 5)] == [False, True, True, False]
-    assert sized(read_pattern("^[a-z]+-[a-z]+$"), 0, 4) is None
-    assert sized(read_pattern("^[A-Z]{3}$"), 1, 10) == read_pattern("^[A-Z]{3}$")
+    assert limit_length(read_pattern("^[a-z]+-[a-z]+$"), 0, 4) is None
+    assert limit_length(read_pattern("^[A-Z]{3}$"), 1, 10) == read_pattern("^[A-Z]{3}$")
 
 
 @given(

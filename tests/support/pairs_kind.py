@@ -11,7 +11,7 @@ from typing import Any
 
 from rightcall.constrain.algebra import NEVER, Lit, Member, Node, seq
 from rightcall.constrain.builder import Builder
-from rightcall.constrain.json_text import ArgumentsShape, Json, in_any_order
+from rightcall.constrain.json_text import ArgumentsShape, Json, members_in_any_order
 from rightcall.formats.body_kinds import BodyKind
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, check_template
@@ -101,11 +101,11 @@ class PairsKind(BodyKind[Pairs]):
 
 
 def pairs_grammar(body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:
-    shape = tool.object()
+    shape = tool.object_shape()
     if shape is None:
         return [NEVER]
     values = Json(builder, tool.prefix, tool.named)
     members = [
         Member(seq(Lit(f"{field.name}{body.is_}"), values.value(field.shape)), field.required) for field in shape.fields
     ]
-    return [Lit(f"{tool.name}:"), in_any_order(members, Lit(body.then), None, shape)]
+    return [Lit(f"{tool.name}:"), members_in_any_order(members, Lit(body.then), None, shape)]

@@ -23,9 +23,8 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.layout import console, format_json, paragraph, table
 from rightcall.constrain.builder import GrammarBounds
-from rightcall.constrain.grammars import Grammar
+from rightcall.constrain.grammars import Grammar, raise_if_relaxed
 from rightcall.constrain.grammars import grammar as make_grammar
-from rightcall.constrain.grammars import refuse as refuse_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.server_requests import SERVERS, fragment_and_limits
 from rightcall.formats.spec import Format
@@ -109,7 +108,7 @@ def grammar_command(
         made = wanted.grammar(read_tools(tools), _choose_format(format, format_file))
         result, limits = _emit_grammar(made, emit, server)
         if strict:
-            refuse_limits(limits, made.omitted)
+            raise_if_relaxed(limits, made.omitted)
     if json:
         typer.echo(
             format_json({"result": result, "relaxations": [*map(_relaxation_json, limits)], "omitted": made.omitted})

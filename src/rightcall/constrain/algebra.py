@@ -146,7 +146,8 @@ def seq(*items: Node) -> Node:
 
 
 def alt(*items: Node) -> Node:
-    """Return an alternative of nodes without duplicates and impossible ones."""
+    """Return a node that matches any of these nodes, nested alternatives flattened and duplicates removed; `NEVER`
+    without nodes."""
     if len(items) == 1:
         return items[0]
     out: dict[Node, None] = {}
@@ -157,12 +158,13 @@ def alt(*items: Node) -> Node:
 
 
 def maybe(item: Node) -> Node:
-    """Return a node that matches `item` or nothing."""
+    """Return a node that matches `item` or the empty text; the empty sequence if `item` is empty or impossible."""
     return EMPTY if type(item) in (Seq, Alt) and not item.items else Repeat(item, 0, 1)  # type: ignore[union-attr]
 
 
 def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
-    """Return `item` repeated `least` to `most` times, simplified where possible."""
+    """Return `item` repeated `least` to `most` times (None: no upper limit). Repeating nothing gives the empty
+    sequence, and a required impossible item gives `NEVER`."""
     if most == 0 or item == EMPTY:
         return EMPTY
     if item == NEVER:
@@ -172,18 +174,19 @@ def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def chars(*spans: Span | str) -> Chars:
-    """Return the characters of these spans and texts."""
+    """Return the set of these characters. A span is a pair of inclusive code points; a text stands for each of its
+    characters."""
     pairs = [
         pair for span in spans for pair in ([span] if isinstance(span, tuple) else [(ord(c), ord(c)) for c in span])
     ]
-    return Chars(_merged(pairs))
+    return Chars(_merge_spans(pairs))
 
 
 def inverse(found: Chars) -> Chars:
-    """Return all characters except these."""
+    """Return the set of all characters except these. Surrogates are in neither set."""
     out: list[Span] = []
     at = 0
-    for low, high in _merged([*found.spans, _SURROGATES], keep=True):
+    for low, high in _merge_spans([*found.spans, _SURROGATES], keep=True):
         if low > at:
             out.append((at, low - 1))
         at = high + 1
@@ -195,7 +198,7 @@ def inverse(found: Chars) -> Chars:
 def both(one: Chars, other: Chars) -> Chars:
     """Return the characters that are in both sets."""
     pairs = [(max(a, c), min(b, d)) for a, b in one.spans for c, d in other.spans if max(a, c) <= min(b, d)]
-    return Chars(_merged(pairs))
+    return Chars(_merge_spans(pairs))
 
 
 def minus(one: Chars, other: Chars) -> Chars:
@@ -208,18 +211,19 @@ def has(found: Chars, char: str) -> bool:
     return any(low <= ord(char) <= high for low, high in found.spans)
 
 
-def _merged(pairs: Iterable[Span], keep: bool = False) -> tuple[Span, ...]:
-    """Sort spans and merge those that touch; surrogates are removed unless `keep`."""
+def _merge_spans(pairs: Iterable[Span], keep: bool = False) -> tuple[Span, ...]:
+    """Return the spans sorted, with those that overlap or touch merged; surrogates are removed unless `keep`."""
     out: list[Span] = []
     for low, high in sorted(pairs):
         if out and low <= out[-1][1] + 1:
             out[-1] = (out[-1][0], max(out[-1][1], high))
         else:
             out.append((low, high))
-    return tuple(out) if keep else _without_surrogates(out)
+    return tuple(out) if keep else _remove_surrogates(out)
 
 
-def _without_surrogates(spans: list[Span]) -> tuple[Span, ...]:
+def _remove_surrogates(spans: list[Span]) -> tuple[Span, ...]:
+    """Return the spans without the code points of surrogates, splitting spans that contain them."""
     first, last = _SURROGATES
     if not any(low <= last and high >= first for low, high in spans):
         return tuple(spans)
@@ -234,7 +238,8 @@ DIGIT = chars((0x30, 0x39))
 # -- looking at them ---------------------------------------------------------------------------------------------------
 
 
-def _of_order(node: AnyOrder) -> tuple[Node, ...]:
+def _any_order_children(node: AnyOrder) -> tuple[Node, ...]:
+    """Return the members of an `AnyOrder`, its separator, and `extra` if it has one."""
     return (*[member.node for member in node.members], node.separator, *(() if node.extra is None else (node.extra,)))
 
 
@@ -246,19 +251,20 @@ _CHILDREN: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Lexeme: lambda node: (node.item,),
     Upto: lambda node: node.stop,
     Word: lambda node: (node.char,) if node.inside is None else (node.inside,),
-    AnyOrder: _of_order,
+    AnyOrder: _any_order_children,
 }
 _LEAVES = frozenset((Lit, Token, Chars, Free, Lexeme, Upto, Word))  # in these there is no other rule
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly inside a node."""
+    """Return the nodes directly inside a node; none for a reference, which is not followed."""
     look = _CHILDREN.get(type(node))
     return look(node) if look is not None else ()
 
 
 def referenced_rules(node: Node) -> list[str]:
-    """Return the names of the rules that a node mentions."""
+    """Return the names of the rules that a node refers to, at any depth inside it; a name occurs once per reference.
+    The rules themselves are not looked into."""
     found: list[str] = []
     waiting: list[Node] = [node]
     while waiting:
@@ -274,15 +280,16 @@ def referenced_rules(node: Node) -> list[str]:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """Return the length of the shortest and of the longest text."""
+    """Return the number of characters of the shortest and of the longest text of a node, None for no limit. Nodes
+    other than literals, sequences, alternatives and repeats count as one character."""
     match node:
         case Lit(text):
             return len(text), len(text)
         case Seq(items):
-            least_of, most_of = _ends(items)
+            least_of, most_of = _lengths_of_each(items)
             return sum(least_of), None if None in most_of else sum(filter(None, most_of))
         case Alt(items):
-            least_of, most_of = _ends(items)
+            least_of, most_of = _lengths_of_each(items)
             return min(least_of, default=0), None if None in most_of else max(filter(None, most_of), default=0)
         case Repeat(item, least, most):
             low, high = lengths(item)
@@ -292,14 +299,15 @@ def lengths(node: Node) -> tuple[int, int | None]:
     return 1, 1
 
 
-def _ends(items: tuple[Node, ...]) -> tuple[list[int], list[int | None]]:
-    """Return the shortest and the longest lengths of several nodes."""
+def _lengths_of_each(items: tuple[Node, ...]) -> tuple[list[int], list[int | None]]:
+    """Return two lists: the shortest and the longest length of each node, None for no limit."""
     found = [lengths(item) for item in items]
     return [least for least, _ in found], [most for _, most in found]
 
 
 def alphabet(node: Node) -> Chars:
-    """Return every character that its texts may contain."""
+    """Return every character that a text of the node may contain; all characters for a node whose texts are not
+    fixed, such as a reference or free text."""
     match node:
         case Lit(text) | Token(text):
             return chars(text)
@@ -312,19 +320,22 @@ def alphabet(node: Node) -> Chars:
     return ANY
 
 
-def sized(node: Node, least: int, most: int | None) -> Node | None:
-    """Return the texts of a node with these lengths; None if one counted repeat cannot express that."""
+def limit_length(node: Node, least: int, most: int | None) -> Node | None:
+    """Return a node for those texts of `node` that have `least` to `most` characters; None if there is none, or if
+    it would have to count anything but repetitions of single characters."""
     low, high = lengths(node)
     if low >= least and (most is None or (high is not None and high <= most)):
         return node
     if isinstance(node, Chars):
         node = Repeat(node, 1, 1)
     if isinstance(node, Repeat) and isinstance(node.item, Chars):
-        return _repeated(node, least, most)
+        return _limit_repeat(node, least, most)
     return None
 
 
-def _repeated(node: Repeat, least: int, most: int | None) -> Node | None:
+def _limit_repeat(node: Repeat, least: int, most: int | None) -> Node | None:
+    """Return the repeat with its counts narrowed to `least` to `most`; None if the two ranges have no count in
+    common."""
     tops = [top for top in (node.most, most) if top is not None]
     bottom, top = max(node.least, least), min(tops, default=None)
     return None if top is not None and bottom > top else repeat(node.item, bottom, top)
@@ -334,8 +345,8 @@ MAX_ANY = 4
 
 
 def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """Return the start, and rules for the members in declared order, one for each position up to the first required
-    member. Does not enforce `least` and `most`."""
+    """Return a node for the members in declared order, and the rules that it refers to by name, one for each
+    position up to the first required member. The names begin with `prefix`. `least` and `most` are not enforced."""
     members = node.members
     needed = next((at for at, member in enumerate(members) if member.required), len(members))
     following = [seq(node.separator, member.node) for member in members]
@@ -361,7 +372,8 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """Return the start, and a rule for every set of members written so far."""
+    """Return a node for the members in every order, and the rules that it refers to by name, one for every set of
+    members already written. The names begin with `prefix`."""
     rules: dict[str, Node] = {}
     everything = (1 << len(node.members)) - 1
     needed = sum(1 << at for at, member in enumerate(node.members) if member.required)
@@ -394,7 +406,8 @@ def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def reachable_rules(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
-    """Return the rules that the starts refer to, directly or not, in the order in which they are found."""
+    """Return the rules named by `starts` and all rules that they refer to, directly or not, in the order in which
+    they are found."""
     found: dict[str, Node] = {}
     waiting = list(starts)
     while waiting:

@@ -52,7 +52,8 @@ Row = list[tuple[Chars, str]]
 
 @cache
 def states() -> dict[str, Row]:
-    """Return the last paragraph as a state machine: the transitions of each state. The text may end in any state."""
+    """Return the last paragraph as a state machine: for each state, pairs of the characters accepted there and the
+    next state. The text may end in any state; the first one is "line"."""
     rows: dict[str, Row] = {}
     for name, other in (("free", _OTHER), ("plain", _NO_COLON), ("note", _NO_DATE)):
         behind = f"{name}-a"  # the last was a letter or a digit
@@ -64,27 +65,29 @@ def states() -> dict[str, Row]:
         (chars(" "), "blank"),
         (chars("("), "note"),
         (chars(";,"), "free"),
-        *_states_after_prefix(rows, ""),
+        *_transitions_after_prefix(rows, ""),
     ]
     return rows
 
 
-def _states_after_word(rows: dict[str, Row], word: str) -> Row:
-    """Return the transitions after this first word of a line, or a prefix of a longer word."""
+def _transitions_after_word(rows: dict[str, Row], word: str) -> Row:
+    """Return the transitions after this first word of a line, or a prefix of a longer word, and add the states that
+    they lead to."""
     lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
     if word in lines:
         return rows[lines[word]]
     rest, other = ("plain", _NO_COLON) if word in _ROLES else ("free", _OTHER)
     ends = [(DIGIT, f"{rest}-a"), (other, rest), (_APOSTROPHE, rest), (_BREAK, "line")]
-    return [*ends, *_states_after_prefix(rows, word)]
+    return [*ends, *_transitions_after_prefix(rows, word)]
 
 
-def _states_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
-    """Return the transitions within the first word of a line after this prefix."""
+def _transitions_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
+    """Return the transitions within the first word of a line after this prefix, and add the states that they lead
+    to."""
     words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(prefix) and word != prefix]
     heads = sorted({word[len(prefix)] for word in words})
     for head in heads:
-        rows[f"w{prefix}{head}"] = _states_after_word(rows, prefix + head)
+        rows[f"w{prefix}{head}"] = _transitions_after_word(rows, prefix + head)
     row = [(chars(head + head.upper()), f"w{prefix}{head}") for head in heads]
     known = chars("".join([head + head.upper() for head in heads]))
     return [*row, (minus(_ASCII, known) if heads else _ASCII, "free-a"), (LETTER, "free-a")]
@@ -92,8 +95,8 @@ def _states_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
 
 @cache
 def regex() -> str:
-    """Return a regular expression for the same text, with all its paragraphs; it does not exclude the lines of
-    `records`."""
+    """Return a regular expression for text that a call may follow, all paragraphs included. It does not exclude the
+    lines of a transcript or log; `transcript_regex` matches those."""
     word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
     rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
     line = f"(?:(?:{word}'?|[(;,]){rest})?"
@@ -101,7 +104,7 @@ def regex() -> str:
 
 
 @cache
-def records() -> str:
+def transcript_regex() -> str:
     """Return a regular expression for text whose last paragraph has a line that looks like a transcript or a log."""
     behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
     bad = (

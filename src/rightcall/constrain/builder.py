@@ -66,7 +66,7 @@ class Builder:
         self._deferred: list[tuple[str, Callable[[], Node]]] = []
 
     def gap(self, rendered: str = "") -> Node:
-        """Return optional white space; with `exact`, the text that `render` writes there."""
+        """Return optional white space; if the grammar is `exact`, exactly the text `rendered`."""
         return Lit(rendered) if self.exact else GAP
 
     def define_rule(self, name: str, make: Callable[[], Node]) -> Ref:
@@ -85,15 +85,15 @@ class Builder:
             self._deferred.append((name, make))
         return Ref(name)
 
-    def complete(self) -> None:
-        """Make the deferred rules, and those that they refer to."""
+    def build_deferred_rules(self) -> None:
+        """Build the deferred rules, including those that are deferred meanwhile."""
         while self._deferred:
             name, make = self._deferred.pop()
             self.rules[name] = make()
 
-    def shared(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
-        """Return a reference to the one rule for this key, which `make` builds on the first request. A literal or a
-        reference is returned itself."""
+    def share_rule(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
+        """Return a reference to the one rule for this key, which `make` builds on the first request. Its name is
+        `prefix` and a number. A literal, a reference or `NEVER` gets no rule and is returned itself."""
         found = self._known.get(key)
         if found is None:
             node = make()
@@ -105,11 +105,11 @@ class Builder:
         return found
 
     def extract_rule(self, node: Node) -> Node:
-        """Move a node to a rule, to limit the nesting of others."""
-        return self.shared(("part", node), "part", lambda: node)
+        """Return a reference to a new rule for this node, so that the node that uses it nests less deeply."""
+        return self.share_rule(("part", node), "part", lambda: node)
 
-    def limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
-        """Record a keyword that the grammar cannot express."""
+    def report_limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
+        """Record in `limits` a keyword that the grammar cannot express, and what it therefore allows."""
         self.limits[Relaxation(tool, path, keyword, allows)] = None
 
 
@@ -121,7 +121,7 @@ HOLES: dict[str, Node] = {"id": _ID, "index": _COUNT, "number": _COUNT}
 
 
 class Edges(NamedTuple):
-    """A marker and the white space around it."""
+    """A marker and the white space on both sides of it."""
 
     before: str
     core: str
@@ -129,12 +129,13 @@ class Edges(NamedTuple):
 
 
 def first(marker: Marker) -> str:
-    """Return the first spelling of a marker."""
+    """Return the first of the spellings of a marker."""
     return marker_alternatives(marker)[0]
 
 
 def split_marker(marker: str) -> Edges:
-    """Split a marker into its core and the white space around it."""
+    """Split a marker into its core and the white space before and after it. A marker of white space alone is
+    returned as `after`."""
     core = marker.strip(BLANKS)
     if not core:
         return Edges("", "", str(marker))
@@ -144,7 +145,8 @@ def split_marker(marker: str) -> Edges:
 
 
 def pieces(marker: str, **holes: str | Node) -> list[Node]:
-    """Fill the placeholders of a marker. One without a value becomes the node of its possible values."""
+    """Return the nodes of a marker, with its placeholders filled from `holes`. A placeholder without a value becomes
+    the node of all its possible values; special tokens become `Token` nodes."""
     out: list[Node] = []
     at, text = 0, str(marker)
     for token in getattr(marker, "tokens", ()):
@@ -156,18 +158,20 @@ def pieces(marker: str, **holes: str | Node) -> list[Node]:
 
 
 def _fill_holes(text: str, holes: dict[str, str | Node]) -> list[Node]:
-    """Return the nodes of a text, its placeholders replaced."""
+    """Return the nodes of a text, with its placeholders replaced by the values in `holes` or by the nodes in
+    `HOLES`."""
     out: list[Node] = []
     for i, piece in enumerate(_HOLE.split(text)):
         filling = holes.get(piece, HOLES.get(piece)) if i % 2 else piece
-        assert filling is not None, f"nothing to put into {{{piece}}}"
+        assert filling is not None, f"no value for the placeholder {{{piece}}}"
         if filling != "":
             out.append(Lit(filling) if isinstance(filling, str) else filling)
     return out
 
 
 def stop_sequence(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
-    """Return these literals and tokens as the `stop` of free text; adjacent literals are joined."""
+    """Return these literals and tokens as the `stop` of free text, with adjacent literals joined. Any other node is
+    an error of the caller (AssertionError)."""
     out: list[Lit | Token] = []
     for node in nodes:
         assert isinstance(node, (Lit, Token))
@@ -186,8 +190,9 @@ def text_of(stop: tuple[Lit | Token, ...]) -> str:
 QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64), Lit('"')))
 
 
-def around(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
-    """Return the nodes before and after the arguments of a call; white space inside is optional."""
+def nodes_around_arguments(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
+    """Return the nodes of the opening marker and those of the closing marker of a call of the tool `name`. White
+    space between marker and arguments is optional."""
     opener, close = split_marker(first(opens)), split_marker(first(closes))
     before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
     return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

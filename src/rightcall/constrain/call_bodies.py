@@ -23,8 +23,8 @@ from rightcall.constrain.algebra import (
     repeat,
     seq,
 )
-from rightcall.constrain.builder import QUOTED_ID, Builder, around, first, pieces, stop_sequence
-from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, in_any_order, json_string
+from rightcall.constrain.builder import QUOTED_ID, Builder, first, nodes_around_arguments, pieces, stop_sequence
+from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, json_string, members_in_any_order
 from rightcall.constrain.tagged_text import TagShapes
 from rightcall.constrain.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
 from rightcall.formats.body_kinds import write_literal
@@ -42,7 +42,8 @@ class Python(Json):
     kind = "python"
 
     def constant(self, text: str) -> Node:
-        """Return a constant as a Python literal, a simple string in either quotes."""
+        """Return the node of a constant, given as JSON, as a Python literal; a text that needs no escape may be in
+        either quotes."""
         if text in _WORDS:
             return Lit(_WORDS[text])
         if text[0] == '"':
@@ -52,9 +53,10 @@ class Python(Json):
         return super().constant(text)
 
     def text(self, shape: TextShape) -> Node:
+        """Return the node of a text in single or double quotes; with a pattern, of its matches in double quotes."""
         if shape.pattern is not None:
             return super().text(shape)
-        most = self.most(shape)
+        most = self.max_length(shape)
         double = seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))
         single = seq(Lit("'"), repeat(_SINGLE, max(shape.least, 1), most), Lit("'"))
         single = alt(single, *([] if shape.least else [Lit("''")]))
@@ -63,7 +65,7 @@ class Python(Json):
         return self.book.define_rule(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
 
     def arguments(self, name: str, shape: Object) -> Node:
-        """Return the node of `name(key=value, ...)`."""
+        """Return the node of the whole call `name(key=value, ...)`."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
         extra = None
         if shape.extra != NOTHING and shape.keys is None:
@@ -77,10 +79,10 @@ class Python(Json):
             )
             extra = seq(word, self.value(shape.extra))
         gap = self.book.gap()
-        return seq(Lit(f"{name}("), gap, in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
+        return seq(Lit(f"{name}("), gap, members_in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
 
     def keyword(self, field: Field) -> Node:
-        """Return `key=value`; `NEVER` for a name that is not allowed there."""
+        """Return the node of `key=value`; `NEVER` if the name of the field cannot be a keyword."""
         if not _PYTHON_KEY(field.name):
             return NEVER
         return seq(Lit(f"{field.name}="), self.value(field.shape))
@@ -103,9 +105,11 @@ class Ts(Json):
         self.literal = literal
 
     def text(self, shape: TextShape) -> Node:
+        """Return the node of a text in double quotes, or as a heredoc if it may have fewer than two characters; with
+        a pattern, of its matches in quotes."""
         if shape.pattern is not None:
             return super().text(shape)
-        most = self.most(shape)
+        most = self.max_length(shape)
         name = f"ts_string_{shape.least}_{'' if most is None else most}"
         quoted = self.book.define_rule(
             name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"')))
@@ -113,15 +117,16 @@ class Ts(Json):
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def constant(self, text: str) -> Node:
-        """Return a constant. A string of several lines may also be a heredoc, as `render` writes it."""
+        """Return the node of a constant, given as JSON. A text of several lines may also be a heredoc, as `render`
+        writes it."""
         value = json.loads(text)
         if not isinstance(value, str) or "\n" not in value:
             return super().constant(text)
         return alt(super().constant(text), Lit(self.literal(value)))
 
     def _heredoc(self, most: int | None) -> Node:
-        """Return a heredoc: no line of its text begins with the tag, also after blanks, and no blank precedes the
-        tag."""
+        """Return the node of a heredoc of at most `most` characters. No line of its text begins with the tag, not
+        even after blanks."""
         stop = (Lit(f"\n{_TAG}"),)
         rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
         heads = [_TAG[:at] for at in range(len(_TAG))]
@@ -132,6 +137,7 @@ class Ts(Json):
         return seq(Lit(f"<<{_TAG}\n"), repeat(Lit("\n"), 0, 8), alt(*begins, *short, indented))
 
     def object(self, shape: Object) -> Node:
+        """Return the node of an object in braces; `NEVER` if a required member cannot be written."""
         inside = self.members(shape.fields, shape)
         if inside == NEVER:
             return NEVER
@@ -143,15 +149,17 @@ class Ts(Json):
         return alt(Lit("{}"), found) if self.book.exact and may_be_empty else found
 
     def member(self, field: Field) -> Node:
+        """Return the node of `key: value`, where the key is in quotes, or bare if it is an identifier."""
         key: Node = json_string(field.name, ":")
         if _IDENTIFIER(field.name):
             key = alt(Lit(f"{field.name}:"), key)
         return seq(key, self.book.gap(" "), self.value(field.shape))
 
-    def extra(self, shape: Object) -> Node | None:
+    def undeclared_member(self, shape: Object) -> Node | None:
+        """Return the node of an undeclared member, with a bare or a quoted name; None if there can be none."""
         if shape.extra == NOTHING or shape.keys is not None:
-            return super().extra(shape)
-        quoted = super().extra(shape)
+            return super().undeclared_member(shape)
+        quoted = super().undeclared_member(shape)
         names = tuple(field.name for field in shape.fields if _IDENTIFIER(field.name))
         bare = seq(Word("", _LETTERS, ":", names, 64, least=1), self.book.gap(" "), self.value(shape.extra))
         return bare if quoted is None else alt(bare, quoted)
@@ -175,37 +183,45 @@ class Braces(Json):
         self.inside = False
 
     def separator(self) -> Node:
+        """Return the comma between members and items, without white space."""
         return Lit(",")
 
-    def quoted(self, shape: TextShape, *, bare: bool) -> Node:
-        """Return a text in the format's quotes. `bare`: in raw mode, exclude texts that would be parsed as JSON."""
-        most = self.most(shape)
+    def quoted_text(self, shape: TextShape, *, bare: bool) -> Node:
+        """Return the node of a text in the format's quotes. With `bare` and in raw mode, texts that would be parsed
+        as another JSON value are excluded."""
+        most = self.max_length(shape)
         if shape.pattern is not None:
             return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
         if not bare or not self.raw:
             return seq(*self.quote, Upto(self.quote, shape.least, most))
-        return seq(*self.quote, _no_json(self.quote, shape.least, most))
+        return seq(*self.quote, _text_that_is_not_json(self.quote, shape.least, most))
 
     def text(self, shape: TextShape) -> Node:
+        """Return the node of a text inside a list or an object, in the format's quotes."""
         key = ("quoted", self.raw, shape)
-        return self.book.shared(key, "quoted", lambda: self.quoted(shape, bare=True))
+        return self.book.share_rule(key, "quoted", lambda: self.quoted_text(shape, bare=True))
 
     def constant(self, text: str) -> Node:
+        """Return the node of a constant, given as JSON; `NEVER` for a text that raw mode would parse as JSON."""
         if text[0] == '"':
             value = json.loads(text)
             return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not _is_json(value) else NEVER
         return super().constant(text)
 
-    def argument(self, shape: Shape) -> Node:
-        """Return a top-level value whose schema wants text. A quoted value is always text there, and a number would
-        become text, so numbers are excluded."""
+    def text_argument(self, shape: Shape) -> Node:
+        """Return the node of a top-level argument whose quoted value is always parsed as text. Numbers are excluded,
+        because they would be parsed as text too."""
         parts = [one for one in options(shape) if not isinstance(one, Number)]
         return alt(
-            *[self.quoted(one, bare=False) if isinstance(one, TextShape) else self.top_constants(one) for one in parts]
+            *[
+                self.quoted_text(one, bare=False) if isinstance(one, TextShape) else self.text_argument_constants(one)
+                for one in parts
+            ]
         )
 
-    def top_constants(self, shape: Shape) -> Node:
-        """Return the constants of a top-level text argument."""
+    def text_argument_constants(self, shape: Shape) -> Node:
+        """Return the node of the constants for such an argument: all but numbers; the node of any value if the shape
+        is not a set of constants."""
         if not isinstance(shape, OneOf):
             return self.value(shape)
         texts = [json.loads(text) for text in shape.texts if text[0] == '"']
@@ -213,16 +229,21 @@ class Braces(Json):
         return alt(others, *[seq(*self.quote, Lit(text), *self.quote) for text in texts])
 
     def object(self, shape: Object) -> Node:
+        """Return the node of an object in braces; `NEVER` if a required member cannot be written."""
         inside = self.members(shape.fields, shape)
         return NEVER if inside == NEVER else seq(Lit("{"), inside, Lit("}"))
 
     def array(self, shape: Array) -> Node:
+        """Return the node of a list in square brackets, without white space."""
         return seq(Lit("["), self.items(shape, self.value, self.separator()), Lit("]"))
 
     def member(self, field: Field) -> Node:
+        """Return the node of `key:value`; `NEVER` for a name that cannot be written as a bare key."""
         return seq(Lit(field.name + ":"), self.value(field.shape)) if _BRACED_KEY(field.name) else NEVER
 
-    def extra(self, shape: Object) -> Node | None:
+    def undeclared_member(self, shape: Object) -> Node | None:
+        """Return the node of an undeclared member with a bare key; None if there can be none, or if its name must
+        match a pattern."""
         if shape.extra == NOTHING or shape.keys is not None:
             return None
         names = tuple(field.name for field in shape.fields)
@@ -253,8 +274,9 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _no_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
-    """Return text up to the quote that no JSON reader parses as a value other than text."""
+def _text_that_is_not_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
+    """Return the node of text of `least` to `most` characters up to and including `stop`, excluding texts that a
+    JSON reader would parse as a number, constant, list, object or string."""
     rest = None if most is None else max(most - 1, 0)
     tail = Upto(stop, max(least - 1, 0), rest)
     odd = chars('-0123456789"[{' + _BLANKS)
@@ -273,9 +295,11 @@ def _no_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Nod
 Pieces = list[Node]  # of one call; one that is `NEVER` means that the call cannot be written
 
 
-def _envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
+def _write_envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the pieces of the JSON object of a call: the name and the arguments under the format's keys, or the
+    tool's name as the only key if the format has none for it, and an id where `write_id` asks for one."""
     gap = builder.gap(" ")
-    arguments = tool.json(builder)
+    arguments = tool.write_json(builder)
     opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
     if not body.names:
         return [*opens, json_string(tool.name, ":"), gap, arguments, *closes]
@@ -288,31 +312,37 @@ def _envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
     return [*opens, *fields, *(comma if id else []), *id, *closes]
 
 
-def _name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    arguments = tool.json(builder)
+def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the pieces of a call with the name in its marker and JSON arguments; only the arguments if the marker
+    is empty."""
+    arguments = tool.write_json(builder)
     if not first(body.open):
         return [arguments]
-    opens, closes = around(body.open, body.close, builder, tool.name)
+    opens, closes = nodes_around_arguments(body.open, body.close, builder, tool.name)
     return [*opens, arguments, *closes]
 
 
-def _params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    shape = tool.object()
+def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the pieces of a call with each argument in tags; `[NEVER]` if the arguments are not an object."""
+    shape = tool.object_shape()
     if shape is None:
         return [NEVER]
     tags = TagShapes(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds())
-    opens, closes = around(body.open, body.close, builder, tool.name)
+    opens, closes = nodes_around_arguments(body.open, body.close, builder, tool.name)
     return [*opens, tags.arguments(shape), *closes]
 
 
-def _pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    shape = tool.object()
+def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the call `name(key=value, ...)` as a list of one node; `[NEVER]` if the arguments are not an object."""
+    shape = tool.object_shape()
     writer = Python(builder, tool.prefix, tool.named)
     return [NEVER if shape is None else writer.arguments(tool.name, shape)]
 
 
-def _braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    shape = tool.object()
+def _write_braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the pieces of a call with arguments in braces and bare keys; `[NEVER]` if the arguments are not an
+    object."""
+    shape = tool.object_shape()
     if shape is None:
         return [NEVER]
     writer = Braces(builder, stop_sequence(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
@@ -322,23 +352,25 @@ def _braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
         node = writer.member(field)
         if node != NEVER:
             texts = kinds.get(field.name) in ("plain", "string", "nullable")
-            value = writer.argument(field.shape) if texts else writer.value(field.shape)
+            value = writer.text_argument(field.shape) if texts else writer.value(field.shape)
             node = seq(Lit(f"{field.name}:"), value)
         members.append(Member(node, field.required))
-    inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
+    inside = members_in_any_order(members, Lit(","), writer.undeclared_member(shape), shape)
     return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
 
 
-def _ts_call(body: TsCall, tool: ArgumentsShape, builder: Builder) -> Pieces:
+def _write_ts_call(body: TsCall, tool: ArgumentsShape, builder: Builder) -> Pieces:
+    """Return the call `name({...})` in TypeScript as a list of one node; `[NEVER]` if its arguments cannot be
+    written."""
     arguments = Ts(builder, tool.prefix, tool.named, write_literal).value(tool.shape)
     return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
 
 
 CALL_GRAMMARS: dict[type[Body], Callable[[Any, ArgumentsShape, Builder], Pieces]] = {
-    Envelope: _envelope,
-    NameThenJson: _name_then_json,
-    Params: _params,
-    Pythonic: _pythonic,
-    Braced: _braced,
-    TsCall: _ts_call,
+    Envelope: _write_envelope,
+    NameThenJson: _write_name_then_json,
+    Params: _write_params,
+    Pythonic: _write_pythonic,
+    Braced: _write_braced,
+    TsCall: _write_ts_call,
 }

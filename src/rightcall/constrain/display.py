@@ -50,11 +50,11 @@ def show(node: Node) -> str:
     """Return a node in the notation of `str(grammar)` and of the picture."""
     match node:
         case Seq(items):
-            return " ".join(map(_inside, items)) or "''"
+            return " ".join(map(_show_operand, items)) or "''"
         case Alt(items):
             return " | ".join(map(show, items)) or "never"
         case Repeat(item, least, most):
-            return _inside(item) + _times(least, most)
+            return _show_operand(item) + _show_quantifier(least, most)
         case Lexeme(item):
             return show(item)
         case AnyOrder():
@@ -65,17 +65,20 @@ def show(node: Node) -> str:
 
 
 def _show_leaf(node: Lit | Token | Chars | Ref) -> str:
+    """Return the notation of a node without parts: a quoted literal, `<token>`, a character class, or the name of a
+    rule."""
     match node:
         case Lit(text):
             return repr(text)
         case Token(text):
             return f"<{text}>"
         case Chars(spans):
-            return "[" + "".join(map(_span_text, spans)) + "]"
+            return "[" + "".join(map(_show_span, spans)) + "]"
     return node.name
 
 
 def _show_text(node: Upto | Free | Word) -> str:
+    """Return the notation of free text or of an undeclared name."""
     match node:
         case Upto(stop):
             return "text-up-to(" + " ".join(map(show, stop)) + ")"
@@ -86,23 +89,27 @@ def _show_text(node: Upto | Free | Word) -> str:
 
 
 def _show_members(node: AnyOrder) -> str:
+    """Return the notation of members in any order; `?` marks the optional ones, and `extra` is the last."""
     parts = [show(member.node) + ("" if member.required else "?") for member in node.members]
     extra = [] if node.extra is None else [f"({show(node.extra)})*"]
     return "any-order(" + ", ".join(parts + extra) + ")"
 
 
-def _inside(node: Node) -> str:
+def _show_operand(node: Node) -> str:
+    """Return the notation of a node as an operand, in parentheses where needed."""
     text = show(node)
     single = type(node) in (Lit, Token, Chars, Ref, AnyOrder, Upto, Free) or type(node) is Repeat
     return text if single or (type(node) is Lexeme and " " not in text) else f"({text})"
 
 
-def _times(least: int, most: int | None) -> str:
+def _show_quantifier(least: int, most: int | None) -> str:
+    """Return the quantifier of a repeat: `*`, `+`, `?` or `{least,most}`."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
 
 
-def _span_text(span: Span) -> str:
+def _show_span(span: Span) -> str:
+    """Return a span of a character class, a single character or `a-z`, with unprintable ones escaped."""
     low, high = (chr(n) if chr(n).isprintable() else f"\\x{n:02x}" for n in span)
     return low if span[0] == span[1] else f"{low}-{high}"
 
@@ -119,28 +126,31 @@ _LETTERS = "ui-monospace, SFMono-Regular, Menlo, monospace"
 
 
 class Drawn(NamedTuple):
-    """A drawing at the origin: its size, and its SVG with `{x}` and `{y}` not yet moved."""
+    """An SVG drawing with its width, its height, and its parts, each at a position relative to the upper left
+    corner."""
 
     wide: float
     high: float
     parts: list[tuple[float, float, str]]
 
-    def moved(self, x: float, y: float) -> list[tuple[float, float, str]]:
+    def shifted_parts(self, x: float, y: float) -> list[tuple[float, float, str]]:
+        """Return the parts of the drawing, moved right by `x` and down by `y`."""
         return [(x + dx, y + dy, svg) for dx, dy, svg in self.parts]
 
 
 def svg(grammar: Grammar, tool: str) -> str:
-    """Return a picture of the rules of this tool's call, one below the other."""
+    """Return an SVG with the rules of this tool's call, one below the other. Raises `CallerError` if the grammar has
+    no call of the tool."""
     if tool not in grammar.called:
         raise CallerError(f"the grammar has no call of {tool!r}; it has {', '.join(grammar.called[:10]) or 'none'}")
-    rules = _needed(grammar, f"call_{grammar.called.index(tool)}")
+    rules = _rules_to_draw(grammar, f"call_{grammar.called.index(tool)}")
     y, body, widest = 20.0, [], 0.0
     for name in rules:
         node = grammar.definitions[name]
         label = tool if name.startswith("call_") else name
         body.append((16.0, y + 12, f'<text font-weight="bold" font-size="13" fill="#333333">{escape(label)}</text>'))
-        drawn = _draw(node)
-        body += drawn.moved(24, y + 22)
+        drawn = _draw_node(node)
+        body += drawn.shifted_parts(24, y + 22)
         y += drawn.high + 44
         widest = max(widest, drawn.wide + 48)
     wide, high = max(widest, 320), y
@@ -154,8 +164,9 @@ def svg(grammar: Grammar, tool: str) -> str:
     )
 
 
-def _needed(grammar: Grammar, start: str) -> list[str]:
-    """Return the names of the rules that a rule refers to, directly or not."""
+def _rules_to_draw(grammar: Grammar, start: str) -> list[str]:
+    """Return the name of the start rule, followed by those of the rules that it refers to, directly or not, except
+    white space."""
     found: dict[str, None] = {start: None}
     waiting = [start]
     while waiting:
@@ -166,7 +177,8 @@ def _needed(grammar: Grammar, start: str) -> list[str]:
     return list(found)
 
 
-def _box(text: str, kind: str) -> Drawn:
+def _draw_box(text: str, kind: str) -> Drawn:
+    """Return a box with a text, which is shortened if it is long. `kind` is a key of `_INKS`."""
     shown = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
     wide = max(len(shown) * _CHAR + 2 * _PAD, 24)
     fill, ink = _INKS[kind]
@@ -176,15 +188,19 @@ def _box(text: str, kind: str) -> Drawn:
     return Drawn(wide, _HIGH, [(0, 0, box + letters)])
 
 
-def _frame(inner: Drawn, label: str) -> Drawn:
+def _draw_frame(inner: Drawn, label: str) -> Drawn:
+    """Return a drawing in a dashed frame with a label below it; no label if it is empty."""
     wide, high = inner.wide + 2 * _PAD, inner.high + 2 * _PAD
     box = f'<rect width="{wide:.0f}" height="{high:.0f}" rx="4" fill="none" stroke="#999999" stroke-dasharray="4 3"/>'
     x = wide - len(label) * 6.5 - 4
     tag = f'<text x="{x:.0f}" y="{high - 3:.0f}" font-size="10" fill="#777777">{escape(label)}</text>'
-    return Drawn(wide, high + (6 if label else 0), [(0, 0, box + (tag if label else "")), *inner.moved(_PAD, _PAD)])
+    return Drawn(
+        wide, high + (6 if label else 0), [(0, 0, box + (tag if label else "")), *inner.shifted_parts(_PAD, _PAD)]
+    )
 
 
-def _row(parts: list[Drawn]) -> Drawn:
+def _draw_row(parts: list[Drawn]) -> Drawn:
+    """Return the drawings side by side, connected by lines."""
     high = max((part.high for part in parts), default=_HIGH)
     x, out = 0.0, []
     for at, part in enumerate(parts):
@@ -192,55 +208,64 @@ def _row(parts: list[Drawn]) -> Drawn:
         if at:
             out.append((x, high / 2, f'<line x2="{_GAP}" stroke="#999999"/>'))
             x += _GAP
-        out += part.moved(x, y)
+        out += part.shifted_parts(x, y)
         x += part.wide
     return Drawn(x, high, out)
 
 
-def _column(parts: list[Drawn]) -> Drawn:
+def _draw_column(parts: list[Drawn]) -> Drawn:
+    """Return the drawings one below the other."""
     wide = max((part.wide for part in parts), default=0)
     y, out = 0.0, []
     for part in parts:
-        out += part.moved(0, y)
+        out += part.shifted_parts(0, y)
         y += part.high + 6
     return Drawn(wide, max(y - 6, 0), out)
 
 
-def _draw(node: Node) -> Drawn:
+def _draw_node(node: Node) -> Drawn:
+    """Return the SVG drawing of a grammar node, with its width and height."""
     match node:
         case Lit(text):
-            return _box(repr(text)[1:-1], "text")
+            return _draw_box(repr(text)[1:-1], "text")
         case Token(text):
-            return _box(text, "text")
+            return _draw_box(text, "text")
         case Ref(name):
-            return _box(name, "rule")
+            return _draw_box(name, "rule")
         case Seq(items):
-            return _sequence(items)
+            return _draw_sequence(items)
         case Alt(items):
-            return _alternatives(items)
+            return _draw_alternatives(items)
         case Repeat(item, least, most):
-            return _frame(_draw(item), _repeat_label(least, most))
+            return _draw_frame(_draw_node(item), _repeat_label(least, most))
         case AnyOrder():
-            return _frame(_column(_members(node)), "in any order")
+            return _draw_frame(_draw_column(_draw_members(node)), "in any order")
         case Upto(stop):
-            return _row([_box("any text", "class"), *map(_draw, stop)])
-    return _box(show(node), "class")
+            return _draw_row([_draw_box("any text", "class"), *map(_draw_node, stop)])
+    return _draw_box(show(node), "class")
 
 
-def _sequence(items: tuple[Node, ...]) -> Drawn:
+def _draw_sequence(items: tuple[Node, ...]) -> Drawn:
+    """Return the drawings of these nodes side by side, without optional white space."""
     kept = [item for item in items if item != Repeat(Ref("space"), 0, 1)]
-    return _row([_draw(item) for item in kept]) if kept else _box("", "text")
+    return _draw_row([_draw_node(item) for item in kept]) if kept else _draw_box("", "text")
 
 
-def _alternatives(items: tuple[Node, ...]) -> Drawn:
-    more = [_box(f"and {len(items) - 12} more", "class")] if len(items) > 12 else []
-    return _column([*map(_draw, items[:12]), *more])
+def _draw_alternatives(items: tuple[Node, ...]) -> Drawn:
+    """Return the drawings of up to 12 alternatives, one below the other, and a box with the number of further ones."""
+    more = [_draw_box(f"and {len(items) - 12} more", "class")] if len(items) > 12 else []
+    return _draw_column([*map(_draw_node, items[:12]), *more])
 
 
 def _repeat_label(least: int, most: int | None) -> str:
+    """Return the label of a repeat; "" for an optional node, whose frame is enough."""
     return "" if (least, most) == (0, 1) else f"× {least} to {'any' if most is None else most}"
 
 
-def _members(node: AnyOrder) -> list[Drawn]:
-    rows = [_draw(member.node) if member.required else _frame(_draw(member.node), "") for member in node.members]
-    return rows if node.extra is None else [*rows, _frame(_draw(node.extra), "× any")]
+def _draw_members(node: AnyOrder) -> list[Drawn]:
+    """Return the drawings of the members of an object, optional ones in a frame, and of `extra` if there is one."""
+    rows = [
+        _draw_node(member.node) if member.required else _draw_frame(_draw_node(member.node), "")
+        for member in node.members
+    ]
+    return rows if node.extra is None else [*rows, _draw_frame(_draw_node(node.extra), "× any")]

@@ -50,24 +50,29 @@ if TYPE_CHECKING:
 _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
 _EMPTY_LINE, _NOTHING = "\n\n", '""'
 _NEVER = "[^\\u0000-\\U0010FFFF]"
-_LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
+_LONGEST = 200  # longest declared name that undeclared ones are distinguished from
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
 def emit_gbnf(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    """Return a grammar in GBNF."""
+    """Return a grammar in GBNF. `tokens` is False to write special tokens as their text, True to write them as
+    `<name>`, or has their ids."""
     return emit_gbnf_with_limits(grammar, tokens)[0]
 
 
 def emit_gbnf_with_limits(
     grammar: Grammar, tokens: dict[str, int] | bool = False
 ) -> tuple[str, tuple[Relaxation, ...]]:
-    """Return a grammar in GBNF, and what GBNF cannot express beyond the grammar's own relaxations."""
+    """Return a grammar in GBNF, and the constraints that GBNF cannot express beyond the grammar's own relaxations.
+    `tokens` is as for `emit_gbnf`."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
 
 
 class _Gbnf:
+    """Writes one grammar in GBNF: its methods return the notation of a node, and add the rules that it needs to
+    `lines`."""
+
     def __init__(self, grammar: Grammar, tokens: dict[str, int] | bool) -> None:
         self.grammar, self.tokens = grammar, tokens
         self.lines: list[str] = []
@@ -77,22 +82,25 @@ class _Gbnf:
         self.names = {name: "root" if name == grammar.start else name.replace("_", "-") for name in grammar.definitions}
 
     def text(self) -> str:
+        """Return all rules of the grammar as text. Call it once."""
         for name, node in self.grammar.definitions.items():
             self.rule(self.names[name], node)
         return "\n".join(self.lines) + "\n"
 
     def rule(self, name: str, node: Node) -> None:
+        """Add the rule `name` for this node."""
         self.lines.append(f"{name} ::= {self.node(node)}")
 
     def node(self, node: Node) -> str:
+        """Return the notation of a node."""
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
         """Return the writer of each node type, in a table because grammars have thousands of nodes."""
         return {
-            Lit: lambda node: _quoted(node.text),
-            Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quoted(node.text),
-            Chars: lambda node: _class(node.spans),
+            Lit: lambda node: _quote_literal(node.text),
+            Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quote_literal(node.text),
+            Chars: lambda node: _char_class(node.spans),
             Ref: lambda node: self.names.get(node.name, node.name),
             Seq: self.row,
             Alt: lambda node: " | ".join([self.node(item) for item in node.items]) or _NEVER,
@@ -105,12 +113,13 @@ class _Gbnf:
         }
 
     def row(self, node: Seq) -> str:
+        """Return the notation of a sequence; `""` for an empty one."""
         out = []
         for item in node.items:
             if item is GAP:
                 out.append("space?")
             elif type(item) is Lit:
-                out.append(_quoted(item.text))
+                out.append(_quote_literal(item.text))
             elif type(item) is Ref:
                 out.append(self.names.get(item.name, item.name))
             else:
@@ -118,11 +127,12 @@ class _Gbnf:
         return " ".join(out) or '""'
 
     def repeat(self, node: Repeat) -> str:
+        """Return the notation of a repeat."""
         if node.least > 1 or (node.most or 0) > 1:
             operand = self.as_symbol(node.item)
         else:  # of two quantifiers in a row, engines reject or ignore the second
-            operand = f"({self.node(node.item)})" if _is_repeated(node.item) else self.inside(node.item)
-        return operand + _times(node.least, node.most)
+            operand = f"({self.node(node.item)})" if _has_quantifier(node.item) else self.inside(node.item)
+        return operand + _quantifier(node.least, node.most)
 
     def inside(self, node: Node) -> str:
         """Return a node as an operand, in parentheses where needed."""
@@ -137,9 +147,9 @@ class _Gbnf:
             return self.node(node)
         key = ("single", node)
         if key not in self.known:
-            says = self.node(node)
+            notation = self.node(node)
             name = self.known[key] = f"part{len(self.known)}"
-            self.lines.append(f"{name} ::= {says}")
+            self.lines.append(f"{name} ::= {notation}")
         return self.known[key]
 
     def is_token(self, text: str) -> bool:
@@ -151,11 +161,13 @@ class _Gbnf:
         )
 
     def token(self, text: str) -> str:
+        """Return the notation of a token of the vocabulary, by its id if ids are known."""
         return f"<[{self.tokens[text]}]>" if isinstance(self.tokens, dict) else text
 
     # -- free text -----------------------------------------------------------------------------------------------------
 
     def upto(self, node: Upto) -> str:
+        """Return the notation of free text followed by its stop."""
         stop = "".join(piece.text for piece in node.stop)
         if node.closed and node.most is None:
             return f"{self.text_before_call(stop, node.without)} " + " ".join(map(self.node, node.stop))
@@ -168,11 +180,12 @@ class _Gbnf:
         if node.most is None:
             return self.search(stop, node.without)
         name = self.counted_pieces(stop, (*node.without, *OPENING) if node.closed else node.without)
-        return f"{name}{_times(0, node.most)} {name}-end"
+        return f"{name}{_quantifier(0, node.most)} {name}-end"
 
     def text_before_call(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return text that does not quote the call after it: paragraphs, and a last paragraph that opens no quoting
-        construct. Before a call that begins with a letter, an empty line is required."""
+        """Return the notation of text that does not quote the call after it: paragraphs, and a last paragraph that
+        opens no quoting construct. Unless the call's opener begins with `<`, `[` or `]`, an empty line must precede
+        it."""
         others = tuple(text for text in (stop, *without) if "<" not in text)
         paragraphs = f"{self.search(_EMPTY_LINE, ('<', *others))}*"
         if stop[0] not in "<[]":
@@ -180,23 +193,24 @@ class _Gbnf:
         if "closed" not in self.known:
             self.known["closed"] = "before-line"
             for name, row in before_call.states().items():
-                options = [f"{_class(found.spans)} before-{after}" for found, after in row if found is not LETTER]
+                options = [f"{_char_class(found.spans)} before-{after}" for found, after in row if found is not LETTER]
                 options += [f"before-letter before-{after}" for found, after in row if found is LETTER]
                 self.lines.append(f"before-{name} ::= {' | '.join([*options, _NOTHING])}")
-            self.lines.append(f"before-letter ::= {_class(LETTER.spans)}")
+            self.lines.append(f"before-letter ::= {_char_class(LETTER.spans)}")
         return f"{paragraphs} {self.known['closed']}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
-        """Return free text without certain texts."""
+        """Return the notation of up to `most` characters of text in which none of the texts `without` occurs."""
         if not without:
-            return "[^\\u0000]" + _times(0, most)
+            return "[^\\u0000]" + _quantifier(0, most)
         if most is not None:
             name = self.counted_pieces("", without)
-            return f"{name}{_times(0, most)} {name}-end"
+            return f"{name}{_quantifier(0, most)} {name}-end"
         return self.search("", without)
 
     def search(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the rule that searches for several texts at once: it ends after `stop`, and the others never occur."""
+        """Return the name of the rule for text that ends after the first `stop` and contains none of `without`;
+        without `stop`, the text may end anywhere."""
         key = ("search", stop, without)
         if key not in self.known:
             name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
@@ -204,8 +218,8 @@ class _Gbnf:
         return self.known[key]
 
     def counted_pieces(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the rule of one countable piece of that search: a character, or a partial match that was not
-        completed."""
+        """Return the name of the rule for one countable piece of such text: a character, or a partial match that was
+        not completed. `NAME-end` is the rule for its end."""
         key = ("pieces", stop, without)
         if key not in self.known:
             name = self.known[key] = f"piece{len(self.known)}"
@@ -219,9 +233,9 @@ class _Gbnf:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def word(self, node: Word) -> str:
-        """Return the name of an undeclared argument between its delimiters."""
+        """Return the notation of the name of an undeclared argument between its delimiters."""
         if node.inside is not None:
-            return f"{_quoted(node.open)} {self.inside(node.inside)} {_quoted(node.close)}"
+            return f"{_quote_literal(node.open)} {self.inside(node.inside)} {_quote_literal(node.close)}"
         key = ("word", node)
         if key not in self.known:
             name = self.known[key] = f"word{len(self.known)}"
@@ -233,10 +247,10 @@ class _Gbnf:
         return self.known[key]
 
     def write_other_names(self, words: list[str], node: Word, name: str) -> None:
-        """Write the rules of names that are none of `words`: one rule for every prefix of a word."""
+        """Add the rules for names that are none of `words`: one rule for every prefix of a word."""
         self.rule(f"{name}-any", Repeat(node.char))
-        plain, rest = _plain_and_rest(node.char)
-        beginnings = _beginnings(words)
+        plain, rest = _split_plain_chars(node.char)
+        beginnings = _prefixes_of(words)
         states = {beginning: f"{name}-{at}" for at, beginning in enumerate(beginnings)}
         for beginning, following in beginnings.items():
             others = alt(minus(plain, chars("".join(following))), *rest)
@@ -247,7 +261,8 @@ class _Gbnf:
         self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
 
     def any_order(self, node: AnyOrder) -> str:
-        """Write the rules of an object's members and return its start."""
+        """Add the rules of members in any order and return the notation of their start. Above `MAX_ANY` members,
+        only the declared order is allowed."""
         prefix = f"order{len(self.known)}"
         self.known[prefix] = prefix
         for at, member in enumerate(node.members):
@@ -262,15 +277,16 @@ class _Gbnf:
         return f"({self.node(start)})"
 
 
-def _plain_and_rest(char: Node) -> tuple[Chars, list[Node]]:
-    """Split the characters of a word into plain ones and escapes."""
+def _split_plain_chars(char: Node) -> tuple[Chars, list[Node]]:
+    """Return the plain characters of a word as one set, and the nodes of the others, which are escapes."""
     items = char.items if isinstance(char, Alt) else (char,)
     plain = next(item for item in items if isinstance(item, Chars))
     return plain, [item for item in items if not isinstance(item, Chars)]
 
 
-def _beginnings(words: list[str]) -> dict[str, list[str]]:
-    """Return every prefix of the words, in order, with the characters that lead to a longer prefix."""
+def _prefixes_of(words: list[str]) -> dict[str, list[str]]:
+    """Return every prefix of the words, the empty one included, in order, with the characters that lead to a longer
+    prefix."""
     known = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
     following: dict[str, list[str]] = {beginning: [] for beginning in sorted(known)}
     for beginning in following:
@@ -292,10 +308,11 @@ class _Search:
         self.alphabet = sorted({char for text in self.texts for char in text})
 
     def state(self, prefix: str) -> str:
+        """Return the name of the rule for the state with this matched prefix."""
         return self.name if not prefix else f"{self.name}-{self.numbers[prefix]}"
 
-    def after(self, prefix: str, char: str) -> str | None:
-        """Return the state after this character; None if a text was completed."""
+    def next_prefix(self, prefix: str, char: str) -> str | None:
+        """Return the longest prefix matched after this character; None if one of the texts is then complete."""
         text = prefix + char
         while text not in self.numbers:
             if text in self.texts:
@@ -304,7 +321,7 @@ class _Search:
         # A shorter text may be complete although a longer one is still under way.
         return None if any(text.endswith(whole) for whole in self.texts) else text
 
-    def ends(self, prefix: str, char: str) -> bool:
+    def completes_stop(self, prefix: str, char: str) -> bool:
         """Return whether this character completes `stop`, and no other text."""
         text = prefix + char
         forbidden = any(text.endswith(other) for other in self.texts if other != self.stop)
@@ -317,52 +334,55 @@ class _Search:
         most = _FALLBACKS if len(self.prefixes) < 60 else _FEW
         for left in range(most + 1):
             for prefix in self.prefixes[1:]:
-                self._piece(gbnf, prefix, left, f"{self.name}-{left}-{self.numbers[prefix]}", "")
-                self._piece(gbnf, prefix, left, f"{self.name}-end-{left}-{self.numbers[prefix]}", "-end")
-        self._piece(gbnf, "", most, self.name, "")
-        self._piece(gbnf, "", most, f"{self.name}-end", "-end")
+                self._write_piece(gbnf, prefix, left, f"{self.name}-{left}-{self.numbers[prefix]}", "")
+                self._write_piece(gbnf, prefix, left, f"{self.name}-end-{left}-{self.numbers[prefix]}", "-end")
+        self._write_piece(gbnf, "", most, self.name, "")
+        self._write_piece(gbnf, "", most, f"{self.name}-end", "-end")
 
-    def _piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
+    def _write_piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
+        """Add the rule for a piece continued from `prefix` with `left` fallbacks left. `ending` is "-end" for the
+        rule that leads to the stop, else ""."""
         options: list[str] = []
         if not ending:
-            away = [char for char in self.alphabet if self.after(prefix, char) != ""]
-            options.append(_class(minus(ANY, chars("".join(away))).spans))
-        options += filter(None, [self._option(prefix, char, left, ending) for char in self.alphabet])
+            away = [char for char in self.alphabet if self.next_prefix(prefix, char) != ""]
+            options.append(_char_class(minus(ANY, chars("".join(away))).spans))
+        options += filter(None, [self._continue_piece(prefix, char, left, ending) for char in self.alphabet])
         if ending and not self.stop:
             options.append('""')
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
-    def _option(self, prefix: str, char: str, left: int, ending: str) -> str:
-        """Return how a piece continues with this character; "" if it cannot."""
-        after = self.after(prefix, char)
+    def _continue_piece(self, prefix: str, char: str, left: int, ending: str) -> str:
+        """Return the notation of a piece that continues with this character; "" if it cannot."""
+        after = self.next_prefix(prefix, char)
         if after is None:
-            return _quoted(char) if ending and self.ends(prefix, char) else ""
+            return _quote_literal(char) if ending and self.completes_stop(prefix, char) else ""
         fuel = left if after == prefix + char else left - 1
-        return f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}" if after and fuel >= 0 else ""
+        return f"{_quote_literal(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}" if after and fuel >= 0 else ""
 
     def write(self, gbnf: _Gbnf) -> None:
-        """Write a rule for every state of the search."""
+        """Add a rule for every state of the search."""
         for prefix in self.prefixes:
-            options = [f"{_class(inverse(chars(''.join(self.alphabet))).spans)} {self.name}"]
+            options = [f"{_char_class(inverse(chars(''.join(self.alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
             for char in self.alphabet:
-                after = self.after(prefix, char)
+                after = self.next_prefix(prefix, char)
                 if after is not None:
                     same.setdefault(self.state(after), []).append(char)
-                elif self.ends(prefix, char):
-                    options.append(_quoted(char))
-            options += [f"{_class(chars(''.join(group)).spans)} {state}" for state, group in same.items()]
+                elif self.completes_stop(prefix, char):
+                    options.append(_quote_literal(char))
+            options += [f"{_char_class(chars(''.join(group)).spans)} {state}" for state, group in same.items()]
             if not self.stop:
                 options.append('""')
             gbnf.lines.append(f"{self.state(prefix)} ::= " + " | ".join(options))
 
 
-def _is_repeated(node: Node) -> bool:
+def _has_quantifier(node: Node) -> bool:
     """Return whether a node is written with a quantifier at its end."""
     return isinstance(node.item if isinstance(node, Lexeme) else node, Repeat)
 
 
-def _times(least: int, most: int | None) -> str:
+def _quantifier(least: int, most: int | None) -> str:
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most)) or (
         f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
@@ -373,25 +393,29 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
 @lru_cache(4096)
-def _quoted(text: str) -> str:
+def _quote_literal(text: str) -> str:
+    """Return a text as a GBNF literal in double quotes, escaped where needed."""
     return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(ord(c))) for c in text]) + '"'
 
 
 @lru_cache(4096)
-def _class(spans: tuple[tuple[int, int], ...]) -> str:
+def _char_class(spans: tuple[tuple[int, int], ...]) -> str:
+    """Return the character class of these spans, negated where that is shorter."""
     if spans == ANY.spans:
         return "[^\\u0000]"
     if spans and spans[0][0] == 0 and spans[-1][1] == TOP:
-        return "[^" + "".join(map(_span, inverse(Chars(spans)).spans)) + "]"
-    return "[" + "".join(map(_span, spans)) + "]"
+        return "[^" + "".join(map(_class_range, inverse(Chars(spans)).spans)) + "]"
+    return "[" + "".join(map(_class_range, spans)) + "]"
 
 
-def _span(span: tuple[int, int]) -> str:
+def _class_range(span: tuple[int, int]) -> str:
+    """Return a span inside a character class, a single character or `a-z`."""
     low, high = span
-    return _point(low) if low == high else f"{_point(low)}-{_point(high)}"
+    return _class_char(low) if low == high else f"{_class_char(low)}-{_class_char(high)}"
 
 
-def _point(code: int) -> str:
+def _class_char(code: int) -> str:
+    """Return a code point inside a character class: ASCII letters and digits as they are, others as escapes."""
     char = chr(code)
     return char if char.isascii() and char.isalnum() else _escape(code)
 

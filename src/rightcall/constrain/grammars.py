@@ -18,10 +18,10 @@ from rightcall.constrain.algebra import NEVER, Alt, Node, Token, children, reach
 from rightcall.constrain.builder import Builder, GrammarBounds
 from rightcall.constrain.call_bodies import CALL_GRAMMARS
 from rightcall.constrain.display import Rule
-from rightcall.constrain.intersect import MAX_SHAPES, Relaxation, without_endless
+from rightcall.constrain.intersect import MAX_SHAPES, Relaxation, remove_endless_shapes
 from rightcall.constrain.json_text import ArgumentsShape
 from rightcall.constrain.json_text import Json as JsonWriter
-from rightcall.constrain.reply import Replies, ReplyConstraints, ReplyFrame, text_only
+from rightcall.constrain.reply import Replies, ReplyConstraints, ReplyFrame, build_without_calls
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
@@ -57,7 +57,7 @@ class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise CallerError(f"{name} is {_join_alternatives(known)}, not {getattr(self, name)!r}")
         for name, most in msgspec.structs.asdict(self.bounds).items():
             if most is not None and most < 0:
-                raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
+                raise CallerError(f"the bound {name}={most} is negative; omit it for no limit")
 
     @property
     def only_calls(self) -> bool:
@@ -81,6 +81,7 @@ _VALUES = {
 
 
 def _join_alternatives(known: tuple[str | bool, ...]) -> str:
+    """Return the texts as "a, b or c"; other values are left out."""
     *most, last = (word for word in known if isinstance(word, str))
     return f"{', '.join(most)} or {last}"
 
@@ -126,7 +127,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def rules(self) -> tuple[Rule, ...]:
         """The productions, the start's first. Alternatives are productions of their own."""
         names = [self.start, *(name for name in self.definitions if name != self.start)]
-        return tuple(Rule(name, rhs) for name in names for rhs in _alternatives(self.definitions[name]))
+        return tuple(Rule(name, rhs) for name in names for rhs in _alternatives_of(self.definitions[name]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -219,7 +220,8 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return svg(self, tool)
 
 
-def _alternatives(node: Node) -> tuple[Node, ...]:
+def _alternatives_of(node: Node) -> tuple[Node, ...]:
+    """Return the alternatives of a node; any other node is its only alternative."""
     return node.items if isinstance(node, Alt) else (node,)
 
 
@@ -276,12 +278,13 @@ def grammar(
     )
     made = build(Toolset.of(tools), options)
     if strict:
-        refuse(made.relaxations, made.omitted)
+        raise_if_relaxed(made.relaxations, made.omitted)
     return made
 
 
 def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
-    """Return the grammar for these options. Raises the errors of `grammar`."""
+    """Return the grammar for these options, whose format and values are already checked. Raises the errors of
+    `grammar`, except those of `strict`."""
     if not tools and options.choice != "none":
         raise EmptyToolList
     assert tools is not None
@@ -292,8 +295,8 @@ def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
     choice = "required" if named else options.choice
     replies = Replies(options.format, book, ReplyConstraints(choice, options.parallel, options.thinking, options.text))
     replies.named_choice = named
-    start = replies.build(usable) if usable else text_only(replies)
-    book.complete()
+    start = replies.build(usable) if usable else build_without_calls(replies)
+    book.build_deferred_rules()
     return Grammar(
         start=start,
         definitions=_needed_rules(book.rules, start, replies.lazy),
@@ -311,7 +314,8 @@ _CHOICES = ("auto", "required", "none")
 
 
 def _select_tools(toolset: Toolset, choice: str) -> list[Tool]:
-    """Return the tools that a reply may call."""
+    """Return the tools that a reply may call: all, none, or the one named by `choice`. Raises `CallerError` if there
+    is no such tool."""
     if choice in _CHOICES:
         return [] if choice == "none" else list(toolset)
     if choice not in toolset:
@@ -321,26 +325,29 @@ def _select_tools(toolset: Toolset, choice: str) -> list[Tool]:
 
 
 def _needed_rules(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
-    """Return the rules that the start refers to, and those of the start for lazy engines."""
+    """Return the start rule first, then the rules that it or the rule `lazy` refers to, directly or not. `lazy` is
+    the start for engines that wait for a trigger, or ""."""
     found = reachable_rules(rules, start, *([lazy] if lazy else []))
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
-def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None:
-    """Raise `GrammarCompileError` for the first omitted tool or relaxation; this implements `strict`."""
+def raise_if_relaxed(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None:
+    """Raise `GrammarCompileError` for the first omitted tool, or else for the first relaxation; do nothing if there
+    is neither. This implements the option `strict`."""
     if omitted:
         name, why = next(iter(omitted.items()))
         raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
     if relaxations:
         one = relaxations[0]
         raise GrammarCompileError(
-            f"tool {one.tool!r}: {one.keyword} at {one.path or '/'} cannot be said, it would allow {one.allows}"
+            f"tool {one.tool!r}: {one.keyword} at {one.path or '/'} cannot be enforced: it would allow {one.allows}"
             + (f" (and {len(relaxations) - 1} more)" if len(relaxations) > 1 else "")
         )
 
 
 class _ToolShapes:
-    """Reads the arguments of each tool, or the reason why it is omitted."""
+    """Reads the shape of the arguments of each tool. `omitted` has the tools that cannot be expressed, with the
+    reason, and `limits` the constraints that the shapes do not express."""
 
     def __init__(self, toolset: Toolset, book: Builder, options: GrammarOptions) -> None:
         self.toolset, self.book, self.options, self.format = toolset, book, options, options.format
@@ -351,31 +358,32 @@ class _ToolShapes:
 
     def read_tools(self, tools: list[Tool]) -> list[ArgumentsShape]:
         """Return the shapes of the tools that can be expressed. Raises `GrammarCompileError` if there are none."""
-        known = [shape for tool in tools if (shape := self.tool(tool)) is not None]
+        known = [shape for tool in tools if (shape := self.read_tool(tool)) is not None]
         if tools and not known:
             raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))
         return known
 
-    def tool(self, tool: Tool) -> ArgumentsShape | None:
-        """Return the arguments of a tool; None if it is omitted."""
+    def read_tool(self, tool: Tool) -> ArgumentsShape | None:
+        """Return the shape of the arguments of a tool; None if the tool is omitted, and the reason is then in
+        `omitted`."""
         body = self.format.bodies[0]
         if not BODIES[type(body)].carries_name(body, tool.name):
-            self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
+            self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name unambiguously"
             return None
         prefix = f"{self.count}_"
         self.count += 1
         if self.options.arguments == "any":
-            return self._open(tool, prefix)
+            return self._any_arguments(tool, prefix)
         if self.left <= 0:
-            said = "any arguments: the tools before it are all that a grammar is made for"
+            said = "any arguments: the tools before it use up the size limit of a grammar"
             self.limits[Relaxation(tool.name, "", "size", said)] = None
-            return self._open(tool, prefix)
+            return self._any_arguments(tool, prefix)
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(tool.name) or {}
         shapes = Shapes(tool.name, schema, extras=self.options.undeclared, formats=self.options.formats, most=most)
         shape = shapes.read(Object())
         self.left -= most - max(0, shapes.left)
-        shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
+        shape, named = remove_endless_shapes(shape, shapes.named) if shapes.named else (shape, shapes.named)
         known = ArgumentsShape(tool.name, shape, named, lambda: self.toolset.kinds(tool.name), prefix)
         why = self._explain_impossible(known)
         if not why:
@@ -385,19 +393,20 @@ class _ToolShapes:
             return known
         if self.options.isolate == "open":
             self.limits[Relaxation(tool.name, "", "parameters", f"any arguments: {why}")] = None
-            return self._open(tool, prefix)
+            return self._any_arguments(tool, prefix)
         self.omitted[tool.name] = why
         return None
 
-    def _open(self, tool: Tool, prefix: str) -> ArgumentsShape:
-        """Allow any arguments; only declared ones where the name is in a tag that must match its end."""
+    def _any_arguments(self, tool: Tool, prefix: str) -> ArgumentsShape:
+        """Return a shape that allows any arguments; where the format writes each argument in tags with its name,
+        only declared names."""
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
         return ArgumentsShape(tool.name, Object(fields, said=True), {}, dict, prefix)
 
     def _explain_impossible(self, known: ArgumentsShape) -> str:
-        """Return the reason why a tool cannot be expressed; "" if it can."""
+        """Return the reason why the format cannot write a call of this tool; "" if it can."""
         if known.shape == NOTHING:
             return "no arguments can fit its schema"
         body = self.format.bodies[0]
@@ -406,7 +415,7 @@ class _ToolShapes:
             return ""
         known.body = CALL_GRAMMARS[type(body)](body, known, self.book)
         if NEVER in [node for node in known.body if type(node) is Alt]:
-            return f"format {self.format.name!r} has no way to write one of its required arguments"
+            return f"format {self.format.name!r} cannot write one of its required arguments"
         return ""
 
 
@@ -420,7 +429,7 @@ def value_grammar(
     shape = shapes.read()
     book = Builder(bounds or GrammarBounds(), points=True)
     book.rules["value"] = JsonWriter(book, "", shapes.named).value(shape)
-    book.complete()
+    book.build_deferred_rules()
     return Grammar(
         start="value",
         definitions=reachable_rules(book.rules, "value"),

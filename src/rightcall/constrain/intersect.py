@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.constrain.algebra import MAX_ANY_ORDER, Node, sized
+from rightcall.constrain.algebra import MAX_ANY_ORDER, Node, limit_length
 from rightcall.constrain.regex import regex_text
 from rightcall.constrain.value_shapes import (
     ANYTHING,
@@ -31,12 +31,12 @@ from rightcall.constrain.value_shapes import (
     ShapeReference,
     TextShape,
     Union,
+    has_no_surrogate,
     inner_shapes,
     membership_test,
     one_of,
     options,
     union,
-    whole_text,
 )
 
 IN_LARK = (
@@ -81,17 +81,19 @@ class Intersection:
         self._sizes: dict[int, tuple[Shape, int, int]] = {}
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
-        """Record a keyword that no shape expresses."""
+        """Record in `limits` a keyword that no shape expresses, and what the grammar therefore allows."""
         self.limits[Relaxation(self.tool, path, keyword, allows)] = None
 
     def new_name(self) -> str:
+        """Return a new name for a recursive shape and reserve it in `named`."""
         name = f"n{len(self.named)}"
         self.named[name] = None
         return name
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
-        """Return the constants that a shape accepts. Beyond the budget all of them are accepted, which is reported."""
-        written = [value for value in values if whole_text(value)]
+        """Return the shape of those `values` that the shape `found` accepts, without values that contain a lone
+        surrogate. Beyond the budget of steps, all are accepted, which is reported."""
+        written = [value for value in values if has_no_surrogate(value)]
         self.left -= len(written) * (0 if isinstance(found, Anything) else self.weight(found)) // CONSTANTS_PER_STEP
         if self.left < 0:
             self.limit(f"{path}/{word}", word, "constants that other keywords forbid: there are too many to check")
@@ -102,10 +104,10 @@ class Intersection:
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
         return one_of([value for value, answer in answers if answer is not False])
 
-    def patterned(self, node: Node, least: int, most: int | None, path: str) -> Shape:
-        """Return the texts of a pattern with these lengths; without the lengths, and reported, where a pattern cannot
-        be counted."""
-        fitting = sized(node, least, most)
+    def limit_pattern(self, node: Node, least: int, most: int | None, path: str) -> Shape:
+        """Return the shape of a pattern's texts of `least` to `most` characters; where the pattern cannot be
+        counted, all its texts, which is reported."""
+        fitting = limit_length(node, least, most)
         if fitting is None:
             self.limit(
                 path, "maxLength" if most is not None else "minLength", "any length that the pattern beside it allows"
@@ -114,7 +116,8 @@ class Intersection:
         return TextShape(0, None, fitting)
 
     def intersect(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Return the values that both shapes accept."""
+        """Return a shape for the values that both shapes accept; `NOTHING` if there are none. Once the budget is
+        used up, `one` is returned and that is reported."""
         if isinstance(one, Anything) or one == other:
             return other
         if isinstance(other, Anything):
@@ -130,6 +133,8 @@ class Intersection:
         return self.intersect_kinds(one, other, path)
 
     def intersect_options(self, one: Shape, other: Shape, path: str) -> Shape:
+        """Return the union of the intersections of all pairs of alternatives; `one`, with a report, if there are too
+        many pairs."""
         pairs = [(a, b) for a in options(one) for b in options(other)]
         if len(pairs) > MAX_UNION * 8:
             self.limit(path, "size", "what the first of several schemas for one value allows")
@@ -137,15 +142,16 @@ class Intersection:
         return union(*(self.intersect(a, b, path) for a, b in pairs))
 
     def all_of(self, shapes: list[Shape], path: str) -> Shape:
-        """Return the values that all shapes accept. Intersects in pairs, so that a long list of objects does not visit
-        all members of the first with each further one."""
+        """Return a shape for the values that all shapes accept. The shapes are intersected in pairs, so that a long
+        list of objects does not visit all members of the first for each further one."""
         while len(shapes) > 1:
             pairs = zip(shapes[::2], [*shapes[1::2], ANYTHING], strict=False)
             shapes = [self.intersect(one, other, path) for one, other in pairs]
         return shapes[0]
 
     def intersect_named(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Name the intersection with a recursive shape. However it came about, the same intersection has one name."""
+        """Return a reference to the intersection with a recursive shape, to be worked out by `expand_names`. The
+        same parts always get the same name."""
         parts = dict.fromkeys([*self._parts_of(one), *self._parts_of(other)])
         if len(parts) == 1:
             return one
@@ -165,7 +171,7 @@ class Intersection:
         return (shape,) if known is None else known[0]
 
     def expand_names(self, start: Shape) -> None:
-        """Work out the named intersections that a shape leads to."""
+        """Work out, in `named`, the named intersections that a shape refers to, directly or not."""
         seen: set[str] = set()
         waiting = [start]
         while waiting:
@@ -176,13 +182,13 @@ class Intersection:
                 seen.add(shape.name)
                 if shape.name in self._parts and self.named[shape.name] is None:
                     parts, path = self._parts[shape.name]
-                    met = self.named[shape.name] = self.all_of(self._unnamed(parts) or [ANYTHING], path)
-                    self.levels_left -= self.size(met)[1]
+                    met = self.named[shape.name] = self.all_of(self._resolve_references(parts) or [ANYTHING], path)
+                    self.levels_left -= self.weight_and_levels(met)[1]
                 waiting.append(self.named[shape.name] or ANYTHING)
 
-    def _unnamed(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """Return the shapes that references lead to. A reference to itself is rejected with its schema
-        (`check_schema`)."""
+    def _resolve_references(self, shapes: Iterable[Shape]) -> list[Shape]:
+        """Return these shapes without duplicates, with references replaced by the shapes that they lead to. A
+        reference to itself is skipped: its schema is rejected by `check_schema`."""
         found: dict[Shape, None] = {}
         seen: set[Shape] = set()
         waiting = [*shapes][::-1]
@@ -196,25 +202,28 @@ class Intersection:
                 waiting += self._parts_of(shape) if shape.name in self._parts else [inner] if inner is not None else []
         return list(found)
 
-    def shared(self, shape: Shape) -> Shape:
-        """Count a shape that is used in one more place: what is shared is written out as often as it is used."""
+    def count_reuse(self, shape: Shape) -> Shape:
+        """Return the shape, after counting its weight once more: a shape that is used in several places is written
+        out in each."""
         self.left -= self.weight(shape)
         return shape
 
     def weight(self, shape: Shape) -> int:
         """Return the number of shapes in a shape, each counted as often as it occurs."""
-        return self.size(shape)[0]
+        return self.weight_and_levels(shape)[0]
 
-    def size(self, shape: Shape) -> tuple[int, int]:
-        """Return the weight of a shape, and how many levels of shapes it has."""
+    def weight_and_levels(self, shape: Shape) -> tuple[int, int]:
+        """Return the weight of a shape, and how many levels of shapes are nested in it."""
         known = self._sizes.get(id(shape))
         if known is None:
-            sizes = [self.size(part) for part in inner_shapes(shape)]
+            sizes = [self.weight_and_levels(part) for part in inner_shapes(shape)]
             levels = 1 + max([inner for _, inner in sizes], default=0)
             known = self._sizes[id(shape)] = shape, 1 + sum([weight for weight, _ in sizes]), levels
         return known[1:]
 
     def intersect_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
+        """Return the intersection of two shapes that are neither unions, references nor `ANYTHING`; `NOTHING` for
+        two different kinds of values."""
         if isinstance(one, OneOf):
             return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
         if isinstance(other, OneOf):
@@ -231,38 +240,50 @@ class Intersection:
         return NOTHING
 
     def intersect_texts(self, one: TextShape, other: TextShape, path: str) -> Shape:
+        """Return the texts that both shapes accept; `NOTHING` if no length fits both. Of two different patterns, the
+        first is kept and that is reported."""
         least, most = max(one.least, other.least), _least(one.most, other.most)
         if most is not None and least > most:
             return NOTHING
         pattern = one.pattern or other.pattern
         if one.pattern is not None and other.pattern is not None and one.pattern != other.pattern:
             self.limit(path, "pattern", "texts that match only the first of several patterns")
-        return TextShape(least, most) if pattern is None else self.patterned(pattern, least, most, path)
+        return TextShape(least, most) if pattern is None else self.limit_pattern(pattern, least, most, path)
 
     def intersect_numbers(self, one: Number, other: Number) -> Shape:
-        low, low_open = _tighter((one.low, one.low_open), (other.low, other.low_open), 1)
-        high, high_open = _tighter((one.high, one.high_open), (other.high, other.high_open), -1)
+        """Return the range that both ranges have in common, of integers if one of them is; `NOTHING` if it is empty."""
+        low, low_open = _tighter_bound((one.low, one.low_open), (other.low, other.low_open), 1)
+        high, high_open = _tighter_bound((one.high, one.high_open), (other.high, other.high_open), -1)
         return number_shape(Number(one.integer or other.integer, low, high, low_open, high_open))
 
     def intersect_arrays(self, one: Array, other: Array, path: str) -> Shape:
+        """Return the arrays that both shapes accept, their items intersected by position; `NOTHING` if there are
+        none."""
         size = max(len(one.prefix), len(other.prefix))
-        prefix = tuple(self.intersect(self.item(one, at), self.item(other, at), path) for at in range(size))
+        prefix = tuple(self.intersect(self.item_shape(one, at), self.item_shape(other, at), path) for at in range(size))
         items = self.intersect(one.items, other.items, path)
         return array_shape(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
 
     def intersect_fields(self, one: Object, other: Object, names: list[str], path: str) -> list[Field]:
+        """Return the intersected fields of two objects, for these names in order. A field that one object does not
+        declare is intersected with its undeclared members."""
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:
-            first, second = a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)
+            first, second = (
+                a.get(name) or self.undeclared_field(one, name),
+                b.get(name) or self.undeclared_field(other, name),
+            )
             shape = self.intersect(first.shape, second.shape, path)
             fields.append(Field(name, shape, first.required or second.required, first.evaluated or second.evaluated))
         return fields
 
     def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
+        """Return the objects that both shapes accept; any object, with a report, if they have too many members
+        together."""
         names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
         if len(names) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
             return Object()
         if len(names) > MAX_ANY_ORDER >= max(len(one.fields), len(other.fields)):
             self.limit(path, "properties", IN_LARK)
@@ -283,20 +304,24 @@ class Intersection:
         )
         return object_shape(found)
 
-    def spare(self, side: Object, name: str) -> Field:
+    def undeclared_field(self, side: Object, name: str) -> Field:
+        """Return what an object allows under a name that it does not declare, as a field; `NOTHING` is the field's
+        shape if it forbids the name."""
         if not side.said and side.extra == NOTHING:
             return Field(name, ANYTHING, evaluated=False)
         if side.keys is not None and not matches(f"^(?:{regex_text(side.keys)})$", name):
             return Field(name, NOTHING)
-        return Field(name, self.shared(side.extra), evaluated=side.said)
+        return Field(name, self.count_reuse(side.extra), evaluated=side.said)
 
-    def item(self, array: Array, at: int) -> Shape:
-        return array.prefix[at] if at < len(array.prefix) else self.shared(array.items)
+    def item_shape(self, array: Array, at: int) -> Shape:
+        """Return the shape of the item at this position of an array."""
+        return array.prefix[at] if at < len(array.prefix) else self.count_reuse(array.items)
 
 
 @lru_cache(256)
 def _matcher_of(pattern: str) -> Callable[[Any], bool]:
-    """Return the test of the engine that checks calls: its time is linear in the text."""
+    """Return a predicate for texts that match the pattern. It takes linear time, and is always True for a pattern
+    that the engine does not compile."""
     import jsonschema_rs
 
     try:
@@ -309,14 +334,15 @@ def _matcher_of(pattern: str) -> Callable[[Any], bool]:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern; True for a pattern that the engine does not take."""
+    """Return whether a name matches a pattern anywhere; True for a pattern that the engine does not compile."""
     return bool(_matcher_of(pattern)(name))
 
 
-def _tighter(
+def _tighter_bound(
     one: tuple[Decimal | None, bool], other: tuple[Decimal | None, bool], sign: int
 ) -> tuple[Decimal | None, bool]:
-    """Return the tighter of two bounds of a range; `sign` is 1 for the lower one."""
+    """Return the tighter of two bounds, each a number (None: no bound) and whether it is excluded. `sign` is 1 for
+    lower bounds, -1 for upper ones."""
     if one[0] is None or other[0] is None:
         return one if other[0] is None else other
     if one[0] == other[0]:
@@ -330,7 +356,7 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 
 def number_shape(shape: Number) -> Shape:
-    """Return a range of numbers, or `NOTHING` if it is empty."""
+    """Return the range of numbers unchanged, or `NOTHING` if it is empty."""
     low, high = shape.low, shape.high
     if low is not None and high is not None and (low > high or (low == high and (shape.low_open or shape.high_open))):
         return NOTHING
@@ -338,7 +364,7 @@ def number_shape(shape: Number) -> Shape:
 
 
 def array_shape(shape: Array) -> Shape:
-    """Return an array without positions that nothing can fill, or `NOTHING` if too few items remain."""
+    """Return an array without positions from the first one that no value fits; `NOTHING` if too few items remain."""
     prefix, most = shape.prefix, shape.most
     for at, one in enumerate(prefix):
         if one == NOTHING:
@@ -352,74 +378,77 @@ def array_shape(shape: Array) -> Shape:
 
 
 def object_shape(shape: Object) -> Shape:
-    """Return an object without members that nothing can fill, or `NOTHING` if such a member is required."""
+    """Return an object without members that no value fits, or `NOTHING` if such a member is required. Those members
+    stay where undeclared members are allowed, or another schema may declare them."""
     required = [field for field in shape.fields if field.required]
     if any(field.shape == NOTHING for field in required) or (shape.most is not None and len(required) > shape.most):
         return NOTHING
     # One that is forbidden stays where undeclared ones are allowed, or may be declared by another schema.
-    return _without_forbidden(shape) if shape.said and shape.extra == NOTHING else shape
+    return _drop_impossible_fields(shape) if shape.said and shape.extra == NOTHING else shape
 
 
-def _without_forbidden(shape: Object) -> Shape:
+def _drop_impossible_fields(shape: Object) -> Shape:
+    """Return the object without the fields that no value fits; `NOTHING` if fewer fields than `least` remain."""
     fields = tuple(field for field in shape.fields if field.shape != NOTHING)
     if shape.least > len(fields):
         return NOTHING
     return shape if len(fields) == len(shape.fields) else msgspec.structs.replace(shape, fields=fields)
 
 
-_ROUNDS = 64  # what is not settled by then is taken to end
+_ROUNDS = 64  # a name that is undecided after these rounds counts as finite
 
 Known = dict[str, Shape | None]
 
 
-def without_endless(shape: Shape, named: Known) -> tuple[Shape, Known]:
-    """Return the shapes without those that have no finite value: `NOTHING` replaces them."""
-    ending = _ending_names(named)
+def remove_endless_shapes(shape: Shape, named: Known) -> tuple[Shape, Known]:
+    """Return the shape and the named shapes, with shapes that have only infinite values replaced by `NOTHING`: an
+    object that requires itself as a member is one."""
+    ending = _names_of_finite_shapes(named)
     if ending is None or len(ending) == len(named):
         return shape, named
-    kept: Known = {name: inner and _pruned(inner, ending) for name, inner in named.items() if name in ending}
-    return _pruned(shape, ending), kept
+    kept: Known = {name: inner and _prune_endless(inner, ending) for name, inner in named.items() if name in ending}
+    return _prune_endless(shape, ending), kept
 
 
-def _ending_names(named: Known) -> set[str] | None:
-    """Return the names of the shapes with a finite value; None if the limit of rounds is exceeded."""
+def _names_of_finite_shapes(named: Known) -> set[str] | None:
+    """Return the names of the shapes with a finite value; None if that takes more than `_ROUNDS` rounds."""
     ending: set[str] = set()
     for _ in range(_ROUNDS):
         size = len(ending)
         for name, inner in named.items():
-            if name not in ending and (inner is None or _ends(inner, ending)):
+            if name not in ending and (inner is None or _has_finite_value(inner, ending)):
                 ending.add(name)
         if len(ending) == size:
             return ending
     return None
 
 
-def _ends(shape: Shape, ending: set[str]) -> bool:
-    """Return whether a shape has a finite value, given the names that have one."""
+def _has_finite_value(shape: Shape, ending: set[str]) -> bool:
+    """Return whether a shape has a finite value, if exactly the shapes named in `ending` have one."""
     match shape:
         case ShapeReference(name):
             return name in ending
         case Union(options):
-            return any(_ends(one, ending) for one in options)
+            return any(_has_finite_value(one, ending) for one in options)
         case Array(prefix, items, least):
             needed = prefix[:least] if least <= len(prefix) else (*prefix, items)
-            return all(_ends(one, ending) for one in needed)
+            return all(_has_finite_value(one, ending) for one in needed)
         case Object(fields):
-            return all(_ends(field.shape, ending) for field in fields if field.required)
+            return all(_has_finite_value(field.shape, ending) for field in fields if field.required)
     return True
 
 
-def _pruned(shape: Shape, ending: set[str]) -> Shape:
-    """Return a shape in which references to endless shapes are `NOTHING`."""
+def _prune_endless(shape: Shape, ending: set[str]) -> Shape:
+    """Return the shape with references to shapes not named in `ending` replaced by `NOTHING`."""
     match shape:
         case ShapeReference(name):
             return shape if name in ending else NOTHING
         case Union(options):
-            return union(*(_pruned(one, ending) for one in options))
+            return union(*(_prune_endless(one, ending) for one in options))
         case Array(prefix, items):
-            first = tuple(_pruned(one, ending) for one in prefix)
-            return array_shape(msgspec.structs.replace(shape, prefix=first, items=_pruned(items, ending)))
+            first = tuple(_prune_endless(one, ending) for one in prefix)
+            return array_shape(msgspec.structs.replace(shape, prefix=first, items=_prune_endless(items, ending)))
         case Object(fields, extra):
-            made = tuple(Field(one.name, _pruned(one.shape, ending), one.required) for one in fields)
-            return object_shape(msgspec.structs.replace(shape, fields=made, extra=_pruned(extra, ending)))
+            made = tuple(Field(one.name, _prune_endless(one.shape, ending), one.required) for one in fields)
+            return object_shape(msgspec.structs.replace(shape, fields=made, extra=_prune_endless(extra, ending)))
     return shape

@@ -2,7 +2,7 @@
 
     project(schema, "openai")  ->  the schema with every property required, and what that allows or no longer forbids
 
-A dialect says which keywords pass. The schema of a whole call has the keys of the format's envelope, or `name` and
+A dialect lists the keywords that a server accepts. The schema of a whole call has the keys of the format's envelope, or `name` and
 `arguments`.
 """
 
@@ -94,7 +94,7 @@ DIALECTS: dict[str, SchemaDialect] = {
 
 
 def dialect_of(name: str) -> SchemaDialect:
-    """Return the dialect of this name. Raises `CallerError` for an unknown one."""
+    """Return the dialect of this name; "" is plain JSON Schema. Raises `CallerError` for an unknown one."""
     found = DIALECTS.get(name)
     if found is None:
         raise CallerError(
@@ -104,12 +104,13 @@ def dialect_of(name: str) -> SchemaDialect:
 
 
 def emit_json_schema(grammar: Grammar, dialect: str = "") -> Json:
-    """Return a JSON Schema for what a reply holds."""
+    """Return the JSON Schema of the content of a reply with calls, in this dialect."""
     return call_schema(grammar, dialect)[0]
 
 
 def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return the JSON Schema of the content of a reply, one call or a list of calls, and what it cannot express."""
+    """Return the JSON Schema of a call, or of a list of calls if the dialect is plain and calls may be parallel, and
+    the constraints that the dialect cannot express."""
     body = grammar.format.bodies[0]
     keys = BODIES[type(body)].keys(body)
     names = (keys[0][0], keys[1][0]) if keys is not None else ("name", "arguments")
@@ -133,13 +134,15 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
 
 
 def _rebase(value: Any, under: str) -> Any:
-    """Rebase references for a schema that was moved. Constants are not references."""
+    """Return a copy of a schema with its references changed for a document that has it at the reference `under`.
+    Constants are not changed."""
     if isinstance(value, dict):
         return {key: _rebase_member(key, item, under) for key, item in value.items()}
     return [_rebase(item, under) for item in value] if isinstance(value, list) else value
 
 
 def _rebase_member(key: str, item: Any, under: str) -> Any:
+    """Return a copy of the value of one keyword of a schema, with its references changed."""
     if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/")):
         return under + item[1:]
     if key in _VALUES:
@@ -152,52 +155,55 @@ def _rebase_member(key: str, item: Any, under: str) -> Any:
 def project(
     schema: Json, dialect: str, tool: str = "", *, formats: bool = False
 ) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return the schema in that dialect, and the constraints that it therefore loses. `formats`: `format` is one of
-    them."""
+    """Return the schema with only the keywords that the dialect accepts, and the constraints that it therefore
+    loses. With `formats`, a dropped `format` counts as one."""
     projector = _Projector(schema, dialect_of(dialect), tool, formats)
-    made = projector.schema(schema, "")
+    made = projector.project_schema(schema, "")
     moved: Json = {}
     while projector.waiting:
         name, target, path = projector.waiting.pop()
-        moved[name] = projector.schema(target, path)
+        moved[name] = projector.project_schema(target, path)
     if moved:
         made["$defs"] = {**made.get("$defs", {}), **moved}
     return made, tuple(dict.fromkeys(projector.limits))
 
 
 class _Projector:
+    """Copies one schema, with its subschemas, into a dialect."""
+
     def __init__(self, root: Json, dialect: SchemaDialect, tool: str, formats: bool) -> None:
         self.refs, self.dialect, self.tool, self.formats = Refs(root), dialect, tool, formats
         self.limits: list[Relaxation] = []
-        self.waiting: list[tuple[str, Any, str]] = []  # what is referred to and would not be found where it was
+        self.waiting: list[tuple[str, Any, str]] = []  # targets of references whose place the dialect drops
         self.names: dict[int, str] = {}
         self.numbers = count()
-        self.circles = {} if dialect.recursive else _circles(root, self.refs)
+        self.circles = {} if dialect.recursive else _number_circular_schemas(root, self.refs)
 
     def limit(self, path: str, word: str, allows: str) -> None:
+        """Record a constraint that the copy loses, and what it therefore allows."""
         self.limits.append(Relaxation(self.tool, path, word, allows))
 
-    def schema(self, schema: Any, path: str) -> Any:
-        """Return a schema in the dialect, and record the keywords that it loses."""
+    def project_schema(self, schema: Any, path: str) -> Any:
+        """Return the copy of a subschema in the dialect, and record the keywords that it loses."""
         if not isinstance(schema, dict):
-            return self._boolean(schema)
+            return self._project_boolean(schema)
         if not self.dialect.recursive and self._is_circular(schema):
             allows = "an empty object alone" if self.dialect.closed else "any value"
-            self.limit(f"{path}/$ref", "$ref", f"{allows}: this provider takes no schema that is part of itself")
+            self.limit(f"{path}/$ref", "$ref", f"{allows}: this provider does not support recursive schemas")
             return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
         made = {}
         for word, value in schema.items():
             if self._keeps_keyword(word, value, path):
-                made[word] = self._keyword_value(word, value, f"{path}{pointer_step(word)}")
+                made[word] = self._project_keyword(word, value, f"{path}{pointer_step(word)}")
         if self.dialect.closed:
-            self._close(made, schema, path)
+            self._forbid_undeclared_members(made, schema, path)
         if self.dialect.all_required:
-            self._require(made, path)
+            self._require_all_members(made, path)
         return made
 
-    def _reference(self, ref: str) -> str:
-        """Return a reference that is still valid after projection: the dialect may drop a keyword on its path, or its
-        anchor."""
+    def _project_reference(self, ref: str) -> str:
+        """Return a reference to the same schema that is valid in the copy. If the dialect drops a keyword on its
+        path, or its anchor, the target is copied to `$defs`."""
         head, _, rest = ref.removeprefix("#/").partition("/")
         kept = self.dialect.words is None or (head == "$defs" and "/" not in rest)
         target = self.refs.get(ref)
@@ -209,10 +215,12 @@ class _Projector:
             self.waiting.append((name, target, ref.removeprefix("#")))
         return f"#/$defs/{self.names[id(target)]}"
 
-    def _boolean(self, schema: Any) -> Any:
+    def _project_boolean(self, schema: Any) -> Any:
+        """Return true or false as an object where the dialect takes no booleans; any other value unchanged."""
         return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
 
     def _is_circular(self, schema: Json) -> bool:
+        """Return whether the reference of a schema leads back to the schema; False without `$ref`."""
         if "$ref" not in schema:
             return False
         target = self.refs.get(schema["$ref"])
@@ -222,7 +230,7 @@ class _Projector:
         """Return whether the dialect accepts this keyword with this value. If not, record what the schema then allows;
         annotations and `$anchor` are dropped without a record."""
         if word == "$anchor":
-            return False  # what refers to it says a path instead
+            return False  # references to it are rewritten as paths
         if word == "format" and self.dialect.formats is not None and value not in self.dialect.formats:
             if self.formats:
                 self.limit(f"{path}/format", "format", "any text: the engine does not assert this format as it is")
@@ -243,20 +251,21 @@ class _Projector:
             return "fewer items"
         return ""
 
-    def _keyword_value(self, word: str, value: Any, path: str) -> Any:
-        """Return the value of a keyword with its subschemas projected."""
+    def _project_keyword(self, word: str, value: Any, path: str) -> Any:
+        """Return the value of a keyword with its subschemas and references projected."""
         if word == "$ref":
-            return self._reference(value)
+            return self._project_reference(value)
         if word in LISTS:
-            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
+            return [self.project_schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
-            return {key: self.schema(item, path + pointer_step(key)) for key, item in value.items()}
+            return {key: self.project_schema(item, path + pointer_step(key)) for key, item in value.items()}
         if word == "additionalProperties" and isinstance(value, bool):
             return value  # the only place where every engine takes a boolean, and none an empty list of constants
-        return self.schema(value, path) if word in ONE else value
+        return self.project_schema(value, path) if word in ONE else value
 
-    def _close(self, made: Json, schema: Json, path: str) -> None:
-        """Forbid undeclared members of an object, and record it if the schema allows them."""
+    def _forbid_undeclared_members(self, made: Json, schema: Json, path: str) -> None:
+        """Forbid undeclared members of an object schema, in the copy `made`, and record it if the schema allows
+        them. Do nothing for other schemas."""
         said = schema.get("type")
         if "properties" in made or said == "object" or (isinstance(said, list) and "object" in said):
             # A schema without `properties` describes its members here, or not at all.
@@ -269,8 +278,8 @@ class _Projector:
             made["additionalProperties"] = False
             made.setdefault("properties", {})
 
-    def _require(self, made: Json, path: str) -> None:
-        """Make all members required; optional ones may then be null."""
+    def _require_all_members(self, made: Json, path: str) -> None:
+        """Make all members required in the copy `made`. Optional ones may then be null, which is recorded."""
         properties = made.get("properties")
         if not isinstance(properties, dict):
             return
@@ -283,9 +292,9 @@ class _Projector:
         made["required"] = list(properties)
 
 
-def _circles(root: Json, refs: Refs) -> dict[int, int]:
-    """Return a number for each schema; schemas that contain each other have the same number (strongly connected
-    components)."""
+def _number_circular_schemas(root: Json, refs: Refs) -> dict[int, int]:
+    """Return a number for each schema, by its id; schemas that refer to each other in a circle have the same number
+    (strongly connected components)."""
     back: dict[int, list[int]] = {id(root): []}
     seen: set[int] = set()
     order: list[int] = []
@@ -312,13 +321,14 @@ def _circles(root: Json, refs: Refs) -> dict[int, int]:
 
 
 def _successors(schema: Json, refs: Refs) -> list[Json]:
-    """Return the subschemas and the targets of references of a schema."""
+    """Return the subschemas of a schema, one level down, and the targets of its references; only those that are
+    objects."""
     found = [*direct_subschemas(schema), *map(refs.get, references(schema))]
     return [one for one in found if isinstance(one, dict)]
 
 
 def _or_null(schema: Any) -> Json:
-    """Return a schema that also accepts null."""
+    """Return a schema that also accepts null; the same one if it does already."""
     if isinstance(schema, dict) and "type" in schema and "enum" not in schema and "const" not in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return schema if "null" in said else {**schema, "type": [*said, "null"]}

@@ -92,19 +92,21 @@ KEY_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _LOW, _HIGH)
 
 
 def json_strings(text: str) -> list[str]:
-    """Return the spellings of a string in JSON: as it is, and with all but ASCII escaped."""
+    """Return the spellings of a string in JSON, quotes included: as it is, and if that is not ASCII, also with all
+    but ASCII escaped."""
     plain = quoted(text)
     return [plain] if plain.isascii() else [plain, json.dumps(text)]
 
 
 @lru_cache(4096)
 def json_string(text: str, after: str = "") -> Node:
-    """Return the node of a string constant in JSON."""
+    """Return the node of a string constant in JSON, in any of its spellings and followed by the text `after`."""
     return alt(*[Lit(spelled + after) for spelled in json_strings(text)])
 
 
 class Json:
-    """Writes shapes as JSON. `prefix` distinguishes the recursive rules of different tools."""
+    """Writes shapes as JSON. `prefix` distinguishes the recursive rules of different tools, and `named` has the
+    recursive shapes by name."""
 
     kind = "json"
 
@@ -112,7 +114,7 @@ class Json:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:
-        """Return the node of a value of this shape."""
+        """Return the node of all values of this shape."""
         if type(shape) is TextShape:
             return self.text(shape)
         if type(shape) is OneOf:
@@ -132,45 +134,51 @@ class Json:
         nested = shape
         if (nested.extra if isinstance(nested, Object) else nested.items) == ANYTHING:
             self.anything()  # which has a rule for this very shape, if it has no other limits
-        # What is part of itself differs from tool to tool, whatever it looks like.
+        # Recursive shapes of different tools may look the same, so their rules are not shared.
         own = self.prefix if self._named else ""
-        return self.book.shared((self.kind, own, nested), self.kind[0], lambda: self.container(nested))
+        return self.book.share_rule((self.kind, own, nested), self.kind[0], lambda: self.container(nested))
 
     def container(self, shape: Array | Object) -> Node:
+        """Return the node of a list or an object, without a rule of its own."""
         return self.array(shape) if isinstance(shape, Array) else self.object(shape)
 
     def anything(self) -> Node:
+        """Return a reference to the rule for any value."""
         return self.book.define_rule(f"{self.kind}_value", lambda: alt(*map(self.value, options(ANYTHING))))
 
     # -- scalars -------------------------------------------------------------------------------------------------------
 
     def constants(self, texts: Sequence[str]) -> Node:
+        """Return the node of any of these constants, each given as JSON text; those with lone surrogates are left
+        out."""
         return alt(*[self.constant(text) for text in texts if _has_no_surrogates(text)])
 
     def constant(self, text: str) -> Node:
+        """Return the node of a constant, given as JSON text."""
         if text[0] in "[{":
             return self.value(shape_of_value(json.loads(text)))
         return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a string; with a pattern, of its matches in JSON escapes."""
+        """Return the node of a string; with a pattern, of those texts that match it."""
         if shape.pattern is not None:
             pattern = shape.pattern
-            return self.book.shared(
+            return self.book.share_rule(
                 ("pattern", pattern), "pattern", lambda: Lexeme(seq(Lit('"'), escape_in_json(pattern), Lit('"')))
             )
-        most = self.most(shape)
+        most = self.max_length(shape)
         name = "string" if not shape.least and most is None else f"string_{shape.least}_{'' if most is None else most}"
         return self.book.define_rule(
             name, lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, shape.least, most), Lit('"')))
         )
 
-    def most(self, shape: TextShape) -> int | None:
-        """Return the maximum length of a text, bounds included; None for no limit."""
+    def max_length(self, shape: TextShape) -> int | None:
+        """Return the maximum length of a text by its shape and by the grammar's bounds; None for no limit."""
         tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
         return max(min(tops), shape.least) if tops else None
 
     def number(self, shape: Number) -> Node:
+        """Return a reference to the rule for the numbers of this range."""
         most = self.book.bounds.digits
         if shape.low is None and shape.high is None:
             return (
@@ -179,10 +187,10 @@ class Json:
                 else self.book.define_rule("number", lambda: any_number(most))
             )
         if shape.integer:
-            return self.book.shared(
-                ("n", shape), "number", lambda: integers(*_whole_ends(shape), most, point=self.book.points)
+            return self.book.share_rule(
+                ("n", shape), "number", lambda: integers(*_integer_bounds(shape), most, point=self.book.points)
             )
-        return self.book.shared(
+        return self.book.share_rule(
             ("n", shape), "number", lambda: numbers(shape.low, shape.high, shape.low_open, shape.high_open, most)
         )
 
@@ -191,14 +199,16 @@ class Json:
     opens, closes = "{", "}"
 
     def separator(self) -> Node:
+        """Return the comma between members and items, with optional white space after it."""
         return seq(Lit(","), self.book.gap(" "))
 
     def array(self, shape: Array) -> Node:
+        """Return the node of a list in square brackets."""
         gap = self.book.gap()
         return seq(Lit("["), gap, self.items(shape, self.value, self.separator()), gap, Lit("]"))
 
     def items(self, shape: Array, spell: Callable[[Shape], Node], separator: Node) -> Node:
-        """Return the items and the separators between them."""
+        """Return the items of a list and the separators between them; `spell` writes the shape of an item."""
         bound = self.book.bounds.array
         most = (
             shape.most
@@ -206,9 +216,10 @@ class Json:
             else max(shape.least, min(bound, shape.most if shape.most is not None else bound))
         )
         rest = NEVER if shape.items == NOTHING else spell(shape.items)
-        return _row([spell(one) for one in shape.prefix], rest, separator, shape.least, most, self.book)
+        return _items_by_position([spell(one) for one in shape.prefix], rest, separator, shape.least, most, self.book)
 
     def object(self, shape: Object) -> Node:
+        """Return the node of an object in braces; `NEVER` if a required member cannot be written."""
         gap = self.book.gap()
         inside = self.members(shape.fields, shape)
         if inside == NEVER:
@@ -216,14 +227,16 @@ class Json:
         return seq(Lit("{"), gap, Lit("}")) if inside == EMPTY else seq(Lit("{"), gap, inside, gap, Lit("}"))
 
     def members(self, fields: Sequence[Field], shape: Object) -> Node:
-        """Return the members of an object and the separators between them."""
+        """Return the members of an object and the separators between them; `NEVER` if a required member cannot be
+        written."""
         made = [Member(self.member(field), field.required) for field in fields]
-        return in_any_order(made, self.separator(), self.extra(shape), shape)
+        return members_in_any_order(made, self.separator(), self.undeclared_member(shape), shape)
 
     def member(self, field: Field) -> Node:
+        """Return the node of a declared member, name and value."""
         return seq(json_string(field.name, ":"), self.book.gap(" "), self.value(field.shape))
 
-    def extra(self, shape: Object) -> Node | None:
+    def undeclared_member(self, shape: Object) -> Node | None:
         """Return the node of an undeclared member; None if there can be none."""
         if shape.extra == NOTHING:
             return None
@@ -240,8 +253,9 @@ class Json:
         return Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('":')))
 
 
-def in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
-    """Return the members and their separators; members that cannot be written are left out."""
+def members_in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
+    """Return the members and their separators, without optional members that cannot be written; `NEVER` if a
+    required one cannot be written, or fewer than `shape.least` members remain."""
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
@@ -254,14 +268,17 @@ def in_any_order(members: list[Member], separator: Node, extra: Node | None, sha
 
 
 def _further_items(rest: Node, separator: Node, begun: int, least: int, most: int | None) -> Node:
-    """Return the items after the first `begun` ones."""
+    """Return the items after the first `begun` ones, each with the separator before it; empty if there can be none."""
     if rest == NEVER:
         return EMPTY
     return repeat(seq(separator, rest), max(least - begun, 0), None if most is None else most - begun)
 
 
-def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder) -> Node:
-    """Return the items of an array: the first ones by position, then `rest`."""
+def _items_by_position(
+    first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder
+) -> Node:
+    """Return the items of an array and their separators: those of `first` by position, then any number of `rest`,
+    `least` to `most` in all."""
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]
@@ -276,8 +293,8 @@ def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int |
     return seq(*[piece for item in fixed[:needed] for piece in (separator, item)][1:], tail)
 
 
-def _whole_ends(shape: Number) -> tuple[int | None, int | None]:
-    """Return the first and the last integer of a range."""
+def _integer_bounds(shape: Number) -> tuple[int | None, int | None]:
+    """Return the first and the last integer of a range, None where it has no bound."""
     low = high = None
     if shape.low is not None:
         low = int(shape.low.to_integral_value("ROUND_CEILING"))
@@ -289,8 +306,9 @@ def _whole_ends(shape: Number) -> tuple[int | None, int | None]:
 
 
 def _spellings(text: str, points: bool) -> list[str]:
-    """Return the spellings of a constant. JSON Schema treats 3 and 3.0 as equal, so a number without a fraction has
-    two; an integer without a point is written with one only if the grammar allows `points`."""
+    """Return the spellings of a constant that is no string, given as JSON text. JSON Schema treats 3 and 3.0 as
+    equal, so a number without a fraction has two; an integer is written with a point only if the grammar allows
+    `points`."""
     if text[0] in "-0123456789":
         if text == "-0.0":
             return [text, "-0", "0.0", "0"]
@@ -309,8 +327,8 @@ def _has_no_surrogates(text: str) -> bool:
 
 
 class ArgumentsShape:
-    """The arguments of one tool. `kinds` returns how the text of each argument is parsed; `prefix` distinguishes the
-    rules of different tools."""
+    """The shape of the arguments of one tool, and what is needed to write it. `kinds` returns how the text of each
+    argument is parsed; `prefix` distinguishes the rules of different tools."""
 
     def __init__(
         self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: Callable[[], dict[str, Kind]], prefix: str
@@ -318,13 +336,13 @@ class ArgumentsShape:
         self.name, self.shape, self.named, self.kinds, self.prefix = name, shape, named, kinds, prefix
         self.body: list[Node] | None = None  # as its format writes it, once that was asked for
 
-    def json(self, builder: Builder) -> Node:
+    def write_json(self, builder: Builder) -> Node:
         """Return the node of all arguments as one JSON object."""
         return Json(builder, self.prefix, self.named).value(self.shape)
 
-    def object(self) -> Object | None:
-        """Return the shape of the arguments where members are written one by one. Of several objects, the first one is
-        used."""
+    def object_shape(self) -> Object | None:
+        """Return the shape of the arguments as one object, for formats that write members one by one. Of several
+        objects the first is used; None if there is none."""
         shape = self.shape
         for _ in range(32):
             name = getattr(shape, "name", None)

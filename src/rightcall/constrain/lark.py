@@ -39,16 +39,20 @@ _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
 
 
 def emit_lark(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    """Return a grammar in Lark."""
+    """Return a grammar in Lark. `tokens` is False to write special tokens as their text, True to write them as
+    `<name>`, or has their ids."""
     return _Lark(grammar, tokens).text()
 
 
 class _Lark:
+    """Writes one grammar in Lark: its methods return the notation of a node, and add the rules that it needs to
+    `rules`."""
+
     def __init__(self, grammar: Grammar, tokens: dict[str, int] | bool) -> None:
         self.grammar, self.tokens = grammar, tokens
         self.rules: list[str] = []
         self.writers = self._writers()
-        self.known: dict[str, str] = {}  # terminals and extra rules, by what they say
+        self.known: dict[str, str] = {}  # terminals and extra rules, by their content
         # The start of an engine that waits for a trigger; where calls are required, the reply is written without it.
         required = grammar.format.channels is None and grammar.options.only_calls and grammar.lazy != grammar.start
         self.unused = grammar.lazy if required else ""
@@ -58,6 +62,7 @@ class _Lark:
         }
 
     def text(self) -> str:
+        """Return all rules of the grammar as text. Call it once."""
         for name, node in self.grammar.definitions.items():
             if name == self.unused:
                 continue
@@ -68,9 +73,11 @@ class _Lark:
         return "%llguidance {}\n" + "\n".join(self.rules) + "\n"
 
     def terminal_name(self, name: str) -> str:
+        """Return the name of the terminal for this rule."""
         return "T_" + name.upper()
 
     def regex(self, node: Node) -> str:
+        """Return a regular node as a regular expression between slashes."""
         return f"/{regex_text(node)}/"
 
     def is_token(self, piece: Lit | Token) -> bool:
@@ -80,20 +87,22 @@ class _Lark:
         return piece.text in self.tokens if isinstance(self.tokens, dict) else _is_name(piece.text)
 
     def token(self, piece: Token) -> str:
+        """Return the notation of a token of the vocabulary, by its id if ids are known."""
         return f"<[{self.tokens[piece.text]}]>" if isinstance(self.tokens, dict) else piece.text
 
     def node(self, node: Node) -> str:
+        """Return the notation of a node."""
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
         """Return the writer of each node type, in a table because grammars have thousands of nodes."""
         return {
-            Lit: lambda node: _quoted(node.text),
-            Token: lambda node: self.token(node) if self.is_token(node) else _quoted(node.text),
+            Lit: lambda node: _quote_literal(node.text),
+            Token: lambda node: self.token(node) if self.is_token(node) else _quote_literal(node.text),
             Ref: self.reference,
             Seq: self.sequence,
             Alt: lambda node: "\n  | ".join([self.node(item) for item in node.items]) or "/[^\\x00-\\U0010ffff]/",
-            Repeat: lambda node: self.inside(node.item) + _times(node.least, node.most),
+            Repeat: lambda node: self.operand(node.item) + _quantifier(node.least, node.most),
             Lexeme: self.lexeme,
             Chars: self.lexeme,
             Upto: self.upto,
@@ -103,6 +112,7 @@ class _Lark:
         }
 
     def sequence(self, node: Seq) -> str:
+        """Return the notation of a sequence; `""` for an empty one."""
         out: list[str] = []
         for item in self.join_literals(node.items):
             if item is GAP:
@@ -110,22 +120,24 @@ class _Lark:
                     self.define("gap", "T_SPACE?")
                 )  # an engine compiles one rule faster than many optional spaces
             elif type(item) is Lit:
-                out.append(_quoted(item.text))
+                out.append(_quote_literal(item.text))
             elif type(item) is Ref:
                 out.append(self.reference(item))
             else:
-                out.append(self.beside(item))
+                out.append(self.part_of_sequence(item))
         return " ".join(out) or '""'
 
-    def beside(self, node: Node) -> str:
-        """Return a part of a sequence; a nested sequence needs no parentheses."""
-        return self.node(node) if type(node) is Seq else self.inside(node)
+    def part_of_sequence(self, node: Node) -> str:
+        """Return the notation of a part of a sequence; a nested sequence needs no parentheses."""
+        return self.node(node) if type(node) is Seq else self.operand(node)
 
     def reference(self, node: Ref) -> str:
+        """Return the name of the rule or terminal that a node refers to."""
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
 
     def join_literals(self, items: tuple[Node, ...]) -> Sequence[Node]:
-        """Join adjacent texts into one literal: the first of two would be lost where free text is allowed too."""
+        """Return the items with adjacent texts joined into one literal: the first of two would be lost where free
+        text is allowed too."""
         if Token not in map(type, items):
             return items  # a sequence is made without two literals in a row
         out: list[Node] = []
@@ -138,115 +150,129 @@ class _Lark:
                 out.append(item)
         return out
 
-    def inside(self, node: Node) -> str:
+    def operand(self, node: Node) -> str:
+        """Return the notation of a node as an operand, in parentheses where needed."""
         text = self.node(node)
         return f"({text})" if type(node) in _LOOSE else text
 
-    def define(self, prefix: str, says: str, options: str = "") -> str:
+    def define(self, prefix: str, notation: str, options: str = "") -> str:
         """Return the name of the rule or terminal with this content, which is written on the first request."""
-        key = prefix + options + says
+        key = prefix + options + notation
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = f"{prefix}{len(self.known)}"
-            self.rules.append(f"{found}{options}: {says}")
+            self.rules.append(f"{found}{options}: {notation}")
         return found
 
     def lexeme(self, node: Node) -> str:
+        """Return the name of the terminal for a regular node; a sequence with tokens is written out instead, because
+        a terminal cannot contain one."""
         if (
             isinstance(node, Lexeme)
             and isinstance(node.item, Seq)
             and any(isinstance(i, Token) and self.is_token(i) for i in node.item.items)
         ):
-            return " ".join([self.inside(item) for item in self.join_literals(node.item.items)])
+            return " ".join([self.operand(item) for item in self.join_literals(node.item.items)])
         return self.define("L", self.regex(node))
 
     def upto(self, node: Upto) -> str:
+        """Return the notation of free text followed by its stop."""
         return self.upto_token(node) if self.is_token(node.stop[0]) else self.upto_text(node)
 
     def upto_token(self, node: Upto) -> str:
+        """Return the notation of free text followed by a stop that begins with a token."""
         # The text of the token, spelled in other tokens, would be read as the marker as well.
         stop = "".join(piece.text for piece in node.stop)
         # What must not come right before the stop must not end the text.
         ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
         never = (stop, *(word for word in node.without if not word.endswith(stop)))
-        says = f"/{_sized_text(node)}/ & ~/{anywhere(never)}/"
-        says += f" & ~/(?s:.*)(?:{_any_of(ends)})/" if ends else ""
-        says += f" & /{before_call.regex()}/ & ~/{before_call.records()}/" if node.closed else ""
-        text = self.define("L", says)
+        notation = f"/{_sized_text(node)}/ & ~/{anywhere(never)}/"
+        notation += f" & ~/(?s:.*)(?:{_any_of_texts(ends)})/" if ends else ""
+        notation += f" & /{before_call.regex()}/ & ~/{before_call.transcript_regex()}/" if node.closed else ""
+        text = self.define("L", notation)
         head = text if node.least else f"{text}?"
         return " ".join([head, *map(self.node, node.stop)])
 
     def upto_text(self, node: Upto) -> str:
+        """Return the notation of free text followed by a stop that begins with plain text."""
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
-        says = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
+        notation = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
         if node.without or node.closed:
-            says += f" & ~/{anywhere(node.without)}/" if node.without else ""
-            says = self.define("L", f"({says}{self.text_before_call(stop) if node.closed else ''})")
-        lazy = self.define("lazy", says, "[lazy]")
+            notation += f" & ~/{anywhere(node.without)}/" if node.without else ""
+            notation = self.define("L", f"({notation}{self.text_before_call(stop) if node.closed else ''})")
+        lazy = self.define("lazy", notation, "[lazy]")
         return " ".join([lazy, *map(self.node, node.stop[size:])])
 
     def text_before_call(self, stop: str) -> str:
-        """Text that quotes nothing, followed by `stop`, which occurs nowhere else."""
+        """Return the conditions, for the regular expression of a terminal, that its text quotes nothing and contains
+        `stop` only at its end."""
         end = regex_text(Lit(stop))
-        return f" & /{before_call.regex()}{end}/ & ~/{before_call.records()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
+        return f" & /{before_call.regex()}{end}/ & ~/{before_call.transcript_regex()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
+        """Return the name of the terminal for one to `most` characters of text in which none of the texts `without`
+        occurs."""
         counted = "(?s:.+)" if most is None else f"(?s:.{{1,{most}}})"
-        says = f"/{counted}/" + (f" & ~/{anywhere(without)}/" if without else "")
-        return self.define("L", says)
+        notation = f"/{counted}/" + (f" & ~/{anywhere(without)}/" if without else "")
+        return self.define("L", notation)
 
     def word(self, node: Word) -> str:
+        """Return the name of the terminal for the name of an undeclared argument between its delimiters."""
         counted = f"{{{node.least},{'' if node.most is None else node.most}}}"
         inside = f"(?:{regex_text(node.char)}){counted}" if node.inside is None else regex_text(node.inside)
         opens, closes = regex_text(Lit(node.open)), regex_text(Lit(node.close))
-        says = f"/{opens}(?:{inside}){closes}/"
+        notation = f"/{opens}(?:{inside}){closes}/"
         if node.without:
-            says += f" & ~/{opens}(?:{_any_of(node.without)}){closes}/"
-        return self.define("L", says)
+            notation += f" & ~/{opens}(?:{_any_of_texts(node.without)}){closes}/"
+        return self.define("L", notation)
 
     def any_order(self, node: AnyOrder) -> str:
+        """Return the notation of members in any order."""
         if not node.members:
             assert node.extra is not None
-            extra, separator = self.define("m", self.node(node.extra)), self.beside(node.separator)
+            extra, separator = self.define("m", self.node(node.extra)), self.part_of_sequence(node.separator)
             return f"({extra} ({separator} {extra})*)?"
         if len(node.members) == 1 and node.extra is None:
             member = node.members[0]
-            return self.inside(member.node) + ("" if member.required or node.least else "?")
+            return self.operand(member.node) + ("" if member.required or node.least else "?")
         return self.with_bits(node)
 
     def with_bits(self, node: AnyOrder) -> str:
-        """Return the members in any order, tracked by one bit each; required members have the lowest bits. Members
-        beyond the available bits are not counted."""
+        """Add the rules of members in any order, tracked by one bit each with required members in the lowest bits,
+        and return the name of their start. Members beyond the available bits are not counted."""
         members = sorted(node.members, key=lambda member: not member.required)
         needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
         are_counted = len(members) <= MAX_ANY_ORDER
-        separator = "" if node.separator == EMPTY else self.beside(node.separator) + " "
+        separator = "" if node.separator == EMPTY else self.part_of_sequence(node.separator) + " "
         name = f"order{len(self.known)}"
         self.known[name] = name
         ends = [f"is_ones([0:{needed}])"] if needed else []
         if node.least > needed and are_counted:
             ends.append(f"bit_count_ge([0:{len(members)}], {node.least})")
-        over = f" %if {_and(ends)}" if ends else ""
+        over = f" %if {_join_conditions(ends)}" if ends else ""
         room = _room_for_one(node) if are_counted else []
         lines, firsts = [f'""{over}'], [] if ends else ['""']
         for at, member in enumerate(members):
-            says = self.define("m", self.node(member.node))
+            notation = self.define("m", self.node(member.node))
             if at < MAX_ANY_ORDER:
-                lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and([f'bit_clear({at})', *room])}")
+                lines.append(
+                    f"{separator}{notation} {name}::set_bit({at}) %if {_join_conditions([f'bit_clear({at})', *room])}"
+                )
             else:
-                lines.append(f"{separator}{says} {name}::_")
-            firsts.append(f"{says} {name}::{1 << at if at < MAX_ANY_ORDER else 0}")
+                lines.append(f"{separator}{notation} {name}::_")
+            firsts.append(f"{notation} {name}::{1 << at if at < MAX_ANY_ORDER else 0}")
         if node.extra is not None:
-            says = self.define("m", self.node(node.extra))
-            lines.append(f"{separator}{says} {name}::_")
-            firsts.append(f"{says} {name}::0")
+            notation = self.define("m", self.node(node.extra))
+            lines.append(f"{separator}{notation} {name}::_")
+            firsts.append(f"{notation} {name}::0")
         self.rules.append(f"{name}::_: " + "\n  | ".join(lines))
         return self.define("first", "\n  | ".join(firsts))
 
 
-def _and(conditions: list[str]) -> str:
-    return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_and(conditions[1:])})"
+def _join_conditions(conditions: list[str]) -> str:
+    """Return one condition that holds if all of these hold."""
+    return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_join_conditions(conditions[1:])})"
 
 
 def _room_for_one(node: AnyOrder) -> list[str]:
@@ -262,11 +288,13 @@ def _sized_text(node: Upto) -> str:
     return f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"
 
 
-def _any_of(words: Iterable[str]) -> str:
+def _any_of_texts(words: Iterable[str]) -> str:
+    """Return a regular expression that matches any of these texts."""
     return "|".join([regex_text(Lit(word)) for word in words])
 
 
-def _times(least: int, most: int | None) -> str:
+def _quantifier(least: int, most: int | None) -> str:
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
 
@@ -280,10 +308,12 @@ _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
 @lru_cache(4096)
-def _quoted(text: str) -> str:
-    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in text]) + '"'
+def _quote_literal(text: str) -> str:
+    """Return a text as a Lark literal in double quotes, escaped where needed."""
+    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape_char(c)) for c in text]) + '"'
 
 
-def _escape(char: str) -> str:
+def _escape_char(char: str) -> str:
+    """Return the escape of a character."""
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -18,20 +18,22 @@ _LARGE = Decimal("1e308")
 
 
 def digits(least: int, most: int | None) -> Node:
+    """Return the node of `least` to `most` digits (None: no upper limit)."""
     return repeat(DIGIT, least, most)
 
 
-def _some(most: int | None) -> Node:
+def _digits_of_fraction(most: int | None) -> Node:
+    """Return the node of at least one digit and at most `most` (None: no limit)."""
     return repeat(DIGIT, 1, most)
 
 
 def natural(most: int | None = None) -> Node:
-    """Return a natural number without leading zeros."""
+    """Return the node of natural numbers without leading zeros, of at most `most` digits."""
     return alt(Lit("0"), seq(_NONZERO, digits(0, None if most is None else most - 1)))
 
 
-def _exponents() -> Node:
-    """Return exponents up to 307, since larger numbers are not finite. Very small numbers become 0."""
+def _any_exponent() -> Node:
+    """Return the node of exponents up to 307, since larger numbers are not finite. Very small numbers become 0."""
     two, sign = repeat(DIGIT, 1, 2), maybe(Lit("+"))
     up = seq(sign, alt(two, seq(chars("12"), DIGIT, DIGIT), seq(Lit("30"), chars((0x30, 0x37)))))
     down = seq(Lit("-"), alt(two, seq(chars("123"), DIGIT, DIGIT)))
@@ -51,14 +53,14 @@ _TOP = seq(Lit("1"), maybe(seq(Lit("."), _TOP_PARTS)), Lit("e+308"))
 
 
 def any_integer(most: int | None = None, *, point: bool = False) -> Node:
-    """Return any integer; with `point` it may be written 3.0."""
+    """Return the node of any integer of at most `most` digits; with `point` it may be written 3.0."""
     return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0")) if point else EMPTY))
 
 
 def any_number(most: int | None = None) -> Node:
-    """Return any finite number."""
-    plain = seq(natural(most), maybe(seq(Lit("."), _some(most))))
-    short = seq(DIGIT, maybe(seq(Lit("."), _some(most))), _exponents())
+    """Return the node of any finite number; `most` limits the digits before and those after the point."""
+    plain = seq(natural(most), maybe(seq(Lit("."), _digits_of_fraction(most))))
+    short = seq(DIGIT, maybe(seq(Lit("."), _digits_of_fraction(most))), _any_exponent())
     return Lexeme(seq(_SIGN, alt(plain, short, _TOP)))
 
 
@@ -67,20 +69,21 @@ def any_number(most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
-    """Return the integers of a range with at least one bound."""
-    below = _whole_not_negative(None if high is None else -high, None if low is None else -low, most)
-    above = _whole_not_negative(low, high, most)
+    """Return the node of the integers from `low` to `high`, of which one may be None for no bound; `NEVER` if there
+    are none. With `point` they may be written 3.0."""
+    below = _non_negative_integers(None if high is None else -high, None if low is None else -low, most)
+    above = _non_negative_integers(low, high, most)
     found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0")) if point else EMPTY))
 
 
-def _whole_not_negative(low: int | None, high: int | None, most: int | None) -> Node:
-    """Return the integers of the range that are not negative."""
+def _non_negative_integers(low: int | None, high: int | None, most: int | None) -> Node:
+    """Return the node of the integers of the range that are not negative; `NEVER` if there are none."""
     return NEVER if high is not None and high < 0 else _naturals(max(low or 0, 0), high, most)
 
 
 def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
-    """Return the natural numbers from `low` to `high`."""
+    """Return the node of the natural numbers from `low` to `high` (None: no upper bound); `NEVER` if there are none."""
     if high is None:
         size = len(str(low))
         more = None if most is None else max(most - 1, size)
@@ -97,7 +100,7 @@ def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
 
 
 def _digits_of_same_length(low: str, high: str) -> Node:
-    """Return the digit strings between two of the same length."""
+    """Return the node of the digit strings from `low` to `high`, which have the same length."""
     if not low:
         return EMPTY
     if low[0] == high[0]:
@@ -121,13 +124,14 @@ def _digits_of_same_length(low: str, high: str) -> Node:
 
 
 def _mantissa_of(value: Decimal) -> Decimal:
-    """Return a number scaled to one digit before the point."""
+    """Return a number scaled by a power of ten to one digit before the point."""
     return value.scaleb(-value.adjusted())
 
 
 @lru_cache(64)
 def _exponents_between(first: int, last: int) -> Node:
-    """Return the exponents from `first` to `last`, which have the same sign; a single digit may have a leading zero."""
+    """Return the node of the exponents from `first` to `last`, which have the same sign, `e` included; a single
+    digit may have a leading zero. `NEVER` if there are none."""
     if first > last:
         return NEVER
     low, high = sorted((abs(first), abs(last)))
@@ -142,13 +146,14 @@ def _exponents_between(first: int, last: int) -> Node:
 
 
 class Range:
-    """Non-negative numbers from `low` to `high`; an `open` bound is excluded, and None is no bound."""
+    """The non-negative numbers from `low` to `high`, as text. An `open` bound is excluded, None is no bound, and
+    `most` limits the digits after the point."""
 
     def __init__(self, low: Decimal, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> None:
         self.low, self.high, self.low_open, self.high_open, self.most = low, high, low_open, high_open, most
 
     def node(self) -> Node:
-        """Return all numbers of the range."""
+        """Return the node of all numbers of the range; `NEVER` if it is empty."""
         if self.high is not None and (
             self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
         ):
@@ -156,15 +161,15 @@ class Range:
         return alt(self._plain(), *self._with_exponent())
 
     def _plain(self) -> Node:
-        """Return the numbers written without an exponent."""
+        """Return the node of the numbers written without an exponent."""
         whole, part = _split_decimal(self.low)
         if self.high is None:
-            rest = seq(_naturals(whole + 1, None, self.most), self._any())
+            rest = seq(_naturals(whole + 1, None, self.most), self._any_fraction())
             return alt(seq(Lit(str(whole)), self._fraction_from(part, self.low_open)), rest)
         top, end = _split_decimal(self.high)
         if whole == top:
             return seq(Lit(str(whole)), self._fraction_between(part, end))
-        between = seq(_naturals(whole + 1, top - 1), self._any()) if whole + 1 <= top - 1 else NEVER
+        between = seq(_naturals(whole + 1, top - 1), self._any_fraction()) if whole + 1 <= top - 1 else NEVER
         return alt(
             seq(Lit(str(whole)), self._fraction_from(part, self.low_open)),
             between,
@@ -172,17 +177,17 @@ class Range:
         )
 
     def _with_exponent(self) -> list[Node]:
-        """Return the numbers written with an exponent."""
+        """Return the nodes of the numbers written with an exponent, in the ranges in which JSON writers use one."""
         found = [self._with_exponents(*exponents) for exponents in _EXPONENTS]
         return [*found, _TOP] if self.high is None and self.low <= _LARGE else found
 
     def _with_exponents(self, first: int, last: int) -> Node:
-        """Return the numbers with one of these exponents: any mantissa strictly inside the range, a limited one at its
-        bounds."""
+        """Return the node of the numbers with an exponent from `first` to `last`: any mantissa strictly inside the
+        range, a limited one at its bounds."""
         bottom = self.low.adjusted() if self.low else first - 1
         top = last + 1 if self.high is None else self.high.adjusted() if self.high else first - 1
         start, stop = Decimal(1), Decimal(10)
-        parts = [seq(_NONZERO, self._any(), _exponents_between(max(first, bottom + 1), min(last, top - 1)))]
+        parts = [seq(_NONZERO, self._any_fraction(), _exponents_between(max(first, bottom + 1), min(last, top - 1)))]
         if first <= bottom <= last:
             same = bottom == top
             end, is_open = (_mantissa_of(self.high), self.high_open) if same and self.high else (stop, True)
@@ -193,33 +198,36 @@ class Range:
             parts.append(seq(inside, _exponents_between(top, top)))
         return alt(*parts)
 
-    def _any(self) -> Node:
-        """Return any fraction, or none."""
-        return maybe(seq(Lit("."), _some(self.most)))
+    def _any_fraction(self) -> Node:
+        """Return the node of any fraction with its point, or nothing."""
+        return maybe(seq(Lit("."), _digits_of_fraction(self.most)))
 
-    def _tail(self) -> Node:
+    def _any_digits(self) -> Node:
+        """Return the node of any digits at the end of a fraction, or none."""
         return digits(0, self.most)
 
     def _fraction_from(self, part: str, is_open: bool) -> Node:
-        """Return a fraction, or none, of at least `.part`."""
+        """Return the node of a fraction of at least `.part`, or nothing where that is enough."""
         if not part and not is_open:
-            return self._any()
+            return self._any_fraction()
         return seq(Lit("."), self._digits_above(part, is_open))
 
     def _digits_above(self, part: str, is_open: bool) -> Node:
+        """Return the node of the digits of a fraction of at least `.part`; greater than it if `is_open`."""
         if not part:
-            return seq(repeat(Lit("0"), 0, self.most), _NONZERO, self._tail()) if is_open else self._tail()
+            return seq(repeat(Lit("0"), 0, self.most), _NONZERO, self._any_digits()) if is_open else self._any_digits()
         head = int(part[0])
         same = seq(Lit(part[0]), self._digits_above(part[1:], is_open))
-        return alt(same, seq(chars((49 + head, 57)), self._tail())) if head < 9 else same
+        return alt(same, seq(chars((49 + head, 57)), self._any_digits())) if head < 9 else same
 
     def _fraction_up_to(self, part: str, is_open: bool) -> Node:
-        """Return a fraction, or none, of at most `.part`."""
+        """Return the node of a fraction of at most `.part`, or nothing; `NEVER` if the bound is 0 and excluded."""
         if not part:
             return NEVER if is_open else maybe(seq(Lit("."), repeat(Lit("0"), 1, self.most)))
         return maybe(seq(Lit("."), self._digits_below(part, is_open, first=True)))
 
     def _digits_below(self, part: str, is_open: bool, first: bool = False) -> Node:
+        """Return the node of the digits of a fraction of at most `.part`; less than it if `is_open`."""
         if not part:
             return NEVER if is_open else repeat(Lit("0"), 0, self.most)
         head = int(part[0])
@@ -227,15 +235,16 @@ class Range:
         if part[1:]:
             rest = maybe(rest)
         same = seq(Lit(part[0]), rest)
-        return alt(seq(chars((48, 47 + head)), self._tail()), same) if head else same
+        return alt(seq(chars((48, 47 + head)), self._any_digits()), same) if head else same
 
     def _fraction_between(self, low: str, high: str) -> Node:
-        """Return a fraction, or none, from `.low` to `.high`."""
+        """Return the node of a fraction from `.low` to `.high`, or nothing where that is in the range."""
         if not low and not self.low_open:
             return self._fraction_up_to(high, self.high_open)
         return seq(Lit("."), self._digits_between(low, high))
 
     def _digits_between(self, low: str, high: str) -> Node:
+        """Return the node of the digits of a fraction from `.low` to `.high`."""
         if not high:
             return NEVER if self.high_open or low or self.low_open else repeat(Lit("0"), 0, self.most)
         first, last = int(low[:1] or "0"), int(high[0])
@@ -244,7 +253,7 @@ class Range:
                 return seq(Lit("0"), maybe(self._digits_below(high[1:], self.high_open)))
             inner = self._digits_between(low[1:], high[1:])
             return seq(Lit(str(first)), inner)
-        middle = seq(chars((49 + first, 47 + last)), self._tail()) if last - first > 1 else NEVER
+        middle = seq(chars((49 + first, 47 + last)), self._any_digits()) if last - first > 1 else NEVER
         lower = seq(Lit(str(first)), self._digits_above(low[1:], self.low_open))
         rest = self._digits_below(high[1:], self.high_open)
         upper = seq(Lit(str(last)), maybe(rest) if high[1:] else rest)
@@ -252,7 +261,7 @@ class Range:
 
 
 def _split_decimal(value: Decimal) -> tuple[int, str]:
-    """Return the integer part, and the digits of the fraction without trailing zeros."""
+    """Return the integer part of a non-negative number, and the digits of its fraction without trailing zeros."""
     whole = int(value)
     fraction = value - whole
     text = f"{fraction:f}".partition(".")[2].rstrip("0")
@@ -262,15 +271,20 @@ def _split_decimal(value: Decimal) -> tuple[int, str]:
 def numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
 ) -> Node:
-    """Return the numbers of a range with at least one bound."""
-    below = _not_negative(None if high is None else -high, None if low is None else -low, high_open, low_open, most)
-    above = _not_negative(low, high, low_open, high_open, most)
+    """Return the node of the numbers of a range, of which one bound may be None; an `open` bound is excluded.
+    `NEVER` if there are none."""
+    below = _non_negative_numbers(
+        None if high is None else -high, None if low is None else -low, high_open, low_open, most
+    )
+    above = _non_negative_numbers(low, high, low_open, high_open, most)
     found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(found)
 
 
-def _not_negative(low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> Node:
-    """Return the numbers of the range that are not negative."""
+def _non_negative_numbers(
+    low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None
+) -> Node:
+    """Return the node of the numbers of the range that are not negative; `NEVER` if there are none."""
     zero = Decimal(0)
     if high is not None and (high < zero or (high == zero and high_open)):
         return NEVER

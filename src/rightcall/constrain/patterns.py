@@ -55,25 +55,27 @@ class Irregular(Exception):
 
 
 def read_pattern(pattern: str) -> Node:
-    """Return the node of the texts that match a pattern. Any text may surround a pattern without anchors."""
+    """Return the node of the texts that match a pattern; without anchors, any text may be before and after the
+    match. Raises `Irregular` for a pattern outside the supported subset."""
     if len(pattern) > MAX_PATTERN:
         raise Irregular(f"longer than {MAX_PATTERN} characters")
-    return _read(pattern)
+    return _parse_pattern(pattern)
 
 
 @lru_cache
 def read_format(name: str) -> Node:
-    """Return the node of a `format` in `FORMAT_PATTERNS`."""
-    return _read(FORMAT_PATTERNS[name])
+    """Return the node of the texts of a `format`, a key of `FORMAT_PATTERNS`."""
+    return _parse_pattern(FORMAT_PATTERNS[name])
 
 
-def _read(pattern: str) -> Node:
+def _parse_pattern(pattern: str) -> Node:
+    """Return the node of the texts that match a pattern of any length. Raises `Irregular`."""
     reader = _PatternReader(pattern)
     node = reader.branches(top=True)
     if reader.at < len(pattern):
-        raise Irregular(f"{pattern[reader.at]!r} closes nothing")
+        raise Irregular(f"unmatched {pattern[reader.at]!r}")
     if copies(node) > MAX_COPIES:
-        raise Irregular("its counted repeats come to too much")
+        raise Irregular("its counted repeats are too long when written out")
     return node
 
 
@@ -92,35 +94,42 @@ def copies(node: Node) -> int:
 
 
 class _PatternReader:
+    """Parses a pattern by recursive descent: each method reads on from `at`, and raises `Irregular` for a construct
+    outside the supported subset."""
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
         self.depth = 0
 
     def peek(self) -> str:
+        """Return the next character without reading it; "" at the end."""
         return self.text[self.at : self.at + 1]
 
     def take(self) -> str:
+        """Read one character and return it. Raises `Irregular` at the end."""
         char = self.peek()
         if not char:
-            raise Irregular("it ends too early")
+            raise Irregular("the pattern ends unexpectedly")
         self.at += 1
         return char
 
     def skip(self, text: str) -> bool:
+        """Read this text and return True if it is next; otherwise return False."""
         if self.text.startswith(text, self.at):
             self.at += len(text)
             return True
         return False
 
     def branches(self, *, top: bool = False) -> Node:
-        """Return alternatives. `top`: anchors are allowed, and a branch without one may be inside other text."""
+        """Read alternatives. With `top`, anchors are allowed, and a branch without one may be inside other text."""
         found = [self.branch(top)]
         while self.skip("|"):
             found.append(self.branch(top))
         return alt(*found)
 
     def branch(self, top: bool) -> Node:
+        """Read one alternative, up to `|`, `)` or the end."""
         begins = top and self.skip("^")
         items: list[Node] = []
         ends = False
@@ -128,7 +137,7 @@ class _PatternReader:
             if self.peek() == "$":
                 self.at += 1
                 if not top or self.peek() not in ("", "|", ")"):
-                    raise Irregular("'$' stands where no branch ends")
+                    raise Irregular("'$' is not at the end of a branch")
                 ends = True
                 break
             items.append(self.piece(top))
@@ -139,6 +148,7 @@ class _PatternReader:
         return seq(EMPTY if begins else ANY_TEXT, inner, EMPTY if ends else ANY_TEXT)
 
     def piece(self, top: bool) -> Node:
+        """Read an atom and its quantifier, if it has one."""
         item = self.atom()
         char = self.peek()
         if char in ("*", "+", "?"):
@@ -153,6 +163,7 @@ class _PatternReader:
         return repeat(item, least, most)
 
     def counts(self) -> tuple[int, int | None] | None:
+        """Read `{m,n}` and return both counts; None, with nothing read, if the brace begins no quantifier."""
         end = self.text.find("}", self.at)
         low, comma, high = self.text[self.at + 1 : max(end, 0)].partition(",")
         if comma and not low and high.isdecimal():
@@ -160,9 +171,10 @@ class _PatternReader:
         if end < 0 or not low.isdecimal() or (high and not high.isdecimal()):
             return None
         self.at = end + 1
-        return _count(int(low), int(high) if high else None if comma else int(low))
+        return _check_counts(int(low), int(high) if high else None if comma else int(low))
 
     def atom(self) -> Node:
+        """Read one character, class, escape or group."""
         char = self.take()
         if char == "(":
             return self.group()
@@ -173,10 +185,11 @@ class _PatternReader:
         if char == "\\":
             return self.escape()
         if char in "*+?^":
-            raise Irregular(f"{char!r} stands where nothing can be repeated or anchored")
+            raise Irregular(f"{char!r} is not supported in this position")
         return Lit(char)
 
     def group(self) -> Node:
+        """Read a group after its opening parenthesis."""
         if self.skip("?"):
             if self.skip("<") and self.peek() not in ("=", "!"):
                 end = self.text.find(">", self.at)
@@ -195,37 +208,41 @@ class _PatternReader:
         return found
 
     def escape(self) -> Node:
+        """Read an escape after its backslash: a class or a character."""
         char = self.take()
         if char in _CLASSES:
             return _CLASSES[char]
-        return Lit(self.escaped(char))
+        return Lit(self.escaped_char(char))
 
-    def escaped(self, char: str) -> str:
+    def escaped_char(self, char: str) -> str:
+        """Return the character that an escape with this letter means, reading its hexadecimal code if it has one."""
         if char == "x":
-            return self.code(2)
+            return self.hex_code(2)
         if char == "u":
             if self.skip("{"):
                 end = self.text.find("}", self.at)
-                return self.code(end - self.at, closing=1)
-            return self.code(4)
+                return self.hex_code(end - self.at, closing=1)
+            return self.hex_code(4)
         if char in _CONTROLS:
             return _CONTROLS[char]
         if char.isalnum() or not char.isascii():
             raise Irregular(f"the escape \\{char}")
         return char
 
-    def code(self, size: int, closing: int = 0) -> str:
+    def hex_code(self, size: int, closing: int = 0) -> str:
+        """Read `size` hexadecimal digits, skip `closing` characters after them, and return the character."""
         digits = self.text[self.at : self.at + max(size, 0)]
         try:
             number = int(digits, 16) if len(digits) == size and digits.isalnum() else -1
         except ValueError:
             number = -1
         if not 0 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-            raise Irregular("an escape that is no character")
+            raise Irregular("an escape that is not a valid character")
         self.at += size + closing
         return chr(number)
 
     def bracket(self) -> Chars:
+        """Read a class after its opening bracket."""
         negative = self.skip("^")
         spans = [*self.spans()]
         while self.peek() != "]":
@@ -237,7 +254,7 @@ class _PatternReader:
         return inverse(found) if negative else found
 
     def spans(self) -> Sequence[tuple[int, int] | str]:
-        """Return a character, a class or a range between brackets."""
+        """Read a character, a class or a range inside brackets, and return its spans."""
         if self.peek() == "[":
             raise Irregular("'[' inside a class")  # nested classes, which engines read differently
         low = self.member()
@@ -248,20 +265,22 @@ class _PatternReader:
         self.at += 1
         high = self.member()
         if isinstance(high, Chars) or high < low:
-            raise Irregular("a span that runs backwards")
+            raise Irregular("a range in reverse order")
         return [(ord(low), ord(high))]
 
     def member(self) -> str | Chars:
+        r"""Read one character inside brackets; an escape such as \d is a set."""
         char = self.take()
         if char != "\\":
             return char
         char = self.take()
         if char in _CLASSES:
             return _CLASSES[char]
-        return "\b" if char == "b" else self.escaped(char)
+        return "\b" if char == "b" else self.escaped_char(char)
 
 
-def _count(least: int, most: int | None) -> tuple[int, int | None]:
+def _check_counts(least: int, most: int | None) -> tuple[int, int | None]:
+    """Return both counts. Raises `Irregular` if one is too large or they are in the wrong order."""
     if max(least, most or 0) > MAX_REPEAT or (most is not None and most < least):
         raise Irregular(f"it repeats something more than {MAX_REPEAT} times")
     return least, most
@@ -274,7 +293,7 @@ _ESCAPED = chars((0, 0x1F), '"\\')
 
 
 def escape_in_json(node: Node) -> Node:
-    """Return the same texts as written between the quotes of a JSON string."""
+    """Return a node for the same texts as they are written between the quotes of a JSON string."""
     match node:
         case Lit(text):
             return Lit("".join(map(json_char, text)))
@@ -295,6 +314,7 @@ def escape_in_json(node: Node) -> Node:
 
 
 def json_char(char: str) -> str:
+    """Return a character as it is written in a JSON string, escaped where needed."""
     return _SHORT.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 0x20 else char)
 
 

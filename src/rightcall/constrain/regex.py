@@ -46,24 +46,26 @@ _SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
 
 @lru_cache(4096)
 def regex_text(node: Node) -> str:
-    """Return a regular node as a regular expression for Rust and Python."""
+    """Return a regular node as a regular expression for Rust and Python. A node that is not regular is an error of
+    the caller (TypeError)."""
     match node:
         case Lit(text) | Token(text):
             return "".join(map(regex_char, text))
         case Chars(spans):
-            return _class(spans)
+            return _char_class(spans)
         case Seq(items):
             return "".join([f"(?:{regex_text(item)})" if type(item) is Alt else regex_text(item) for item in items])
         case Alt(items):
             return "|".join([regex_text(item) for item in items])
         case Repeat(item, least, most):
-            return _group(item) + _times(least, most)
+            return _operand(item) + _quantifier(least, most)
         case Lexeme(item):
             return regex_text(item)
     raise TypeError(type(node).__name__)
 
 
 def regex_char(char: str) -> str:
+    """Return a character as a regular expression, escaped where needed."""
     if char in _SPECIAL:
         return f"\\x{ord(char):02x}" if char in "/\"' -&~#" else "\\" + char
     code = ord(char)
@@ -72,12 +74,14 @@ def regex_char(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x80 else char if char.isprintable() else f"\\U{code:08x}"
 
 
-def _group(node: Node) -> str:
+def _operand(node: Node) -> str:
+    """Return the regular expression of a node as an operand, in a group where needed."""
     text = regex_text(node)
     return text if type(node) is Chars or (type(node) is Lit and len(node.text) == 1) else f"(?:{text})"
 
 
-def _times(least: int, most: int | None) -> str:
+def _quantifier(least: int, most: int | None) -> str:
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most)) or (
         f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
@@ -85,21 +89,24 @@ def _times(least: int, most: int | None) -> str:
 
 
 @lru_cache(4096)
-def _class(spans: tuple[tuple[int, int], ...]) -> str:
+def _char_class(spans: tuple[tuple[int, int], ...]) -> str:
+    """Return the character class of these spans, negated where that is shorter."""
     if not spans:
         return "[^\\x00-\\U0010ffff]"
     if spans[0][0] == 0 and spans[-1][1] == 0x10FFFF:
         gaps = inverse(Chars(spans)).spans
-        return "[^" + "".join(map(_span, gaps)) + "]" if gaps else "(?s:.)"
-    return "[" + "".join(map(_span, spans)) + "]"
+        return "[^" + "".join(map(_class_range, gaps)) + "]" if gaps else "(?s:.)"
+    return "[" + "".join(map(_class_range, spans)) + "]"
 
 
-def _span(span: tuple[int, int]) -> str:
+def _class_range(span: tuple[int, int]) -> str:
+    """Return a span inside a character class, a single character or `a-z`."""
     low, high = span
-    return _point(low) if low == high else f"{_point(low)}-{_point(high)}"
+    return _class_char(low) if low == high else f"{_class_char(low)}-{_class_char(high)}"
 
 
-def _point(code: int) -> str:
+def _class_char(code: int) -> str:
+    """Return a code point inside a character class: ASCII letters and digits as they are, others as escapes."""
     char = chr(code)
     if char.isascii() and char.isalnum():
         return char
@@ -107,7 +114,7 @@ def _point(code: int) -> str:
 
 
 def anywhere(texts: tuple[str, ...]) -> str:
-    """Return a pattern for text that contains one of these."""
+    """Return a regular expression for text that contains one of these texts."""
     return "(?s:.*)(?:" + "|".join([regex_text(Lit(text)) for text in texts]) + ")(?s:.*)"
 
 
@@ -121,7 +128,7 @@ _NO_SHORT_REGEX: dict[type[Node], str] = {
 
 
 def emit_regex(grammar: Grammar) -> str:
-    """Return a grammar as one regular expression."""
+    """Return a grammar as one regular expression. Raises `GrammarCompileError` if it is not regular or too large."""
     return regex_text(_Regular(grammar).expand(Ref(grammar.start)))
 
 
@@ -135,16 +142,18 @@ class _Regular:
         self.pieces = 0
 
     def count(self, node: Node) -> None:
+        """Count the size of a node. Raises `GrammarCompileError` beyond `MAX_SIZE`."""
         self.pieces += 1 + (len(node.text) if isinstance(node, Lit) else 0)
         if self.pieces > MAX_SIZE:
-            raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; take a grammar instead")
+            raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; use a grammar instead")
 
     def expand(self, node: Node) -> Node:
-        """Return a node without references."""
+        """Return the node with references replaced by their rules, and nodes that are no regular expression by an
+        equivalent. Raises `GrammarCompileError` where there is none."""
         self.count(node)
         match node:
             case Ref(name):
-                return self.rule(name)
+                return self.expand_rule(name)
             case Seq(items):
                 return seq(*map(self.expand, items))
             case Alt(items):
@@ -154,23 +163,23 @@ class _Regular:
             case Lexeme(item):
                 return self.expand(item)
             case Upto():
-                return self.upto(node)
+                return self.expand_upto(node)
             case Free((), most):
                 return marker_free("", 0, most)
             case Free() | Word():
                 raise GrammarCompileError(_NO_SHORT_REGEX[type(node)])
             case AnyOrder():
-                return self.order(node)
+                return self.expand_any_order(node)
         return node
 
-    def rule(self, name: str) -> Node:
-        """Return a rule expanded. Raises `GrammarCompileError` for a recursive one."""
+    def expand_rule(self, name: str) -> Node:
+        """Return the node of a rule, expanded. Raises `GrammarCompileError` for a recursive one."""
         if name in self.open:
             raise GrammarCompileError(
-                f"the rule {name!r} is part of itself, so the language is not regular; take a grammar instead"
+                f"the rule {name!r} is recursive, so the language is not regular; use a grammar instead"
             )
         if len(self.open) > MAX_NESTED:
-            raise GrammarCompileError(f"the rules nest deeper than {MAX_NESTED} levels; take a grammar instead")
+            raise GrammarCompileError(f"the rules nest deeper than {MAX_NESTED} levels; use a grammar instead")
         before = self.pieces
         if name not in self.done:
             self.open[name] = None
@@ -179,11 +188,14 @@ class _Regular:
         node, self.pieces = self.done[name][0], before + self.done[name][1]
         return node
 
-    def upto(self, node: Upto) -> Node:
+    def expand_upto(self, node: Upto) -> Node:
+        """Return free text with its stop as a regular node."""
         stop = "".join(piece.text for piece in node.stop)
         return seq(marker_free(stop, node.least, node.most), Lit(stop))
 
-    def order(self, node: AnyOrder) -> Node:
+    def expand_any_order(self, node: AnyOrder) -> Node:
+        """Return members in any order as a regular node: every permutation of up to `MAX_ORDERS` members, otherwise
+        only the declared order."""
         if len(node.members) > MAX_ORDERS or node.extra is not None:
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")
             self.rules |= rules
@@ -194,21 +206,22 @@ class _Regular:
         for size in range(max(node.least, len(needed)), most + 1):
             for chosen in permutations(range(len(node.members)), size):
                 if needed <= set(chosen):
-                    found.append(self.row(node, chosen))
+                    found.append(self.expand_members(node, chosen))
         return alt(*found)
 
-    def row(self, node: AnyOrder, chosen: tuple[int, ...]) -> Node:
+    def expand_members(self, node: AnyOrder, chosen: tuple[int, ...]) -> Node:
+        """Return the members at these positions, in this order and with separators, expanded."""
         pieces = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
         return seq(*map(self.expand, pieces)) if pieces else EMPTY
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:
-    """Return text in which `stop` does not occur and does not overlap its end: characters that do not begin `stop`, and
-    prefixes of it that another character follows."""
+    """Return a regular node for text in which `stop` does not occur and does not overlap its end. Raises
+    `GrammarCompileError` if the first character of `stop` occurs in it again."""
     if not stop:
         return repeat(ANY, least, most)
     if stop[0] in stop[1:]:
-        raise GrammarCompileError(f"text up to {stop!r} has no short regular expression; take a grammar instead")
+        raise GrammarCompileError(f"text up to {stop!r} has no short regular expression; use a grammar instead")
     begin = chars(stop[0])
     heads = [stop[:size] for size in range(1, len(stop))]
     run = repeat(alt(*map(Lit, heads)), 0, 4) if heads else EMPTY

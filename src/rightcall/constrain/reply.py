@@ -59,11 +59,13 @@ class ReplyConstraints:
 
     @property
     def only_calls(self) -> bool:
+        """Return whether a reply consists of nothing but calls."""
         return self.choice == "required" and not self.text and self.reasoning == "none"
 
 
 class Replies:
-    """Builds the rules of a reply."""
+    """Builds the rules of a reply: `build` defines them in `book` and sets `frame`, `triggers` and `lazy` as in
+    `Grammar`."""
 
     def __init__(self, format: Format, book: Builder, options: ReplyConstraints) -> None:
         self.format, self.book, self.options = format, book, options
@@ -71,8 +73,8 @@ class Replies:
         self.kind = BODIES[type(self.body)]
         self.wrap = self.kind.wrap(self.body)
         self.outer, self.content = self.kind.outer(self.body), self.kind.content_key(self.body)
-        self.opens = None if "{name}" in first(format.call[0]) else self._marker(format.call[0])
-        self.closes = self._marker(format.call[1])
+        self.opens = None if "{name}" in first(format.call[0]) else self._marker_nodes(format.call[0])
+        self.closes = self._marker_nodes(format.call[1])
         self.triggers: tuple[str, ...] = ()
         self.lazy = ""
         self.frame = ReplyFrame()
@@ -80,50 +82,51 @@ class Replies:
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
-        """Return a call with the markers that surround each call."""
+        """Return the nodes of a call with the markers that surround each call."""
         inside = tool.body or CALL_GRAMMARS[type(self.body)](self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
             return inside
         if self.outer:
             return inside
-        return [*self._opens(tool.name), *inside, *self.closes]
+        return [*self._call_opener(tool.name), *inside, *self.closes]
 
-    def _opens(self, name: str) -> list[Node]:
-        return self._marker(self.format.call[0], name=name) if self.opens is None else self.opens
+    def _call_opener(self, name: str) -> list[Node]:
+        """Return the nodes of the marker that opens a call of the tool `name`."""
+        return self._marker_nodes(self.format.call[0], name=name) if self.opens is None else self.opens
 
-    def _marker(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
-        """Return a marker with optional white space around it."""
+    def _marker_nodes(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
+        """Return the nodes of a marker, with its placeholders filled from `holes` and its white space optional."""
         found = split_marker(first(marker))
         before = [self.book.gap(found.before)] if found.before else []
         after = [self.book.gap(found.after)] if found.after else []
         return [*before, *pieces(found.core, **holes), *after] if found.core else [*before, *after]
 
-    def around(self) -> tuple[list[Node], list[Node]]:
-        """Return the nodes before the first call and after the last."""
-        before: list[Node] = self._marker(self.format.section[0]) if self.format.section else []
-        after: list[Node] = self._marker(self.format.section[1]) if self.format.section else []
+    def nodes_around_calls(self) -> tuple[list[Node], list[Node]]:
+        """Return the nodes before the first call and those after the last one."""
+        before: list[Node] = self._marker_nodes(self.format.section[0]) if self.format.section else []
+        after: list[Node] = self._marker_nodes(self.format.section[1]) if self.format.section else []
         if self.outer:
             wrap = self.wrap or ("[", ", ", "]")
             gap = self.book.gap
-            return [Lit("{"), gap(), Lit(f'"{self.outer[0]}":'), gap(" "), *self._wrap(wrap[0])], [
-                *self._wrap(wrap[2], True),
+            return [Lit("{"), gap(), Lit(f'"{self.outer[0]}":'), gap(" "), *self._list_bracket(wrap[0])], [
+                *self._list_bracket(wrap[2], True),
                 gap(),
                 Lit("}"),
             ]
         if self.wrap is not None:
-            before += [*self._marker(self.format.call[0]), *self._wrap(self.wrap[0])]
-            after = [*self._wrap(self.wrap[2], True), *self._marker(self.format.call[1]), *after]
+            before += [*self._marker_nodes(self.format.call[0]), *self._list_bracket(self.wrap[0])]
+            after = [*self._list_bracket(self.wrap[2], True), *self._marker_nodes(self.format.call[1]), *after]
         return before, after
 
-    def _wrap(self, text: str, closing: bool = False) -> list[Node]:
-        """Return the opening or closing text of a list of calls."""
+    def _list_bracket(self, text: str, closing: bool = False) -> list[Node]:
+        """Return the nodes of the opening or closing text of a list of calls, with optional white space inside."""
         core = text.strip(BLANKS)
         if not core:
             return [Lit(text)] if text else []
         gap = self.book.gap(text.removesuffix(core) if closing else text.removeprefix(core))
         return [gap, Lit(core)] if closing else [Lit(core), gap]
 
-    def joint(self) -> Node:
+    def separator_of_calls(self) -> Node:
         """Return the node between two calls."""
         text = self.wrap[1] if self.wrap is not None else self.format.between
         core = text.strip(BLANKS)
@@ -135,36 +138,37 @@ class Replies:
     # -- all calls -----------------------------------------------------------------------------------------------------
 
     def build(self, tools: list[ArgumentsShape]) -> str:
-        """Define all rules and return the name of the start."""
+        """Define all rules of replies with calls of these tools, and return the name of the start."""
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
-            arguments = tools[0].json(self.book)
+            arguments = tools[0].write_json(self.book)
             self.frame = ReplyFrame(calls=(arguments,), joined=False)
-            return self.start_with(arguments)
-        return self._around_calls(tools)
+            return self.define_reply(arguments)
+        return self._define_calls(tools)
 
-    def _around_calls(self, tools: list[ArgumentsShape]) -> str:
+    def _define_calls(self, tools: list[ArgumentsShape]) -> str:
         """Define the rules of calls with the markers around them, and return the name of the start."""
-        before, after = self.around()
+        before, after = self.nodes_around_calls()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
         if not self.options.parallel:
             calls = [(tool, [*before, *call, *after]) for tool, call in calls]
             before, after = [], []
-        joint = self.joint() if self.options.parallel else EMPTY
+        joint = self.separator_of_calls() if self.options.parallel else EMPTY
         self.frame = ReplyFrame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
-        self._call_rule(opener if not before else (), calls)
-        block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
+        self._define_call(opener if not before else (), calls)
+        block = seq(*before, self._one_or_more_calls(), *after) if self.options.parallel else Ref("call")
         if opener:
             self.triggers = (text_of(opener),)
             self.book.rules["calls"] = block
             self.lazy = "calls"
         if self.options.only_calls:
-            return self.plain_start(block)
-        return self.start_with(self._reply(block, opener, bool(before)))
+            return self.start_without_text(block)
+        return self.define_reply(self._reply_node(block, opener, bool(before)))
 
-    def plain_start(self, block: Node) -> str:
+    def start_without_text(self, block: Node) -> str:
+        """Return the name of the rule for a reply that consists of this node alone; a reference needs no new rule."""
         if isinstance(block, Ref):
             return block.name
         self.book.rules["reply"] = block
@@ -177,12 +181,14 @@ class Replies:
 
     named_choice = False
 
-    def start_with(self, node: Node) -> str:
+    def define_reply(self, node: Node) -> str:
+        """Define the rule `reply` as this node, and return its name."""
         self.book.rules["reply"] = node
         return "reply"
 
     def _opener(self, before: list[Node], calls: list[tuple[ArgumentsShape, list[Node]]]) -> tuple[Lit | Token, ...]:
-        """Return the pieces with which every call begins, up to the first placeholder or blank."""
+        """Return the literals and tokens with which every call begins, up to the first placeholder or blank; empty
+        if there are none."""
         if self.outer:
             return ()
         marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
@@ -196,13 +202,13 @@ class Replies:
             out.append(piece)
         return stop_sequence(out)
 
-    def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
-        """Define `call` with one alternative per tool. The part after the opener is a separate rule, for text that ends
-        with the opener."""
+    def _define_call(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
+        """Define `call` with one alternative per tool. The part after the opener is a separate rule, `call_0` for
+        the first tool, for text that ends with the opener."""
         rules = self.book.rules
         names = []
         for at, (_, call) in enumerate(calls):
-            rules[f"call_{at}"] = seq(*_without_opener(call, opener))
+            rules[f"call_{at}"] = seq(*_remove_opener(call, opener))
             names.append(f"call_{at}")
         gap = (
             [self.book.gap(split_marker(first(self.format.call[0])).before)]
@@ -212,13 +218,16 @@ class Replies:
         made = [seq(*gap, *opener, Ref(name)) for name in names]
         rules["call"] = Alt(tuple(made)) if len(made) != 1 else made[0]
 
-    def _repeated(self) -> Node:
-        """Return one call or more."""
+    def _one_or_more_calls(self) -> Node:
+        """Return the node of one call or more, up to the limit of calls."""
         most = self.book.bounds.calls
-        return seq(Ref("call"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
+        return seq(
+            Ref("call"), repeat(seq(self.separator_of_calls(), Ref("call")), 0, None if most is None else most - 1)
+        )
 
-    def _reply(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """Return reasoning, text and calls, as the choice allows."""
+    def _reply_node(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
+        """Return the node of a whole reply: reasoning, text and the `block` of calls, as the choice allows. `lead`:
+        something precedes the first call in the block."""
         choice = self.options.choice
         thinking = self.thinking()
         if self.outer:
@@ -239,7 +248,7 @@ class Replies:
         if choice == "required" and not self.options.text:
             return seq(thinking, block)
         rest = self._after_opener(block, opener, lead)
-        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener), True), rest)
+        upto = seq(Upto(opener, 0, self.book.bounds.text, self._forbidden_before_call(opener), True), rest)
         wrapped = self.delimited_text()
         if choice == "required":
             return seq(thinking, repeat(wrapped, 0, 1), upto)
@@ -247,18 +256,21 @@ class Replies:
         return seq(thinking, repeat(alt(wrapped, upto), 0, most), self.text())
 
     def _after_opener(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """Return the block of calls without its opener, which has been written."""
+        """Return the block of calls without its opener, for text that ends with the opener."""
         rules = self.book.rules
         if lead:
-            return seq(*_without_opener(list(block.items) if hasattr(block, "items") else [block], opener))
+            return seq(*_remove_opener(list(block.items) if hasattr(block, "items") else [block], opener))
         names = [name for name in rules if name.startswith("call_")]
         rules["called"] = alt(*map(Ref, names))
         if not self.options.parallel:
             return Ref("called")
         most = self.book.bounds.calls
-        return seq(Ref("called"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
+        return seq(
+            Ref("called"), repeat(seq(self.separator_of_calls(), Ref("call")), 0, None if most is None else most - 1)
+        )
 
     def _string(self) -> Node:
+        """Return a reference to the rule for any JSON string."""
         return self.book.define_rule(
             "string", lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('"')))
         )
@@ -266,7 +278,8 @@ class Replies:
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def thinking(self) -> Node:
-        """Return the reasoning section at the beginning, as the options require it."""
+        """Return the reasoning section at the beginning, as the options require it; empty if they exclude it or the
+        format has none."""
         if self.options.reasoning == "none" or self.format.reasoning is None:
             return EMPTY
         section = self._section(self.format.reasoning, opened=self.options.reasoning == "open")
@@ -276,7 +289,7 @@ class Replies:
         return maybe(section) if self.options.reasoning == "auto" else section
 
     def _section(self, pair: Pair, opened: bool = False) -> Node:
-        """Return a section between two markers; `opened`: its first marker has been written."""
+        """Return a section between two markers. With `opened`, its first marker is already written and left out."""
         begin, end = split_marker(first(pair[0])), split_marker(first(pair[1]))
         opens = (
             []
@@ -287,29 +300,29 @@ class Replies:
         return seq(*opens, close)
 
     def delimited_text(self) -> Node:
-        """Return text between the format's markers for it."""
+        """Return the node for text between any of the format's pairs of text markers; `NEVER` if it has none."""
         pairs = [pair for pair in self.format.content if first(pair[1]).strip(BLANKS)]
         return alt(*map(self._delimited_by, pairs)) if pairs else NEVER
 
     def _delimited_by(self, pair: Pair) -> Node:
-        """Return text between these markers."""
+        """Return the node for text between these markers. A pair without an opening marker begins at once."""
         if not first(pair[0]).strip(BLANKS):  # it begins with the reply, or behind the reasoning
             close = stop_sequence(pieces(split_marker(first(pair[1])).core))
-            return Upto(close, 0, self.book.bounds.text, self.openers() + self._sections())
+            return Upto(close, 0, self.book.bounds.text, self.openers() + self._section_markers())
         # One terminal with the white space before it, which is otherwise taken for text.
         opener = Lexeme(Seq((maybe(SPACE), *pieces(split_marker(first(pair[0])).core))))
         return Seq((opener, self._section(pair, opened=True)))
 
     def text(self) -> Node:
         """Return free text up to the end of the reply, in which no call begins."""
-        return Free(self.openers() + self._sections(), self.book.bounds.text)
+        return Free(self.openers() + self._section_markers(), self.book.bounds.text)
 
     def _no_bracket(self) -> Node:
         """Return text that does not begin with a bracket, for calls without an opener."""
         return maybe(seq(inverse(chars("[{" + BLANKS)), self.text()))
 
     def openers(self) -> tuple[str, ...]:
-        """Return all texts at which the parser begins a call."""
+        """Return all texts at which the parser begins a call, those of one or two characters excluded."""
         format = self.format
         markers = [
             *marker_alternatives(format.section[0] if format.section else ""),
@@ -320,24 +333,24 @@ class Replies:
         heads = [str(marker).strip(BLANKS).partition("{name}")[0].partition("{id}")[0] for marker in markers]
         return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
 
-    def _sections(self) -> tuple[str, ...]:
-        """Return the markers of sections that are not plain text."""
+    def _section_markers(self) -> tuple[str, ...]:
+        """Return the markers of sections that are not plain text, those of one or two characters excluded."""
         pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
         pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
         found = [split_marker(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
         return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
 
-    def _without(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
-        """Return what must not occur in text before a call."""
+    def _forbidden_before_call(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
+        """Return the texts that must not occur in text before a call."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
-        sections = [section for section in self._sections() if text not in section]
+        sections = [section for section in self._section_markers() if text not in section]
         fences = [fence for fence in FENCES if fence not in text]
         return (*others, *sections, *fences, *RESULTS)
 
 
-def _without_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
-    """Return these nodes without the opener that they begin with."""
+def _remove_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
+    """Return these nodes without the opener that they begin with, and without white space before it."""
     rest = list(nodes)
     while opener and (not isinstance(rest[0], (Lit, Token)) or not rest[0].text.strip(BLANKS)):
         rest = rest[1:]  # white space before the opener
@@ -356,12 +369,12 @@ def _without_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[
     return rest
 
 
-def text_only(replies: Replies) -> str:
-    """Define a reply without calls and return the name of its start."""
+def build_without_calls(replies: Replies) -> str:
+    """Define the rules of a reply without calls, and return the name of the start."""
     channels = replies.format.channels
     if channels is not None:
-        return replies.start_with(Messages(replies, channels).reply(EMPTY, EMPTY))
-    return replies.start_with(replies._reply(EMPTY, (), False))
+        return replies.define_reply(Messages(replies, channels).reply(EMPTY, EMPTY))
+    return replies.define_reply(replies._reply_node(EMPTY, (), False))
 
 
 _ALLOWED = (":", "\uff1a", ">")  # most texts hold a colon, and headers begin with the last
@@ -392,13 +405,14 @@ class Messages:
         )
         book.rules["calls"] = calls
         self.replies.frame = ReplyFrame(calls=tuple(made), joint=start if self.options.parallel else EMPTY)
-        self._lazy()
+        self._set_trigger()
         if self.options.only_calls:
-            return self.replies.plain_start(calls)
-        return self.replies.start_with(self.reply(calls, start))
+            return self.replies.start_without_text(calls)
+        return self.replies.define_reply(self.reply(calls, start))
 
-    def _lazy(self) -> None:
-        """Set the trigger and the start rule for lazy engines, if the header of a call is unique."""
+    def _set_trigger(self) -> None:
+        """Set the trigger and the start rule for lazy engines; the trigger stays empty if the header of a call is
+        not unique."""
         header = self.channels.messages["call"][0]
         head = str(header).partition("{name}")[0]
         others = [str(opens) for kind, (opens, _) in self.channels.messages.items() if kind != "call"]
@@ -407,44 +421,47 @@ class Messages:
         self.replies.lazy = "calls" if self.replies.triggers else ""
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
+        """Return the nodes of a message with a call of this tool."""
         opens, closes = self.channels.messages["call"]
         if self.replies.kind.named_by_header:
-            inside: list[Node] = [tool.json(self.book)]
+            inside: list[Node] = [tool.write_json(self.book)]
         else:
-            before, after = self.replies.around()
+            before, after = self.replies.nodes_around_calls()
             inside = [*before, *self.replies.call(tool), *after]
         return [*pieces(opens, name=tool.name), *inside, *pieces(closes)]
 
-    def _message(self, kind: str) -> Node:
-        """Return a complete message of text or reasoning, followed by the start of another one."""
+    def _message_node(self, kind: str) -> Node:
+        """Return the node of a complete message of this kind ("content" or "reasoning"), followed by the start of
+        another one."""
         opens, closes = self.channels.messages[kind]  # type: ignore[index]
         if str(closes):
             return seq(*pieces(opens), Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)
-        return seq(*pieces(opens), self._until_next())
+        return seq(*pieces(opens), self._text_until_next_header())
 
-    def _until_next(self) -> Upto:
-        """Return text up to the next header, for a message without an end marker. Unless the header is on its own line,
-        an open quotation or similar would quote it, so these are excluded."""
+    def _text_until_next_header(self) -> Upto:
+        """Return the node of text up to the next header, for a message without an end marker. Unless the header is
+        on its own line, an open quotation or similar would quote it, so these are excluded."""
         own_line = text_of(stop_sequence(self.start)).startswith("\n")
         opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
         return Upto(stop_sequence(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
-        """Return reasoning, text and calls as messages."""
+        """Return the node of reasoning, text and calls as messages, as the choice allows."""
         options = self.options
         thinking: Node = EMPTY
         if options.reasoning != "none" and "reasoning" in self.channels.messages:
-            thinking = self._end_of_open_reasoning() if options.reasoning == "open" else self._message("reasoning")
+            thinking = self._end_of_open_reasoning() if options.reasoning == "open" else self._message_node("reasoning")
             thinking = repeat(thinking, 0, 4) if options.reasoning == "auto" else thinking
         if options.choice == "required":
-            before = repeat(self._message("content"), 0, 4) if options.text else EMPTY
+            before = repeat(self._message_node("content"), 0, 4) if options.text else EMPTY
             return seq(thinking, before, calls)
         self.book.rules["messages"] = EMPTY
-        self.book.rules["messages"] = self._chain(calls, start)
+        self.book.rules["messages"] = self._message_chain(calls, start)
         return seq(thinking, Ref("messages"))
 
-    def _chain(self, calls: Node, start: Node) -> Node:
-        """Return messages of text and calls. The last text may lack its end marker."""
+    def _message_chain(self, calls: Node, start: Node) -> Node:
+        """Return the node of messages of text and calls, each followed by another or not. The last text may lack its
+        end marker."""
         opens, closes = self.channels.messages["content"]
         more = seq(start, Ref("messages"))
         without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))
@@ -452,13 +469,13 @@ class Messages:
         if str(closes):
             text: Node = seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
         else:
-            text = seq(self._until_next(), Ref("messages"))
+            text = seq(self._text_until_next_header(), Ref("messages"))
         content = seq(*pieces(opens), alt(text, last))
         if self.options.choice == "none":
             return content
         return alt(content, seq(Ref("call"), maybe(more) if self.options.parallel else EMPTY))
 
     def _end_of_open_reasoning(self) -> Node:
-        """Return the rest of a reasoning message that the prompt began."""
+        """Return the node of the rest of a reasoning message that the prompt began."""
         closes = self.channels.messages["reasoning"][1]
         return seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)

@@ -41,12 +41,12 @@ from rightcall.constrain.value_shapes import (
     Shape,
     ShapeReference,
     TextShape,
+    accepts,
     are_disjoint,
-    holds,
+    has_no_surrogate,
     one_of,
     options,
     union,
-    whole_text,
 )
 from rightcall.schema.limits import pattern_size
 from rightcall.schema.walk import Refs, fragment_of
@@ -66,8 +66,9 @@ class ScalarShapes(Intersection):
 
     formats = False  # whether `format` is asserted
 
-    def count(self, schema: Json, word: str, path: str) -> int | None:
-        """Return a count limited to what engines can repeat."""
+    def read_count(self, schema: Json, word: str, path: str) -> int | None:
+        """Return the value of a keyword that counts, such as `minLength`, limited to what engines can repeat; None
+        if the schema does not have it. A larger value is reported."""
         value = schema.get(word)
         if value is None:
             return None
@@ -77,8 +78,9 @@ class ScalarShapes(Intersection):
             return None if word.startswith("max") else MAX_COUNT
         return value
 
-    def text(self, schema: Json, path: str) -> Shape:
-        least, most = self.count(schema, "minLength", path) or 0, self.count(schema, "maxLength", path)
+    def read_text(self, schema: Json, path: str) -> Shape:
+        """Return the shape of the texts that the keywords for strings accept; `NOTHING` if no length is allowed."""
+        least, most = self.read_count(schema, "minLength", path) or 0, self.read_count(schema, "maxLength", path)
         if most is not None and least > most:
             return NOTHING
         pattern, word = schema.get("pattern"), "pattern"
@@ -91,23 +93,24 @@ class ScalarShapes(Intersection):
             return TextShape(least, most)
         self.left -= pattern_size(pattern) // PATTERN_SHARE
         if self.left < 0:
-            self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
+            self.limit(f"{path}/{word}", word, "any text: the patterns exceed the size limit of a grammar")
             return TextShape(least, most)
         try:
             node = read_format(schema["format"]) if word == "format" else read_pattern(pattern)
         except Irregular as why:
             self.limit(f"{path}/{word}", word, f"any text: {why}")
             return TextShape(least, most)
-        return self.patterned(node, least, most, path)
+        return self.limit_pattern(node, least, most, path)
 
-    def number(self, schema: Json, path: str, integer: bool) -> Shape:
+    def read_number(self, schema: Json, path: str, integer: bool) -> Shape:
+        """Return the range of the numbers that the keywords for numbers accept, of integers with `integer`."""
         if _NUMBER_WORDS.isdisjoint(schema):
             return _ANY_INTEGER if integer else _ANY_NUMBER
         bounds = {
             word: schema[word] for word in _BOUNDS if word in schema and self.is_small_bound(schema[word], word, path)
         }
-        low, low_open = _tighter_end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
-        high, high_open = _tighter_end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
+        low, low_open = _tighter_limit(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
+        high, high_open = _tighter_limit(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
         step_ = schema.get("multipleOf")
         if step_ is not None:
             whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
@@ -126,8 +129,9 @@ class ScalarShapes(Intersection):
         return small
 
 
-def _tighter_end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
-    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive."""
+def _tighter_limit(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
+    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive; None without bounds.
+    `tighter` is `max` for lower bounds, `min` for upper ones."""
     if inside is None or outside is None:
         one = inside if outside is None else outside
         return (None, False) if one is None else (_decimal(one), inside is None)
@@ -137,35 +141,37 @@ def _tighter_end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | Non
 
 
 def _decimal(value: float) -> Decimal:
+    """Return a number as a `Decimal` with the digits that it is written with."""
     return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
 
 
-MAX_MATCHED = 20_000  # names held against patterns of names, in one object
+MAX_MATCHED = 20_000  # names matched against patterns of names, in one object
 
 
 class MemberShapes(ScalarShapes):
     """Reads objects."""
 
-    extras = False  # undeclared members are allowed where the schema does not speak of them
+    extras = False  # undeclared members are allowed where the schema does not mention them
 
     def shape(self, schema: Any, path: str, depth: int) -> Shape:
         """Return the shape of a schema; the subclass reads all keywords."""
         raise NotImplementedError
 
-    def object(self, schema: Json, path: str, depth: int) -> Shape:
-        declared = {key: value for key, value in schema.get("properties", {}).items() if whole_text(key)}
+    def read_object(self, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape of the objects that the keywords for objects accept."""
+        declared = {key: value for key, value in schema.get("properties", {}).items() if has_no_surrogate(key)}
         required = dict.fromkeys(schema.get("required", ()))
-        if not all(map(whole_text, required)):
+        if not all(map(has_no_surrogate, required)):
             return NOTHING
         if len(declared) + len(required) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
             return Object()
         if len(declared.keys() | required.keys()) > MAX_ANY_ORDER:
             self.limit(path, "properties", IN_LARK)
         if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
             self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
             schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
-        extra, keys, said = self.undeclared(schema, path, depth)
+        extra, keys, said = self.read_undeclared(schema, path, depth)
         fields = [
             Field(key, self.shape(value, f"{path}/properties{pointer_step(key)}", depth + 1), key in required)
             for key, value in declared.items()
@@ -174,17 +180,23 @@ class MemberShapes(ScalarShapes):
         undeclared = [key for key in required if key not in declared]
         fields += [self.undeclared_required(key, schema, extra, path, depth) for key in undeclared]
         self.report_dependent_members(schema, path)
-        least, most = self.member_counts(schema, path, fields, extra)
+        least, most = self.read_member_counts(schema, path, fields, extra)
         return object_shape(Object(tuple(fields), extra, keys, least, most, said))
 
     def report_dependent_members(self, schema: Json, path: str) -> None:
-        """Report the keywords that relate members to each other, which a grammar cannot express."""
+        """Report the keywords that relate members to each other or check their names, which a grammar cannot
+        express."""
         for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
             if word in schema and schema[word] not in ({}, True):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
 
-    def member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
-        least, most = self.count(schema, "minProperties", path) or 0, self.count(schema, "maxProperties", path)
+    def read_member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
+        """Return the smallest and the largest number of members; no limits, which is reported, where undeclared
+        members are allowed."""
+        least, most = (
+            self.read_count(schema, "minProperties", path) or 0,
+            self.read_count(schema, "maxProperties", path),
+        )
         if (least or most is not None) and extra != NOTHING:
             return self.drop_member_limits(fields, least, most, path)
         return least, most
@@ -192,7 +204,8 @@ class MemberShapes(ScalarShapes):
     def drop_member_limits(
         self, fields: list[Field], least: int, most: int | None, path: str
     ) -> tuple[int, int | None]:
-        """Report limits of the number of members: undeclared members are not distinguished and cannot be counted."""
+        """Return no limits of the number of members, and report the limits that are lost: undeclared members are not
+        counted."""
         certain = sum(field.required for field in fields)
         if least > certain:
             self.limit(f"{path}/minProperties", "minProperties", "fewer members")
@@ -200,8 +213,9 @@ class MemberShapes(ScalarShapes):
             self.limit(f"{path}/maxProperties", "maxProperties", "more members")
         return 0, None
 
-    def undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
-        """Return the shape of undeclared members, the pattern of their names, and whether the schema mentions them."""
+    def read_undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
+        """Return the shape of undeclared members, the pattern of their names (None: any name), and whether the
+        schema mentions them."""
         said = "additionalProperties" in schema
         patterns: Json = schema.get("patternProperties", {})
         if said:
@@ -210,9 +224,13 @@ class MemberShapes(ScalarShapes):
             extra = ANYTHING if self.extras or "properties" not in schema or patterns else NOTHING
         if not patterns:
             return extra, None, said
-        return self.by_patterns(patterns, extra, said, path, depth)
+        return self.read_name_patterns(patterns, extra, said, path, depth)
 
-    def by_patterns(self, patterns: Json, extra: Shape, said: bool, path: str, depth: int) -> tuple[Shape, Any, bool]:
+    def read_name_patterns(
+        self, patterns: Json, extra: Shape, said: bool, path: str, depth: int
+    ) -> tuple[Shape, Any, bool]:
+        """Return what `read_undeclared` returns for a schema with `patternProperties`. If no shape expresses it,
+        undeclared members may have any value, which is reported."""
         at = f"{path}/patternProperties"
         shapes = {key: self.shape(value, at + pointer_step(key), depth + 1) for key, value in patterns.items()}
         if extra == NOTHING and len(patterns) == 1:
@@ -227,7 +245,7 @@ class MemberShapes(ScalarShapes):
         return ANYTHING, None, True
 
     def apply_name_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
-        """Intersect declared members with the patterns that their names match."""
+        """Return the declared members, each intersected with the schemas of the patterns that its name matches."""
         patterns: Json = schema.get("patternProperties", {})
         if len(patterns) * len(fields) > MAX_MATCHED:
             self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
@@ -241,7 +259,7 @@ class MemberShapes(ScalarShapes):
         return fields
 
     def undeclared_required(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
-        """Return a member that is required but not declared."""
+        """Return the field of a member that is required but not declared."""
         said = "additionalProperties" in schema
         found = [
             self.shape(value, path, depth + 1)
@@ -256,6 +274,7 @@ class MemberShapes(ScalarShapes):
 
 
 def without_keyword(schema: Json, left_out: str) -> Json:
+    """Return a copy of the schema without one keyword."""
     return {word: value for word, value in schema.items() if word != left_out}
 
 
@@ -272,7 +291,7 @@ _NOTES = frozenset(
 
 
 class Shapes(MemberShapes):
-    """Reads the schemas of one tool."""
+    """Reads the schemas of one tool as shapes. What no shape expresses is reported in `limits`."""
 
     def __init__(
         self, tool: str, root: Json, *, extras: bool = False, formats: bool = False, most: int = MAX_SHAPES
@@ -280,12 +299,12 @@ class Shapes(MemberShapes):
         super().__init__(tool, most)
         self.root = root
         self.refs = Refs(root)
-        self.extras = extras  # undeclared members are allowed where the schema does not speak of them
+        self.extras = extras  # undeclared members are allowed where the schema does not mention them
         self.formats = formats
         self.open: dict[int, str] = {}  # the schemas being read, and the name of each that turned out recursive
 
     def read(self, among: Shape = ANYTHING) -> Shape:
-        """Return the shape of the whole schema, restricted to the kind `among`."""
+        """Return the shape of the whole schema, restricted to the values of `among`."""
         found = self.shape(self.root, "", 0)
         if type(found) is not type(among):
             found = self.intersect(found, among, "")
@@ -296,6 +315,8 @@ class Shapes(MemberShapes):
     # -- one schema ----------------------------------------------------------------------------------------------------
 
     def shape(self, schema: Any, path: str, depth: int) -> Shape:
+        """Return the shape of a schema. A schema inside itself becomes a reference to a named shape; beyond the
+        limits of depth and size any value is allowed, which is reported."""
         if not isinstance(schema, dict):
             return NOTHING if schema is False else ANYTHING
         if id(schema) in self.open:
@@ -304,7 +325,7 @@ class Shapes(MemberShapes):
         self.left -= 1
         if depth > MAX_DEPTH or self.left < 0:
             what = "depth" if depth > MAX_DEPTH else "size"
-            self.limit(path, what, f"any value: the schema is beyond the {what} a grammar is made for")
+            self.limit(path, what, f"any value: the schema exceeds the {what} limit of a grammar")
             return ANYTHING
         self.open[id(schema)] = ""
         found = self.read_keywords(schema, path, depth)
@@ -325,29 +346,32 @@ class Shapes(MemberShapes):
             # Last, so that the constants are checked against all keywords beside them.
             found = self.read_constants(found, schema, path)
         if "unevaluatedProperties" in schema:
-            found = self.unevaluated_members(found, schema, path)
+            found = self.apply_unevaluated_members(found, schema, path)
         if "unevaluatedItems" in schema and not _accepts_all(schema["unevaluatedItems"]):
-            self.limit(f"{path}/unevaluatedItems", "unevaluatedItems", "what no other keyword speaks of")
+            self.limit(f"{path}/unevaluatedItems", "unevaluatedItems", "what no other keyword describes")
         return found
 
     def read_constants(self, found: Shape, schema: Json, path: str) -> Shape:
-        """Return the constants of `enum` and `const` that the other keywords accept."""
+        """Return the shape of the constants of `enum` and `const` that the other keywords accept; `found` unchanged,
+        which is reported, if there are too many."""
         word = "const" if "const" in schema else "enum"
         values = [schema["const"]] if word == "const" else schema["enum"]
         if word == "const" and "enum" in schema:
-            values = [value for value in values if holds(one_of(schema["enum"]), value)]
+            values = [value for value in values if accepts(one_of(schema["enum"]), value)]
         if _weight_of_constants(values, MAX_CONSTANTS) > MAX_CONSTANTS:
-            self.limit(f"{path}/{word}", word, f"other values: a grammar is made for at most {MAX_CONSTANTS:,}")
+            self.limit(f"{path}/{word}", word, f"other values: a grammar supports at most {MAX_CONSTANTS:,}")
             return found
         return self.constants(found, values, path, word)
 
     def apply_in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
-        """Intersect a shape with a keyword that applies to the same value."""
+        """Return the shape intersected with a keyword that applies to the same value, such as `allOf` or `$ref`."""
         at = f"{path}/{word}"
         value = schema[word]
         if word in ("allOf", "anyOf", "oneOf"):
             parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
-            return self.all_of([found, *parts], at) if word == "allOf" else self.one_of(found, parts, word, at)
+            return (
+                self.all_of([found, *parts], at) if word == "allOf" else self.apply_alternatives(found, parts, word, at)
+            )
         if word == "not":
             return self.exclude(found, value, at)
         if word == "if":
@@ -359,11 +383,15 @@ class Shapes(MemberShapes):
         return self.intersect(found, self.shape(target, fragment_of(value), depth + 1), at)
 
     def read_condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape intersected with the union of `then` and `else`: the condition `if` is not checked, which
+        is reported."""
         self.limit(f"{path}/if", "if", "what either branch allows")
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
         return self.intersect(found, union(*sides), f"{path}/if")
 
-    def one_of(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
+    def apply_alternatives(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
+        """Return the shape intersected with the union of alternatives. For `oneOf`, alternatives that may overlap
+        are reported."""
         if word == "oneOf":
             comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0))
             if not are_disjoint(parts, comparison):
@@ -372,7 +400,8 @@ class Shapes(MemberShapes):
         return self.intersect(found, union(*parts), at)
 
     def exclude(self, found: Shape, value: Any, at: str) -> Shape:
-        """Apply `not` if it only excludes types; otherwise report it."""
+        """Return the shape without the values of a `not`, if it only excludes types, everything or nothing;
+        otherwise the shape itself, which is reported."""
         if _accepts_all(value):
             return NOTHING
         if value is False:
@@ -384,29 +413,34 @@ class Shapes(MemberShapes):
         return found
 
     def exclude_types(self, found: Shape, said: list[str], at: str) -> Shape:
+        """Return the shape without the values of these JSON types. Integers alone cannot be excluded, which is
+        reported."""
         kept = [word for word in _KINDS if word not in said]
         if "integer" in said and "number" in kept:
             self.limit(at, "not", "whole numbers")
         return self.intersect(found, union(*(_PLAIN[word] for word in kept)), at)
 
-    def unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
+    def apply_unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
+        """Return the shape with `unevaluatedProperties` applied; unchanged, which is reported, where conditions or
+        references decide which members are evaluated."""
         value = schema["unevaluatedProperties"]
         if _accepts_all(value):
             return union(*(_allow_undeclared(one) for one in options(found))) if _has_no_reference(found) else found
         if value is False and _CONDITIONAL.isdisjoint(schema) and _has_no_reference(found):
             return union(*(_forbid_undeclared(one) for one in options(found)))
-        self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword speaks of")
+        self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword describes")
         return found
 
-    # -- what the keywords of one level say ----------------------------------------------------------------------------
+    # -- the keywords of one level -------------------------------------------------------------------------------------
 
     def read_level(self, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape from `type` and the keywords of each type."""
+        """Return the shape from `type` and the keywords of each type, without those that apply other schemas to the
+        same value."""
         said = schema.get("type")
         asserts_format = self.formats and "format" in schema
         if asserts_format and schema["format"] not in FORMAT_PATTERNS:
             self.limit(
-                f"{path}/format", "format", f"any value: no grammar is known of the format {schema['format']!r:.60}"
+                f"{path}/format", "format", f"any value: there is no grammar for the format {schema['format']!r:.60}"
             )
         if said is None:
             if not asserts_format and _WORDS.isdisjoint(schema):
@@ -415,37 +449,39 @@ class Shapes(MemberShapes):
         elif isinstance(said, list):
             kinds = [word for word in said if word != "integer"] if "number" in said else said
         else:
-            return self.kind(said, schema, path, depth)
-        found = [self.kind(word, schema, path, depth) for word in kinds]
+            return self.read_type(said, schema, path, depth)
+        found = [self.read_type(word, schema, path, depth) for word in kinds]
         return found[0] if len(found) == 1 else union(*found)
 
-    def kind(self, word: str, schema: Json, path: str, depth: int) -> Shape:
+    def read_type(self, word: str, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape of the values of one JSON type that the keywords of that type accept."""
         if word == "string":
-            return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.text(schema, path)
+            return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.read_text(schema, path)
         if word in ("number", "integer"):
-            return self.number(schema, path, word == "integer")
+            return self.read_number(schema, path, word == "integer")
         if word == "object":
-            return self.object(schema, path, depth)
+            return self.read_object(schema, path, depth)
         if word == "array":
-            return self.array(schema, path, depth)
+            return self.read_array(schema, path, depth)
         return TRUE_FALSE if word == "boolean" else NULL
 
-    def array(self, schema: Json, path: str, depth: int) -> Shape:
+    def read_array(self, schema: Json, path: str, depth: int) -> Shape:
+        """Return the shape of the lists that the keywords for arrays accept."""
         first = schema.get("prefixItems", ())
         if len(first) > MAX_TUPLE:
-            self.limit(f"{path}/prefixItems", "prefixItems", f"any items: a grammar is made for at most {MAX_TUPLE}")
+            self.limit(f"{path}/prefixItems", "prefixItems", f"any items: a grammar supports at most {MAX_TUPLE}")
             first, schema = (), without_keyword(schema, "items")
         prefix = tuple(self.shape(item, f"{path}/prefixItems/{at}", depth + 1) for at, item in enumerate(first))
         items = self.shape(schema["items"], f"{path}/items", depth + 1) if "items" in schema else ANYTHING
-        least, most = self.count(schema, "minItems", path) or 0, self.count(schema, "maxItems", path)
+        least, most = self.read_count(schema, "minItems", path) or 0, self.read_count(schema, "maxItems", path)
         if schema.get("uniqueItems") is True and (most is None or most > 1):
-            self.limit(f"{path}/uniqueItems", "uniqueItems", "items that come twice")
+            self.limit(f"{path}/uniqueItems", "uniqueItems", "duplicate items")
         if "contains" in schema:
             self.report_contains(schema, path)
         return array_shape(Array(prefix, items, least, most))
 
     def report_contains(self, schema: Json, path: str) -> None:
-        """Report `contains`, which a grammar cannot express."""
+        """Report `contains`, or only `maxContains`, which a grammar cannot express."""
         if schema.get("minContains") != 0:
             self.limit(f"{path}/contains", "contains", "arrays without such an item")
         elif "maxContains" in schema:
@@ -471,8 +507,8 @@ _WORDS = frozenset(
 
 
 def _weight_of_constants(values: list[Any], most: int) -> int:
-    """Return the number of values, where nested ones count ten times because each becomes a rule. Stops beyond
-    `most`."""
+    """Return the number of values, where each nested one counts ten because it becomes a rule. Beyond `most`,
+    counting stops."""
     count, waiting = len(values), list(values)
     while waiting and count <= most:
         here = waiting.pop()
@@ -488,11 +524,13 @@ def _accepts_all(schema: Any) -> bool:
 
 
 def _has_no_reference(shape: Shape) -> bool:
+    """Return whether no alternative of a shape is a recursive one."""
     return not any(isinstance(one, ShapeReference) for one in options(shape))
 
 
 def _allow_undeclared(shape: Shape) -> Shape:
-    """Return an object whose undeclared members are explicitly allowed, so that an outer keyword cannot forbid them."""
+    """Return an object whose undeclared members are explicitly allowed, so that an outer keyword cannot forbid them;
+    any other shape unchanged."""
     return (
         msgspec.structs.replace(shape, extra=ANYTHING, said=True)
         if isinstance(shape, Object) and not shape.said
@@ -501,7 +539,7 @@ def _allow_undeclared(shape: Shape) -> Shape:
 
 
 def _forbid_undeclared(shape: Shape) -> Shape:
-    """Return an object without undeclared members, unless its schema mentions them."""
+    """Return an object without undeclared members, unless its schema mentions them; any other shape unchanged."""
     if not isinstance(shape, Object) or shape.said:
         return shape
     fields = tuple(one if one.evaluated else Field(one.name, NOTHING, one.required) for one in shape.fields)

@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammars import Grammar
 
 Made = tuple[Json, tuple[Relaxation, ...]]
-_FREE = Relaxation("", "", "choice", "any text: this server cannot be told to forbid calls")
+_FREE = Relaxation("", "", "choice", "any text: this server has no option to forbid calls")
 _WORD = 1  # llama.cpp's number for a trigger that is a text
 
 
 def fragment(grammar: Grammar, server: str) -> Json:
-    """Return the fields to add to a request to this server."""
+    """Return the fields to add to a request to this server. Raises `CallerError` for an unknown server,
+    `GrammarCompileError` for a grammar that it does not take."""
     return fragment_and_limits(grammar, server)[0]
 
 
 def fragment_and_limits(grammar: Grammar, server: str) -> Made:
-    """Return the fields to add to a request to this server, and all that they do not enforce."""
+    """Return the fields to add to a request to this server, and the constraints that they do not enforce. Raises the
+    errors of `fragment`."""
     make = SERVERS.get(server)
     if make is None:
         raise CallerError(f"there is no server {server!r}; name one of {', '.join(SERVERS)}")
@@ -41,7 +43,8 @@ def fragment_and_limits(grammar: Grammar, server: str) -> Made:
     return fields, tuple(dict.fromkeys([*grammar.relaxations, *limits]))
 
 
-def _llama_cpp(grammar: Grammar) -> Made:
+def _llama_cpp_fields(grammar: Grammar) -> Made:
+    """Return the fields for llama.cpp: GBNF, with triggers if calls are optional."""
     if grammar.choice != "auto" or not grammar.lazy:
         text, limits = emit_gbnf_with_limits(grammar)
         return {"grammar": text}, limits
@@ -52,7 +55,8 @@ def _llama_cpp(grammar: Grammar) -> Made:
     return fields | ({"preserved_tokens": list(tokens)} if tokens else {}), limits
 
 
-def _vllm(grammar: Grammar) -> Made:
+def _vllm_fields(grammar: Grammar) -> Made:
+    """Return the fields for vLLM: a structural tag as JSON text, or none that forbids calls."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
@@ -62,15 +66,17 @@ def _vllm(grammar: Grammar) -> Made:
     }, limits
 
 
-def _sglang(grammar: Grammar) -> Made:
+def _sglang_fields(grammar: Grammar) -> Made:
+    """Return the fields for SGLang: a structural tag, or none that forbids calls."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
     return {"response_format": tag, "skip_special_tokens": False}, limits
 
 
-def _ollama(grammar: Grammar) -> Made:
-    """Return a JSON Schema for the whole reply, which is then bare JSON: only a required call can be enforced."""
+def _ollama_fields(grammar: Grammar) -> Made:
+    """Return the fields for Ollama: a JSON Schema for the whole reply, which is then bare JSON. Raises
+    `GrammarCompileError` if calls are optional, since only a required call can be enforced."""
     if grammar.choice == "auto":
         raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
     if grammar.choice == "none":
@@ -79,7 +85,8 @@ def _ollama(grammar: Grammar) -> Made:
     return {"format": schema}, limits
 
 
-def _openai(grammar: Grammar) -> Made:
+def _openai_fields(grammar: Grammar) -> Made:
+    """Return the fields for OpenAI: strict tools and the tool choice."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("chat")
@@ -96,7 +103,8 @@ def _openai(grammar: Grammar) -> Made:
     return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": grammar.parallel}, tuple(limits)
 
 
-def _anthropic(grammar: Grammar) -> Made:
+def _anthropic_fields(grammar: Grammar) -> Made:
+    """Return the fields for Anthropic: strict tools and the tool choice."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("messages")
@@ -121,10 +129,10 @@ def _anthropic(grammar: Grammar) -> Made:
 
 
 SERVERS: dict[str, Callable[[Grammar], Made]] = {
-    "llama.cpp": _llama_cpp,
-    "vllm": _vllm,
-    "sglang": _sglang,
-    "ollama": _ollama,
-    "openai": _openai,
-    "anthropic": _anthropic,
+    "llama.cpp": _llama_cpp_fields,
+    "vllm": _vllm_fields,
+    "sglang": _sglang_fields,
+    "ollama": _ollama_fields,
+    "openai": _openai_fields,
+    "anthropic": _anthropic_fields,
 }

@@ -17,7 +17,17 @@ from rightcall.constrain.builder import BLANKS
 from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.intersect import Relaxation
 from rightcall.constrain.json_schema import project
-from rightcall.constrain.value_shapes import ANYTHING, NULL, TRUE_FALSE, Array, Number, Object, Shape, TextShape, holds
+from rightcall.constrain.value_shapes import (
+    ANYTHING,
+    NULL,
+    TRUE_FALSE,
+    Array,
+    Number,
+    Object,
+    Shape,
+    TextShape,
+    accepts,
+)
 from rightcall.errors import GrammarCompileError
 from rightcall.formats.body_kinds import BODIES
 from rightcall.schema.walk import Refs, schemas_and_targets, subschemas
@@ -28,19 +38,22 @@ if TYPE_CHECKING:
 
 
 def emit_structural_tag(grammar: Grammar) -> Json:
-    """Return a structural tag."""
+    """Return the structural tag of a grammar. Raises `GrammarCompileError` for a grammar without calls."""
     return emit_structural_tag_with_limits(grammar)[0]
 
 
 def emit_structural_tag_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return a structural tag, and what it cannot express. Raises `GrammarCompileError` for a grammar without calls."""
+    """Return a structural tag, and the constraints that it cannot express. Raises `GrammarCompileError` for a
+    grammar without calls."""
     if grammar.choice == "none":
-        raise GrammarCompileError("a structural tag begins a call; without calls send none")
+        raise GrammarCompileError("a grammar with choice='none' has no structural tag; send the request without one")
     writer = _Tags(grammar.rendered())
     return {"type": "structural_tag", "format": writer.build_format()}, tuple(dict.fromkeys(writer.limits))
 
 
 class _Tags:
+    """Builds the structural tag of one grammar. `limits` collects the constraints that the tag cannot express."""
+
     def __init__(self, exact: Grammar) -> None:
         self.grammar, self.rules, self.frame = exact, exact.definitions, exact.frame
         self.limits: list[Relaxation] = []
@@ -53,33 +66,34 @@ class _Tags:
             return self.whole_reply_grammar()
         self.limits += self.unexpressed_options()
         if not self.frame.joined:  # the request named the tool: its arguments are the whole reply
-            return self.content(self.grammar.called[0], list(self.frame.calls))
+            return self.tag_content(self.grammar.called[0], list(self.frame.calls))
         before, after = _texts(_items(self.frame.before)), _texts(_items(self.frame.after))
         calls = self.call_tags(optional and not before)
         if optional:
-            return self.triggered(before, calls, after)
-        parts = [part for part in (_const(before), calls, _const(after)) if part.get("value") != ""]
+            return self.triggered_tags(before, calls, after)
+        parts = [part for part in (_constant_tag(before), calls, _constant_tag(after)) if part.get("value") != ""]
         return calls if len(parts) == 1 else {"type": "sequence", "elements": parts}
 
     def whole_reply_grammar(self) -> Json:
-        """Return one grammar for the whole reply, since calls have no opener that could trigger a tag."""
+        """Return one grammar for the whole reply, for calls without an opener that could trigger a tag."""
         text, made = emit_gbnf_with_limits(msgspec.structs.replace(self.grammar, lazy=""))
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
     def call_tags(self, bare: bool) -> Json:
-        """Return the tags of all calls. `bare`: white space before the opener belongs to the free text before it."""
+        """Return the tags of all calls. With `bare`, white space before the opener belongs to the free text before
+        it."""
         nodes = zip(self.grammar.called, self.frame.calls, strict=True)
         return {
             "type": "tags_with_separator",
-            "tags": [self.tag(name, _items(node), bare) for name, node in nodes],
+            "tags": [self.call_tag(name, _items(node), bare) for name, node in nodes],
             "separator": _texts(_items(self.frame.joint)),
             "at_least_one": True,
             "stop_after_first": not self.grammar.parallel,
         }
 
-    def triggered(self, before: str, calls: Json, after: str) -> Json:
-        """Return tags that an opener in free text triggers."""
+    def triggered_tags(self, before: str, calls: Json, after: str) -> Json:
+        """Return tags that an opener in free text triggers; `before` and `after` surround all calls."""
         tags = calls["tags"]
         if before or after:
             tags = [{"type": "tag", "begin": before.lstrip(BLANKS), "content": calls, "end": after}]
@@ -91,26 +105,26 @@ class _Tags:
             "stop_after_first": not self.grammar.parallel,
         }
 
-    def tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
+    def call_tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
         """Return the tag of one tool: its fixed beginning and end, and the content between them."""
         fixed = [isinstance(item, (Lit, Token)) for item in items]
         if all(fixed):
             text = _texts(items)
-            tag: Json = {"type": "tag", "begin": text[:-1], "content": _const(text[-1:]), "end": ""}
+            tag: Json = {"type": "tag", "begin": text[:-1], "content": _constant_tag(text[-1:]), "end": ""}
         else:
             first, last = fixed.index(False), len(fixed) - fixed[::-1].index(False)
-            inside = self.content(name, list(items[first:last]))
+            inside = self.tag_content(name, list(items[first:last]))
             tag = {"type": "tag", "begin": _texts(items[:first]), "content": inside, "end": _texts(items[last:])}
         return {**tag, "begin": tag["begin"].lstrip(BLANKS)} if bare else tag
 
-    def content(self, name: str, inside: list[Node]) -> Json:
+    def tag_content(self, name: str, inside: list[Node]) -> Json:
         """Return the content of a tag: a JSON Schema for JSON arguments if xgrammar enforces all of it, else a
         grammar."""
-        # Where the arguments can only be {}, what is left may be an id.
+        # Where the arguments can only be {}, the remaining node may be an id.
         arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
         holds_json = BODIES[type(self.grammar.format.bodies[0])].holds_json
-        if arguments and holds_json and is_exact(self.schema(name), formats=self.grammar.options.formats):
-            schema, made = project(self.schema(name), "xgrammar", name)
+        if arguments and holds_json and is_exact(self.arguments_schema(name), formats=self.grammar.options.formats):
+            schema, made = project(self.arguments_schema(name), "xgrammar", name)
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}
         rules = {**self.rules, "inside": seq(*inside)}
@@ -121,14 +135,14 @@ class _Tags:
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
-    def schema(self, name: str) -> Json:
-        """Return the schema of the arguments of a tool, which are always an object."""
+    def arguments_schema(self, name: str) -> Json:
+        """Return the JSON Schema of the arguments of the tool `name`; any object with the option arguments="any"."""
         any_arguments = self.grammar.options.arguments == "any"
         schema = {} if any_arguments else self.grammar.tools.schema(name) or {}
         return {**schema, "type": "object"}
 
     def unexpressed_options(self) -> list[Relaxation]:
-        """Return the options for the whole reply that tags cannot express."""
+        """Return a relaxation for each option for the whole reply that tags cannot express."""
         asked = self.grammar.options
         found: list[Relaxation] = []
         if self.grammar.choice == "auto":
@@ -156,7 +170,7 @@ _ANNOTATIONS = frozenset(
 
 
 def is_exact(schema: Json, *, formats: bool) -> bool:
-    """Return whether xgrammar enforces a schema, as `Toolset.schema` returns it, as JSON Schema means it.
+    """Return whether xgrammar enforces a schema, as `Toolset.arguments_schema` returns it, as JSON Schema means it.
 
     It ignores all but one of several keywords for the same value (`$ref` with others, `type` with `anyOf`, `allOf` of
     several schemas) and most keywords without `type`. It reads every pattern as anchored, without the lengths beside it
@@ -186,7 +200,7 @@ def _is_exact_alone(schema: Json, formats: bool) -> bool:
         return len(schema.get("allOf", (True,))) == 1
     if words != {"enum", "type"} or not isinstance(schema["type"], str):
         return False
-    return all(holds(_PLAIN[schema["type"]], value) for value in constants)
+    return all(accepts(_PLAIN[schema["type"]], value) for value in constants)
 
 
 _PLAIN: dict[str, Shape] = {
@@ -201,12 +215,15 @@ _PLAIN: dict[str, Shape] = {
 
 
 def _items(node: Node) -> tuple[Node, ...]:
+    """Return the nodes of a sequence; any other node alone."""
     return node.items if isinstance(node, Seq) else (node,)
 
 
 def _texts(items: Sequence[Node]) -> str:
+    """Return the joined texts of the literals and tokens; other nodes are left out."""
     return "".join(item.text for item in items if isinstance(item, (Lit, Token)))
 
 
-def _const(text: str) -> Json:
+def _constant_tag(text: str) -> Json:
+    """Return a tag that matches exactly this text."""
     return {"type": "const_string", "value": text}

@@ -30,7 +30,7 @@ from rightcall.constrain.algebra import (
     seq,
 )
 from rightcall.constrain.builder import BLANKS, Builder, first, pieces, split_marker, stop_sequence, text_of
-from rightcall.constrain.json_text import Json, in_any_order
+from rightcall.constrain.json_text import Json, members_in_any_order
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     NOTHING,
@@ -57,38 +57,43 @@ _NAME_BEGINS = string.ascii_letters + string.digits + "_"
 
 
 class TagShapes:
-    """Writes the arguments of one tool. What cannot be expressed is reported to the builder."""
+    """Writes the arguments of one tool, each in its tags. What cannot be expressed is reported to the builder."""
 
     def __init__(self, body: Params, book: Builder, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
         self.body, self.book, self.tool, self.json, self.kinds = body, book, tool, values, kinds
         self.keyed = "{key}" in first(body.value_close)
 
     def arguments(self, shape: Object) -> Node:
+        """Return the node of all arguments; `NEVER` if a required one cannot be written."""
         made = [Member(self.argument(field), field.required) for field in shape.fields]
-        return in_any_order(made, EMPTY, self.extra(shape), shape)
+        return members_in_any_order(made, EMPTY, self.undeclared_argument(shape), shape)
 
-    def extra(self, shape: Object) -> Node | None:
+    def undeclared_argument(self, shape: Object) -> Node | None:
+        """Return the node of an argument with an undeclared name; None if there can be none, or if its end tag would
+        have to repeat the name."""
         if shape.extra == NOTHING or shape.keys is not None or self.keyed:
             return None  # no grammar makes a free name agree with the same name in its end tag
         names = tuple(field.name for field in shape.fields)
         word = Word("", _KEY_CHAR, "", names, 64, least=1)
-        return self.parameter(word, "", lambda stop: self.by_kind("any", shape.extra, stop, ""), shape.extra)
+        return self.parameter(word, "", lambda stop: self.value_of_kind("any", shape.extra, stop, ""), shape.extra)
 
     def argument(self, field: Field) -> Node:
+        """Return the node of a declared argument in its tags; `NEVER` if its name cannot be written in a tag."""
         if not (_QUOTED if self.body.escapes else _KEY)(field.name) or field.name != field.name.strip():
             return NEVER
         kind = self.kinds.get(field.name, "any")
         return self.parameter(
-            field.name, field.name, lambda stop: self.by_kind(kind, field.shape, stop, field.name), field.shape
+            field.name, field.name, lambda stop: self.value_of_kind(kind, field.shape, stop, field.name), field.shape
         )
 
     def _space_after_value(self, rendered: str) -> Node:
-        """Return the white space after a value. Other than a line break, it would make the end of the body
-        ambiguous."""
+        """Return the node of the white space after a value's closing tag. Other than a line break, it would make the
+        end of the body ambiguous."""
         return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
 
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
-        """Return an argument in its tags."""
+        """Return the node of an argument in its tags: `key` is the name to write in the opening tag, `name` the one
+        in the closing tag, and `write` returns the value with its closing tag. `NEVER` if there is no such value."""
         close = split_marker(first(self.body.value_close))
         opener = split_marker(first(self.body.param))
         line = opener.after if "\n" in opener.after else ""
@@ -98,18 +103,19 @@ class TagShapes:
         if self.body.types:
             return alt(
                 *[
-                    seq(*self._open(opener, key, word, line), value, self._space_after_value(close.after))
-                    for word, value in self.typed(shape, stop, name)
+                    seq(*self._opening_tag(opener, key, word, line), value, self._space_after_value(close.after))
+                    for word, value in self.typed_values(shape, stop, name)
                 ]
             )
         value = write(stop)  # type: ignore[operator]
         return (
-            seq(*self._open(opener, key, "", line), value, self._space_after_value(close.after))
+            seq(*self._opening_tag(opener, key, "", line), value, self._space_after_value(close.after))
             if value != NEVER
             else NEVER
         )
 
-    def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
+    def _opening_tag(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
+        """Return the nodes of the opening tag with this name and this type word; `line` follows them."""
         nodes = pieces(opener[1], key=escape_name(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
             nodes = _merge_literals(nodes, key)
@@ -117,10 +123,11 @@ class TagShapes:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def by_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
-        """Return a value with its closing tag, written as the parser reads an argument of this kind."""
+    def value_of_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
+        """Return the node of a value with its closing tag, written as the parser reads an argument of this kind
+        (`schema.places`)."""
         if kind == "any":
-            return self.any(shape, stop)
+            return self.value_of_unknown_kind(shape, stop)
         parts = options(self.unfold(shape))
         if kind == "json":
             return self.containers(_without_texts(parts), stop)
@@ -129,16 +136,18 @@ class TagShapes:
             words = [word for word in words if word not in ("null", "None")]
             nulls = [seq(Lit("null"), *stop)] if _has_null(parts) else []
         texts = [self.text(one, stop, name) for one in parts if isinstance(one, TextShape)]
-        return alt(*texts, *[self.word(word, stop) for word in words], *nulls)
+        return alt(*texts, *[self.text_constant(word, stop) for word in words], *nulls)
 
-    def any(self, shape: Shape, stop: Stop) -> Node:
-        """Return a value of unknown kind: the parser reads it as JSON if it is valid JSON."""
+    def value_of_unknown_kind(self, shape: Shape, stop: Stop) -> Node:
+        """Return the node of a value of unknown kind with its closing tag: the parser reads it as JSON if it is
+        valid JSON."""
         if shape == ANYTHING:
-            return self.free(TextShape(), stop)
+            return self.free_text(TextShape(), stop)
         return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
 
-    def typed(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
-        """Return the type word of the tag and the value for each alternative of a shape."""
+    def typed_values(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
+        """Return, for each alternative of a shape, the type word of its tag and the node of the value with its
+        closing tag."""
         words = {"string": "", "json": ""}
         for word, kind in self.body.types.items():
             words[kind] = words[kind] or word
@@ -150,10 +159,10 @@ class TagShapes:
                 for text in one.texts:
                     value = json.loads(text)
                     if isinstance(value, str):
-                        found.append((words["string"], self.word(value, stop)))
+                        found.append((words["string"], self.text_constant(value, stop)))
                     else:
                         found.append(
-                            (self.type_word(_type_of(value), words["json"]), seq(self.json.constant(text), *stop))
+                            (self.type_word(_json_type_of(value), words["json"]), seq(self.json.constant(text), *stop))
                         )
             else:
                 word = self.type_word(_JSON_TYPES.get(type(one), "object"), words["json"])
@@ -161,11 +170,11 @@ class TagShapes:
         return [(word, node) for word, node in found if node != NEVER]
 
     def type_word(self, name: str, default: str) -> str:
-        """Return the word for a type in the tag."""
+        """Return the word for a JSON type in the tag; `default` if the format has none of its own."""
         return name if self.body.types.get(name) == "json" else default
 
     def unfold(self, shape: Shape) -> Shape:
-        """Return a shape with its top-level references resolved."""
+        """Return a shape with references at its top level resolved; after 32 references, any value."""
         for _ in range(32):
             if not isinstance(shape, ShapeReference):
                 break
@@ -181,6 +190,8 @@ class TagShapes:
         return shape
 
     def text(self, shape: TextShape, stop: Stop, name: str) -> Node:
+        """Return the node of a text with its closing tag. A pattern that may contain the beginning of the tag is not
+        enforced, which is reported."""
         if shape.pattern is not None:
             if not has(alphabet(shape.pattern), text_of(stop)[0]):
                 return (
@@ -188,17 +199,18 @@ class TagShapes:
                     if isinstance(stop[0], Token)
                     else seq(Lexeme(seq(shape.pattern, stop[0])), *stop[1:])
                 )
-            self.book.limit(
+            self.book.report_limit(
                 self.tool,
                 f"/properties/{name}/pattern",
                 "pattern",
                 "any text: it may hold the beginning of the closing tag",
             )
             shape = TextShape()
-        return self.free(shape, stop)
+        return self.free_text(shape, stop)
 
-    def free(self, shape: TextShape, stop: Stop) -> Node:
-        most = self.json.most(shape)
+    def free_text(self, shape: TextShape, stop: Stop) -> Node:
+        """Return the node of free text with its closing tag, in the format's quotes or not."""
+        most = self.json.max_length(shape)
         without = (self.body.quote[0],) if self.body.quote else ()
         text: Node = Upto(stop, shape.least, most, without)
         if self.body.quote:
@@ -206,44 +218,52 @@ class TagShapes:
             text = alt(text, seq(Lit(self.body.quote[0]), Upto(quoted, shape.least, most)))
         return text
 
-    def word(self, word: str, stop: Stop) -> Node:
+    def text_constant(self, word: str, stop: Stop) -> Node:
+        """Return the node of this text with its closing tag; `NEVER` if the text contains the tag."""
         return NEVER if text_of(stop) in word else seq(Lit(word), *stop)
 
     # -- containers ----------------------------------------------------------------------------------------------------
 
     def containers(self, shapes: list[Shape], stop: Stop) -> Node:
+        """Return the node of a list, an object or a constant with its closing tag: as nested tags if the format has
+        them, else as JSON."""
         if not self.body.item:
             return seq(alt(*map(self.json.value, shapes)), *stop)
-        return alt(*[self.nested(one, stop, 0) for one in shapes])
+        return alt(*[self.nested_tags(one, stop, 0) for one in shapes])
 
-    def nested(self, shape: Shape, stop: Stop, depth: int) -> Node:
-        """Return a list or an object as nested tags, and a scalar as text. An object with undeclared names is written
-        as JSON, since a grammar cannot make a free name agree with its closing tag."""
+    def nested_tags(self, shape: Shape, stop: Stop, depth: int) -> Node:
+        """Return the node of a list or an object as nested tags, and a scalar as text. An object with undeclared
+        names is written as JSON, since a grammar cannot make a free name agree with its closing tag."""
         if isinstance(shape, ShapeReference):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):
             return seq(self.json.value(shape), *stop) if depth == 0 else self.scalar_with_closing_tag(shape, stop)
         if isinstance(shape, Array):
-            inside = self.row(shape, depth)
+            inside = self.list_items(shape, depth)
         elif isinstance(shape, Object):
-            made = [Member(self.child(field.name, field.shape, depth), field.required) for field in shape.fields]
-            inside = in_any_order(made, EMPTY, None, shape)
+            made = [Member(self.nested_tag(field.name, field.shape, depth), field.required) for field in shape.fields]
+            inside = members_in_any_order(made, EMPTY, None, shape)
         else:
             return self.scalar_with_closing_tag(shape, stop)
         return NEVER if inside == NEVER else seq(inside, *stop)
 
-    def row(self, shape: Array, depth: int) -> Node:
+    def list_items(self, shape: Array, depth: int) -> Node:
+        """Return the node of the items of a list, each in its tag; `NEVER` for a list with different items by
+        position."""
         if shape.prefix:
             return NEVER  # the tags of a list are all alike, and are read by one schema
         most = shape.most if shape.most is not None else self.book.bounds.array
-        child = self.child(self.body.item, shape.items, depth) if shape.items != NOTHING else NEVER
+        child = self.nested_tag(self.body.item, shape.items, depth) if shape.items != NOTHING else NEVER
         return repeat(child, shape.least, most)
 
-    def child(self, name: str, shape: Shape, depth: int) -> Node:
+    def nested_tag(self, name: str, shape: Shape, depth: int) -> Node:
+        """Return the node of a member or item in its tag; `NEVER` if its name cannot be written in a tag."""
         if not re.fullmatch(r'[^<>"\s/]{1,64}', name):
             return NEVER
         opener, close = first(self.body.param), first(self.body.value_close)
-        return seq(*pieces(opener, key=name), self.nested(shape, stop_sequence(pieces(close, key=name)), depth + 1))
+        return seq(
+            *pieces(opener, key=name), self.nested_tags(shape, stop_sequence(pieces(close, key=name)), depth + 1)
+        )
 
     def scalar_with_closing_tag(self, shape: Shape, stop: Stop) -> Node:
         """Return the node of a value that is neither object nor list, with its closing tag: raw text if the shape
@@ -254,13 +274,13 @@ class TagShapes:
             return self.text_with_closing_tag(texts, stop)
         words = _text_constants(parts)
         if words:
-            return alt(*[self.word(word, stop) for word in words])
+            return alt(*[self.text_constant(word, stop) for word in words])
         return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
 
     def text_with_closing_tag(self, texts: list[TextShape], stop: Stop) -> Node:
-        """Return a text inside nested tags, with its closing tag."""
+        """Return the node of a text inside nested tags, with its closing tag."""
         without = self.tags_in_text(stop)
-        found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
+        found = [Upto(stop, one.least, self.json.max_length(one), without) for one in texts if one.pattern is None]
         return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
 
     def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
@@ -281,30 +301,35 @@ def _without_texts(parts: Iterable[Shape]) -> list[Shape]:
 
 
 def _has_null(parts: Iterable[Shape]) -> bool:
+    """Return whether one of the shapes is a set of constants with null."""
     return any(isinstance(one, OneOf) and "null" in one.texts for one in parts)
 
 
 def _has_free_names(shape: Shape) -> bool:
+    """Return whether a shape allows members with undeclared names, or may."""
     if isinstance(shape, Union) or shape == ANYTHING:
         return True
     return isinstance(shape, Object) and shape.extra != NOTHING
 
 
 def _without_text_constants(shape: Shape) -> Shape:
+    """Return the constants without those that are texts, `NOTHING` if none remain; any other shape unchanged."""
     if not isinstance(shape, OneOf):
         return shape
     texts = tuple(text for text in shape.texts if text[0] != '"')
     return OneOf(texts) if texts else NOTHING
 
 
-def _type_of(value: object) -> str:
+def _json_type_of(value: object) -> str:
+    """Return the JSON type of a value that is no text."""
     if isinstance(value, bool) or value is None:
         return "boolean" if value is not None else "null"
     return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
 
 
 def _merge_literals(nodes: list[Node], word: Word) -> list[Node]:
-    """Merge the name of an undeclared argument with the literals next to it into one terminal."""
+    """Return the nodes with the undeclared name `word` and the literals next to it merged into one `Word`, which
+    becomes one terminal."""
     at = nodes.index(word)
     before = nodes[at - 1] if at and isinstance(nodes[at - 1], Lit) else None
     after = nodes[at + 1] if at + 1 < len(nodes) and isinstance(nodes[at + 1], Lit) else None
