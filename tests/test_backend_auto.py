@@ -110,7 +110,7 @@ def test_a_server_that_takes_too_long_to_describe_itself_is_of_no_kind_that_is_k
     """LiteLLM's proxy does, where it is not known by another sign."""
     monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
     (found,), _ = asked(OSLO, OSLO, gets={"/openapi.json": never})
-    assert found.evidence[0] == "the server is of no kind that is known"
+    assert found.evidence[0] == "unknown server type"
 
 
 PROPS = {"default_generation_settings": {}, "chat_template_caps": {"supports_tools": False}}
@@ -177,7 +177,7 @@ def test_a_call_that_leaks_into_the_text_still_shows_that_native_tools_work() ->
 
 def test_if_no_mode_works_it_is_text_with_a_notice() -> None:
     (found,), _ = asked(CHAT)
-    assert found.mode == "text" and "no way worked" in found.evidence[-1]
+    assert found.mode == "text" and "no mode worked" in found.evidence[-1]
 
 
 def test_what_is_found_is_kept_for_each_model() -> None:
@@ -235,7 +235,7 @@ def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None
 
 def test_what_you_say_is_done_and_nothing_is_asked() -> None:
     (found,), server = asked(TEXT_OSLO, request=ask(mode="text"))
-    assert (found.mode, found.evidence) == ("text", ("you said so",)) and len(server.heard) == 1
+    assert (found.mode, found.evidence) == ("text", ("set explicitly",)) and len(server.heard) == 1
 
 
 def test_an_explicit_mode_is_never_changed() -> None:
@@ -270,7 +270,7 @@ def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> N
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
     (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
-    assert found.mode == "native" and "did not say of what kind" in found.evidence[0]
+    assert found.mode == "native" and "type could not be detected" in found.evidence[0]
 
 
 def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:
@@ -286,7 +286,7 @@ def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> N
 
 def test_an_explicit_profile_is_used() -> None:
     (found,), server = asked(OSLO, profile="vllm")
-    assert found.evidence == ("vLLM: you said so",) and len(server.heard) == 1
+    assert found.evidence == ("vLLM: set explicitly",) and len(server.heard) == 1
     with pytest.raises(CallerError, match="there are openai"):
         asked(OSLO, profile="vlm")
 

@@ -83,7 +83,7 @@ def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
         ("get_weather", {"city": "Oslo"}, "call_0")
     ]
     assert (found.tokens.prompt, found.tokens.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
-    assert (found.api, found.mode, found.evidence) == ("chat", "native", ("you said so",))
+    assert (found.api, found.mode, found.evidence) == ("chat", "native", ("set explicitly",))
     assert found.raw["model"] == "m-1" and [each.status for each in found.tries] == [200]
     assert 0 < found.timing.first_byte <= found.timing.total
     (heard,) = server.posts
@@ -416,12 +416,12 @@ def test_an_answer_without_words_is_an_answer() -> None:
 @pytest.mark.parametrize(
     "status, kind, said",
     [
-        (400, StatusError, "look at what it says"),
+        (400, StatusError, "see its message"),
         (401, Unauthorised, "api_key_env"),
         (403, Unauthorised, "api_key_env"),
         (404, StatusError, "check the base URL"),
         (413, StatusError, "fewer or shorter"),
-        (418, StatusError, "look at what it says"),
+        (418, StatusError, "see its message"),
         (429, RateLimited, "wait"),
         (500, StatusError, "log"),
         (503, StatusError, "log"),

@@ -303,7 +303,7 @@ def test_a_cassette_belongs_to_its_owner_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
-    with pytest.raises(BadCassette, match="is no cassette"):
+    with pytest.raises(BadCassette, match="is not a cassette"):
         Recorder(_Parrot(), path)
     assert path.read_text() == "mine\n"
     with pytest.raises(BadCassette, match="cannot write"):
@@ -355,8 +355,8 @@ def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path:
 
 HEAD = '{"rightcall_cassette": 1}\n'
 BAD: dict[str, tuple[str, str]] = {
-    "empty": ("", "is no cassette"),
-    "another file": ('{"name": "x"}\n', "is no cassette"),
+    "empty": ("", "is not a cassette"),
+    "another file": ('{"name": "x"}\n', "is not a cassette"),
     "another version": ('{"rightcall_cassette": 2}\n', "version 2; this reads version 1"),
     "no JSON": (HEAD + "{oops\n", "line 2 cannot be read"),
     "nested too deeply": (HEAD + "[" * 100_000 + "\n", "line 2 cannot be read"),

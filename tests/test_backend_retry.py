@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rightcall.backends.exchange import Retries
-from rightcall.backends.retry import about_tools, is_passing, retry_after, wait_before
+from rightcall.backends.retry import is_about_tools, is_temporary, retry_after, wait_before
 from rightcall.errors import (
     BackendError,
     BodyError,
@@ -63,7 +63,7 @@ def test_what_a_server_asks_for_is_read_in_every_spelling(headers: dict[str, str
     ],
 )
 def test_only_what_may_pass_is_tried_again(error: BackendError, passes: bool) -> None:
-    assert is_passing(error) is passes
+    assert is_temporary(error) is passes
     assert (wait_before(1, error, Retries()) is not None) is passes
 
 
@@ -94,4 +94,4 @@ def test_a_wait_that_the_server_asks_for_is_taken_or_given_up() -> None:
     ],
 )
 def test_a_server_without_tools_is_understood(error: BackendError, said: bool) -> None:
-    assert about_tools(error) is said
+    assert is_about_tools(error) is said

@@ -62,7 +62,7 @@ def _first_line(process: "subprocess.Popen[str]") -> str:
 
 def test_replay_of_what_is_no_cassette_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("mine\n")
-    assert "is no cassette" in failed(run("replay", str(tmp_path / "x")))
+    assert "is not a cassette" in failed(run("replay", str(tmp_path / "x")))
     assert "cannot read the cassette" in failed(run("replay", str(tmp_path / "none")))
 
 
@@ -108,7 +108,7 @@ def test_a_server_that_fails_is_one_line_and_exit_code_1() -> None:
 @pytest.mark.parametrize(
     "args, said",
     [
-        (("--base-url", "nowhere"), "is no base URL"),
+        (("--base-url", "nowhere"), "is not a base URL"),
         (("--base-url", "http://u:p@h"), "credentials"),
         (("--api-key-env", "NOT_SET_ANYWHERE"), "the environment has no NOT_SET_ANYWHERE"),
         (("--record", "/no/such/folder/c.jsonl"), "cannot write the cassette"),

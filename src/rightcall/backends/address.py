@@ -86,14 +86,15 @@ def root_url(base_url: str) -> str:
 def api_address(base_url: str, api: Api) -> str:
     """Return the URL of the API below a base URL. A URL that already ends in the path of this API stays as it is."""
     path, stripped = API_DEFAULTS[api].path, base_url.rstrip("/")
-    ends = [short for each in API_DEFAULTS.values() if stripped.endswith(short := _unversioned(each.path))]
-    if ends and max(ends, key=len) == _unversioned(path):
+    ends = [short for each in API_DEFAULTS.values() if stripped.endswith(short := _remove_version(each.path))]
+    if ends and max(ends, key=len) == _remove_version(path):
         _parse_base_url(stripped)
         return stripped
     return root_url(base_url) + path
 
 
-def _unversioned(path: str) -> str:
+def _remove_version(path: str) -> str:
+    """Return a path without the version of the API at its beginning."""
     return path.removeprefix("/v1beta").removeprefix("/v1")
 
 
@@ -117,7 +118,7 @@ def _parse_base_url(base_url: str) -> SplitResult:
     if "?" in base_url or "#" in base_url:
         raise CallerError(f"the base URL for {host} has a query string or a fragment; give the address alone")
     if parts.scheme not in ("http", "https") or not host:
-        raise CallerError(f"{base_url!r} is no base URL; write it like http://127.0.0.1:8080")
+        raise CallerError(f"{base_url!r} is not a base URL; write it like http://127.0.0.1:8080")
     if _ODD_CHAR.search(base_url.strip()):
         raise CallerError(f"the base URL {base_url!r} has a blank or control character in it")
     return parts
@@ -140,7 +141,8 @@ def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tu
 
 
 def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] | None = None) -> Key | None:
-    """Return the key to send to this address, or None. Raises `CallerError` if `api_key_env` names a variable that is
+    """Return the key to send to this address; None if the environment has none, or if a key that the user did not
+    name would be sent unencrypted to another machine. Raises `CallerError` if `api_key_env` names a variable that is
     not set."""
     environ = os.environ if environ is None else environ
     if api_key_env:
@@ -162,6 +164,6 @@ def _check_key(key: Key) -> Key:
 
 
 def is_private_connection(url: str) -> bool:
-    """Return True if nobody on the way can read the connection: https, or this machine."""
+    """Return True if a third party cannot read the connection: https, or a loopback address."""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")

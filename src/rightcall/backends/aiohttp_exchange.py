@@ -1,4 +1,4 @@
-"""The exchange over a network, by aiohttp: keys, time limits, and what can go wrong on the way.
+"""The exchange over a network, by aiohttp: keys, time limits, and network errors.
 
 The key is added here and nowhere else, so that nothing above can log or record it. Redirects are not followed: a key
 must not travel on, and a POST would lose its body.
@@ -26,7 +26,8 @@ _CURE = "is the server running, and is the address right?"
 
 
 class Wire:
-    """Connects anew for each request, until `keep` is called: from then on connections stay open in between."""
+    """An `Exchange` over the network. Each request gets a new connection until `keep` is called; from then on
+    connections stay open for reuse."""
 
     def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
         require_extra("http")
@@ -35,15 +36,18 @@ class Wire:
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
     def keep(self) -> None:
+        """Keep connections open for reuse, in the running event loop, until `aclose`."""
         if self._kept is None:
-            self._kept = asyncio.get_running_loop(), self._session()
+            self._kept = asyncio.get_running_loop(), self._open_session()
 
     async def aclose(self) -> None:
+        """Close the connections that were kept open. The next request opens a new one."""
         kept, self._kept = self._kept, None
         if kept is not None:
             await kept[1].close()
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
+        """Return a new client session, which the caller must close."""
         import aiohttp
 
         limits = aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect)
@@ -54,7 +58,7 @@ class Wire:
         """Send a request and yield the response. The connection is closed unless the response was read to its end."""
         kept = self._kept
         is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
-        session = kept[1] if kept is not None and is_ours else self._session()
+        session = kept[1] if kept is not None and is_ours else self._open_session()
         try:
             begun = asyncio.get_running_loop().time()
             response = await self._send(session, sent)
@@ -68,21 +72,22 @@ class Wire:
                 await session.close()
 
     async def _send(self, session: aiohttp.ClientSession, sent: HttpRequest) -> aiohttp.ClientResponse:
+        """Send a request and return the response, whose body is not read yet. Raises `TimedOut` or `TransportError`."""
         import aiohttp
 
         # Compressed pieces would wait for each other.
         loop = asyncio.get_running_loop()
         headers = {"Accept-Encoding": "identity", **sent.headers, **self._auth}
-        data = None if sent.body is None else _json(sent.body)
+        data = None if sent.body is None else _encode_json(sent.body)
         try:
-            async with asyncio.timeout_at(_when(loop.time() + self._timeouts.first_byte, sent)):
+            async with asyncio.timeout_at(_deadline(loop.time() + self._timeouts.first_byte, sent)):
                 return await session.request(sent.method, sent.url, data=data, headers=headers, allow_redirects=False)
         except aiohttp.ConnectionTimeoutError:
             raise TimedOut(
                 f"{sent.url}: no connection within {self._timeouts.connect:g} s; {_CURE}", "connect"
             ) from None
         except TimeoutError:
-            raise self._too_late(sent, "first_byte") from None
+            raise self._timeout_error(sent, "first_byte") from None
         except aiohttp.ClientConnectorCertificateError as error:
             cure = "have it trusted (SSL_CERT_FILE), if it is the right server"
             raise TransportError(f"cannot call {sent.url}: {_reason(error)}; {cure}") from None
@@ -92,18 +97,20 @@ class Wire:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
 
     async def _chunks(self, response: aiohttp.ClientResponse, sent: HttpRequest, begun: float) -> AsyncIterator[bytes]:
+        """Yield the pieces of the body as they arrive. Raises `TimedOut` at a time limit and `BodyError` if the
+        connection breaks."""
         import aiohttp
 
         loop, idle, stage = asyncio.get_running_loop(), self._timeouts.idle, "first_byte"
         until = begun + self._timeouts.first_byte
         while True:
             try:
-                async with asyncio.timeout_at(_when(until, sent)):
+                async with asyncio.timeout_at(_deadline(until, sent)):
                     piece, _ = await response.content.readchunk()
             except TimeoutError:
-                raise self._too_late(sent, stage) from None
+                raise self._timeout_error(sent, stage) from None
             except (aiohttp.ClientError, OSError) as error:
-                said = f"{sent.url}: the connection broke in the middle of the answer: {_reason(error)}; ask again"
+                said = f"{sent.url}: the connection broke in the middle of the answer: {_reason(error)}; retry"
                 raise BodyError(self._scrubbed(said)) from None
             if piece:
                 until, stage = loop.time() + idle, "idle"
@@ -111,12 +118,14 @@ class Wire:
             elif response.content.at_eof():
                 return
 
-    def _too_late(self, sent: HttpRequest, stage: str) -> TimedOut:
+    def _timeout_error(self, sent: HttpRequest, stage: str) -> TimedOut:
+        """Return the error for the time limit that was reached: the total one, or that of the `stage` ("first_byte"
+        or "idle")."""
         limits, url = self._timeouts, sent.url
         if asyncio.get_running_loop().time() >= sent.deadline:
             return out_of_time(url, limits.total)
         if stage == "idle":
-            what = f"nothing came for {limits.idle:g} s in the middle of the answer; raise the idle limit"
+            what = f"no data arrived for {limits.idle:g} s in the middle of the answer; raise the idle limit"
         else:
             what = f"no answer within {limits.first_byte:g} s; raise the first-byte limit"
         return TimedOut(f"{url}: {what} if the model is that slow", stage)
@@ -127,7 +136,8 @@ def out_of_time(url: str, total: float) -> TimedOut:
     return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
 
 
-def _when(limit: float, sent: HttpRequest) -> float:
+def _deadline(limit: float, sent: HttpRequest) -> float:
+    """Return the earlier of this time and the deadline of the request."""
     return min(limit, sent.deadline)
 
 
@@ -142,7 +152,8 @@ def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
     return {"Authorization": f"Bearer {key.reveal()}"}
 
 
-def _json(body: Any) -> bytes:
+def _encode_json(body: Any) -> bytes:
+    """Return the body as JSON in ASCII. Raises `CallerError` for a value that JSON cannot express."""
     import json
 
     # The standard library's writer, since integers may be of any size; lone surrogates go out as escapes.

@@ -1,4 +1,4 @@
-"""One question to a server, until there is an answer or no hope of one: retries, the total limit, refusals."""
+"""Send one request until it is answered or cannot be: retries, the total time limit, HTTP errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _PATIENCE = 0.5  # seconds for a connection to end after the answer did
 
 
 class Asking:
-    """One question. `tries` grows with every try."""
+    """Sends one request to a server, with retries, within the total time limit. `tries` gets an entry for every HTTP
+    attempt."""
 
     def __init__(self, backend: Backend, *, within: float | None = None) -> None:
         self._backend = backend
@@ -58,24 +59,25 @@ class Asking:
         self.tries: list[Try] = []
 
     async def get(self, sent: HttpRequest) -> tuple[dict[str, str], Any]:
-        """Return headers and JSON of a response. Raises a `BackendError`."""
+        """Return the headers and the decoded JSON of a response, without retries. Raises a `BackendError`."""
         async with self._open_response(sent) as received:
-            body = await self._whole(received, sent.url)
-            return received.headers, _json(body, sent.url, self._scrub)
+            body = await self._read_body(received, sent.url)
+            return received.headers, _parse_json(body, sent.url, self._scrub)
 
     async def events(self, plan: RequestPlan) -> AsyncGenerator[Event | Answer]:
-        """Yield the events of the answer, then the answer itself."""
-        reader, facts = _reader(plan), AnswerMetadata(plan.api)
+        """Yield the events of the answer, then the `Answer`. Failed HTTP requests are retried as the backend's
+        `retries` allow, before the first payload only. Raises a `BackendError` if there is no answer."""
+        reader, facts = _make_reader(plan), AnswerMetadata(plan.api)
         raw: list[Json] = []
         url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
         sent = HttpRequest("POST", url, write_body(plan), self._backend.headers)
-        async with aclosing(self._persistent(sent, plan)) as payloads:
+        async with aclosing(self._payloads_with_retries(sent, plan)) as payloads:
             async for payload in payloads:
                 if isinstance(payload, Signal):
                     facts.ended = True
                     continue
                 if isinstance(payload, Fault) and payload.code == "truncated" and facts.ended:
-                    continue  # the server had said all, and then hung up
+                    continue  # the answer was complete before the connection broke
                 if not isinstance(payload, Fault):
                     facts.add(payload)
                     raw.append(payload)
@@ -83,12 +85,13 @@ class Asking:
                 for event in reader.feed(payload):
                     yield plan.naming.restore_event(event)
         if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
-            raise DecodeError(_no_answer(sent.url, plan.api, raw))
-        for event in _ending(plan, reader, facts):
+            raise DecodeError(_missing_answer_message(sent.url, plan.api, raw))
+        for event in _close_reader(plan, reader, facts):
             yield event
-        yield self._answer(plan, reader, facts, raw)
+        yield self._build_answer(plan, reader, facts, raw)
 
-    def _answer(self, plan: RequestPlan, reader: Stream, facts: AnswerMetadata, raw: list[Json]) -> Answer:
+    def _build_answer(self, plan: RequestPlan, reader: Stream, facts: AnswerMetadata, raw: list[Json]) -> Answer:
+        """Return the `Answer` for the reply that was read, with its metadata."""
         return to_answer(
             plan.naming.restore_reply(reader.reply),
             tokens=facts.tokens,
@@ -103,8 +106,9 @@ class Asking:
 
     # -- tries ---------------------------------------------------------------------------------------------------------
 
-    async def _persistent(self, sent: HttpRequest, plan: RequestPlan) -> AsyncGenerator[Payload]:
-        """Yield the payloads of the first attempt that yields any. After the first payload there are no retries."""
+    async def _payloads_with_retries(self, sent: HttpRequest, plan: RequestPlan) -> AsyncGenerator[Payload]:
+        """Yield the payloads of the first attempt that yields any. After the first payload there are no retries, and
+        errors are raised."""
         while True:
             given = False
             try:
@@ -120,10 +124,10 @@ class Asking:
             except BackendError as error:
                 if given:
                     raise
-                await self._wait(error)
+                await self._wait_or_raise(error)
 
-    async def _wait(self, error: BackendError) -> None:
-        """Wait before the next attempt. Raises the error if there is none."""
+    async def _wait_or_raise(self, error: BackendError) -> None:
+        """Record the failed attempt and wait before the next one. Raises the error if there is no next one."""
         status = error.status if isinstance(error, StatusError) else 0
         seconds = wait_before(len(self.tries) + 1, error, self._backend.retries)
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
@@ -134,28 +138,29 @@ class Asking:
         await asyncio.sleep(seconds)
 
     async def _payloads(self, sent: HttpRequest, *, stream: bool) -> AsyncGenerator[Payload]:
-        """Yield the payloads of one attempt."""
+        """Yield the payloads of one attempt, without secrets."""
         async with self._open_response(sent) as received:
             if not stream:
-                for payload in self._read_whole(await self._whole(received, sent.url), sent.url):
-                    yield self._clean(payload)
+                for payload in self._parse_body(await self._read_body(received, sent.url), sent.url):
+                    yield self._scrub_payload(payload)
                 return
-            async with aclosing(self._streamed(received, sent.url)) as payloads:
+            async with aclosing(self._read_stream(received, sent.url)) as payloads:
                 async for payload in payloads:
                     yield payload
 
-    def _read_whole(self, body: bytes, url: str) -> list[Payload]:
-        """Return the payload of an answer; all payloads if the server streamed unasked."""
+    def _parse_body(self, body: bytes, url: str) -> list[Payload]:
+        """Return the payload of a body as a list; all payloads if the server streamed unasked. Raises `DecodeError`
+        if it is not JSON."""
         reader = ServerEvents(longest=MAX_BODY)
         found = [*reader.feed(body), *reader.close()]
         if any(isinstance(payload, dict) for payload in found):
             return found
-        value = _json(body, url, self._scrub)
+        value = _parse_json(body, url, self._scrub)
         return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
-    async def _streamed(self, received: HttpResponse, url: str) -> AsyncGenerator[Payload]:
-        """Yield the payloads of a stream. A stream that breaks off ends with a `Fault`; one without any payload raises
-        `DecodeError`."""
+    async def _read_stream(self, received: HttpResponse, url: str) -> AsyncGenerator[Payload]:
+        """Yield the payloads of a stream. A stream that breaks off ends with a `Fault`; one without any payload
+        raises `DecodeError`."""
         reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
         try:
             async with aclosing(self._chunks(received)) as chunks:
@@ -163,7 +168,7 @@ class Asking:
                     size += len(chunk)
                     for payload in reader.feed(chunk):
                         given = True
-                        yield self._clean(payload)
+                        yield self._scrub_payload(payload)
                         if payload is Signal.done:
                             await _drain(chunks)
                             return
@@ -180,20 +185,20 @@ class Asking:
             return
         for payload in reader.close():
             if not given and isinstance(payload, Fault):
-                break  # all that came is no JSON
+                break  # nothing that arrived is JSON
             given = True
-            yield self._clean(payload)
+            yield self._scrub_payload(payload)
         if not given:
             said = reader.head.decode("utf-8", "replace")
-            raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
+            raise DecodeError(self._scrub(_not_json_message(url, said)), self._scrub(said))
 
-    def _clean(self, payload: Payload) -> Payload:
+    def _scrub_payload(self, payload: Payload) -> Payload:
         """Return a payload without secrets: an error or a fault may repeat the request with its key."""
         if isinstance(payload, Signal):
             return payload
         if isinstance(payload, Fault):
             return Fault(payload.code, self._scrub(payload.message), payload.blocking)
-        return _with_errors(payload, self._backend.scrubber.value)
+        return _clean_errors(payload, self._backend.scrubber.value)
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -202,29 +207,34 @@ class Asking:
         """Send the request and yield the response if its status is 2xx. Raises a `StatusError` for any other."""
         bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
-            async with self._limit(sent.url):
+            async with self._limit_time(sent.url):
                 received = await stack.enter_async_context(self._backend.exchange.open(bounded))
             self._status = received.status
             if not 200 <= received.status < 300:
-                raise await self._refusal(received, sent.url)
+                raise await self._read_status_error(received, sent.url)
             yield received
 
-    async def _refusal(self, received: HttpResponse, url: str) -> StatusError:
-        """Return the error for a response with another status than 2xx."""
+    async def _read_status_error(self, received: HttpResponse, url: str) -> StatusError:
+        """Return the error for a response whose status is not 2xx, after reading the beginning of its body."""
         try:
-            body = await self._whole(received, url, most=MAX_ERROR, cut=True)
-        except BackendError:  # what it would have said is lost, that it refused is not
+            body = await self._read_body(received, url, most=MAX_ERROR, cut=True)
+        except BackendError:  # its message is lost, its status is not
             body = b""
         said = self._scrub(body.decode("utf-8", "replace"))
         status, after = received.status, retry_after(received.headers)
         where = received.headers.get("location", "")
-        cure = f"it sends on to {where[:200]}: use that as the base URL" if where else _CURES.get(status, _cure(status))
+        cure = (
+            f"it redirects to {where[:200]}: use that as the base URL"
+            if where
+            else _CURES.get(status, _advice_for_status(status))
+        )
         message = f"{url} returned HTTP {status}: {shorten_message(said.strip()) or '(nothing)'}; {cure}"
         kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
         return kind(self._scrub(message), status, said, after)
 
-    async def _whole(self, received: HttpResponse, url: str, *, most: int = 0, cut: bool = False) -> bytes:
-        """Return the body of a response. Raises `AnswerTooLarge` beyond `most` bytes, unless `cut`."""
+    async def _read_body(self, received: HttpResponse, url: str, *, most: int = 0, cut: bool = False) -> bytes:
+        """Return the body of a response. Beyond `most` bytes (0: `MAX_BODY`), return the first ones if `cut`;
+        otherwise raise `AnswerTooLarge`."""
         most = most or MAX_BODY
         pieces: list[bytes] = []
         size = 0
@@ -235,10 +245,11 @@ class Asking:
                 if size > most and cut:
                     break
                 if size > most:
-                    raise AnswerTooLarge(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
+                    raise AnswerTooLarge(f"{url}: the answer is larger than the limit of {most:,} bytes")
         return b"".join(pieces)[:most]
 
     async def _chunks(self, received: HttpResponse) -> AsyncGenerator[bytes]:
+        """Yield the pieces of a body, and note when the first one arrives."""
         try:
             async for chunk in received.chunks:
                 self._first_byte = self._first_byte or self._loop.time() - self._begun
@@ -247,7 +258,8 @@ class Asking:
             raise (out_of_time(self._backend.address, self._total) if error.stage == "total" else error) from None
 
     @asynccontextmanager
-    async def _limit(self, url: str) -> AsyncIterator[None]:
+    async def _limit_time(self, url: str) -> AsyncIterator[None]:
+        """Cancel the work inside this context at the total time limit. Raises `TimedOut`."""
         try:
             async with asyncio.timeout_at(self._begun + self._total):
                 yield
@@ -262,13 +274,15 @@ class Asking:
         fields = obj(error) or {}
         kind = " ".join([str(fields[key]) for key in ("type", "code", "status") if fields.get(key)])
         said = shorten_message(self._scrub(error_text(error)))
-        raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
+        raise ProviderError(f"{url} answered with an error: {said}; see the server's log", kind)
 
     def _scrub(self, said: str) -> str:
+        """Return a text without secrets."""
         return self._backend.scrubber.text(said)
 
 
-def _reader(plan: RequestPlan) -> Stream:
+def _make_reader(plan: RequestPlan) -> Stream:
+    """Return a reader of the answer for this plan."""
     request = plan.request
     return Stream(
         plan.api,
@@ -283,7 +297,8 @@ def _reader(plan: RequestPlan) -> Stream:
     )
 
 
-def _no_answer(url: str, api: str, raw: list[Json]) -> str:
+def _missing_answer_message(url: str, api: str, raw: list[Json]) -> str:
+    """Return the message for an answer without the fields of the API."""
     keys = ", ".join([repr(key)[:40] for key in list(raw[0])[:8]]) if raw else "nothing"
     missing = SHAPES[api]
     return f"the answer of {url} is missing {missing}: it has {keys}; does the server speak api={api!r}?"
@@ -295,35 +310,36 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(_PATIENCE):
             async for _ in chunks:
                 pass
-    except (TimeoutError, BackendError):  # nothing is lost by it
+    except (TimeoutError, BackendError):  # the answer is complete already
         pass
 
 
 _BROKEN = "the stream broke before its end; send the whole answer again"
-_UNFINISHED = "the stream ended without saying that it was over; the rest of the answer may be missing"
+_UNFINISHED = "the stream ended without an end marker; the end of the answer may be missing"
 _CURES = {
-    400: "the server refused the request itself: look at what it says",
+    400: "the server rejected the request: see its message",
     401: "the key is missing or wrong: set OPENAI_API_KEY or the like, or name its variable with api_key_env",
-    403: "the key may not do this: set another, or name its variable with api_key_env",
+    403: "the key has no permission for this: set another, or name its variable with api_key_env",
     404: "there is no such address or model: check the base URL, the api and the model's name",
     413: "the request is too large: send fewer or shorter messages",
     429: "too many requests: wait, or send fewer at a time",
 }
 
 
-def _cure(status: int) -> str:
-    return "the server failed: try again later, or look into its log" if status >= 500 else "look at what it says"
+def _advice_for_status(status: int) -> str:
+    """Return what to do about this HTTP status."""
+    return "the server failed: retry later, or check its log" if status >= 500 else "see its message"
 
 
-def _ending(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterator[Event]:
-    """Yield the events at the end of the answer; a stream without an end marker was truncated."""
-    if plan.stream and not facts.is_over and not _faulty(reader):
+def _close_reader(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterator[Event]:
+    """End the reader and yield its last events. A stream without an end marker is reported as truncated."""
+    if plan.stream and not facts.is_over and not _has_end_fault(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))
     for event in reader.close():
         yield plan.naming.restore_event(event)
 
 
-def _faulty(reader: Stream) -> bool:
+def _has_end_fault(reader: Stream) -> bool:
     """Return whether a missing end was already reported."""
     return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
 
@@ -331,12 +347,13 @@ def _faulty(reader: Stream) -> bool:
 def first_choice(payload: Json) -> Json:
     """Return the payload with only the first choice: the others are alternatives, and their calls must not run too."""
     choices = payload.get("choices")
-    if not isinstance(choices, list) or not any(_is_another(choice, at) for at, choice in enumerate(choices)):
+    if not isinstance(choices, list) or not any(_is_alternative(choice, at) for at, choice in enumerate(choices)):
         return payload
-    return {**payload, "choices": [choice for at, choice in enumerate(choices) if not _is_another(choice, at)]}
+    return {**payload, "choices": [choice for at, choice in enumerate(choices) if not _is_alternative(choice, at)]}
 
 
-def _is_another(choice: Any, at: int) -> bool:
+def _is_alternative(choice: Any, at: int) -> bool:
+    """Return whether a choice is not the first one, by its `index`, or by its position `at` without one."""
     index = choice.get("index") if isinstance(choice, dict) else None
     return (index if type(index) is int else at) > 0
 
@@ -346,8 +363,9 @@ def shorten_message(said: str) -> str:
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
 
 
-def _with_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
-    """Return the payload with `clean` applied to its error, and to those of its response and its choices."""
+def _clean_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
+    """Return the payload with `clean` applied to the whole of it if it has an `error`, otherwise only to the `error`
+    in `response` and in each of `choices`. `clean` must accept any JSON value."""
     if payload.get("error"):
         return dict(clean(payload))
     out = payload
@@ -360,17 +378,19 @@ def _with_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
     return out
 
 
-def _json(body: bytes, url: str, scrub: Any) -> Any:
+def _parse_json(body: bytes, url: str, scrub: Any) -> Any:
+    """Return the decoded body. Raises `DecodeError` if it is not JSON; NaN and infinity are accepted."""
     said = body.decode("utf-8-sig", "replace")
     value = decode(said, _DEPTH)
     if isinstance(value, Undecodable):
         try:
             return json.loads(said)  # NaN and the like: not JSON, but readable
         except (ValueError, RecursionError):
-            raise DecodeError(scrub(_no_json(url, said)), scrub(shorten_message(said))) from None
+            raise DecodeError(scrub(_not_json_message(url, said)), scrub(shorten_message(said))) from None
     return value
 
 
-def _no_json(url: str, said: str) -> str:
+def _not_json_message(url: str, said: str) -> str:
+    """Return the message for an answer that is not JSON, with its beginning."""
     shown = f"it begins {said[:80]!r}" if said.strip() else "it is empty"
     return f"the answer of {url} is not JSON: {shown}; is this the address of an API?"

@@ -27,7 +27,7 @@ from rightcall.backends.profiles import (
 )
 from rightcall.backends.request import Answer, Request
 from rightcall.backends.request_plan import ModeChoice, can_constrain
-from rightcall.backends.retry import about_schemas, about_tools
+from rightcall.backends.retry import is_about_schemas, is_about_tools
 from rightcall.errors import (
     BackendError,
     DecodeError,
@@ -61,18 +61,19 @@ _MODE_ORDER = ("native", "grammar", "text")  # in the order they are tried
 
 
 class ModeSelector:
-    """What is known of one server: its profile, and the chosen mode of each model."""
+    """Selects how tools are offered to one server. It caches the server's profile, and the selected mode of each
+    model."""
 
     def __init__(self, api: Api, root: str, profile: Profile | None) -> None:
         self._api, self._root = api, root
         self._known: tuple[Profile | None, str] | None = (
-            (profile, "you said so") if profile else self._recognise_by_address()
+            (profile, "set explicitly") if profile else self._recognise_by_address()
         )
         self._chosen: dict[str, ModeChoice] = {}
         self._demoted: set[str] = set()
 
     def _recognise_by_address(self) -> tuple[Profile, str] | None:
-        """Return the profile that the address or the API alone implies."""
+        """Return the profile that the address or the API alone implies, and the reason; None if neither does."""
         host = urlsplit(self._root).hostname or ""
         found = identify_by_host(host)
         if found is not None:
@@ -82,7 +83,8 @@ class ModeSelector:
         return None
 
     async def recognise(self, get: Get) -> tuple[Profile | None, str]:
-        """Return the server's profile and how it was recognised. The server is asked only once."""
+        """Return the server's profile (None: unknown) and how it was recognised. The server is queried only once.
+        Raises a `BackendError` if it cannot be reached."""
         if self._known is None:
             self._known = await self._probe_server(get)
         return self._known
@@ -121,24 +123,25 @@ class ModeSelector:
             found = identify_by_answer(path, headers, body)
             if found is not None:
                 return found
-        return None, "the server is of no kind that is known"
+        return None, "unknown server type"
 
     async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> ModeChoice:
         """Return the mode for this request. Raises a `BackendError` if the server must be asked and cannot be
         reached."""
         mode = request.mode or default
         if not request.tools:
-            return ModeChoice("native", self._profile, ("the request has no tools",))
+            return ModeChoice("native", self._profile_or_unknown, ("the request has no tools",))
         if mode == "grammar":
-            return ModeChoice(mode, (await self.recognise(get))[0] or UNKNOWN, ("you said so",))
+            return ModeChoice(mode, (await self.recognise(get))[0] or UNKNOWN, ("set explicitly",))
         if mode != "auto":
-            return ModeChoice(mode, self._profile, ("you said so",))
+            return ModeChoice(mode, self._profile_or_unknown, ("set explicitly",))
         if model not in self._chosen:
             self._chosen[model] = await self._decide(model, probe, get)
         return self._chosen[model]
 
     @property
-    def _profile(self) -> Profile:
+    def _profile_or_unknown(self) -> Profile:
+        """Return the profile if it was recognised already, otherwise `UNKNOWN`."""
         return (self._known[0] if self._known else None) or UNKNOWN
 
     def _possible_modes(self, profile: Profile) -> list[str]:
@@ -152,10 +155,10 @@ class ModeSelector:
             profile, why = await self.recognise(get)
             profile = await self._check_template_tools(profile, get)
         except TransportError:  # the request itself is retried and reports its failure
-            profile, why = None, "the server did not say of what kind it is"
+            profile, why = None, "the server type could not be detected"
         order = self._possible_modes(profile or UNKNOWN)
         if profile is not None or len(order) == 1:
-            named = profile.title if profile is not None else "no other way"
+            named = profile.title if profile is not None else "only possible mode"
             return ModeChoice(order[0], profile or UNKNOWN, (f"{named}: {why}",), is_auto=True)
         return await self._decide_by_probes(model, probe, order, why)
 
@@ -167,7 +170,7 @@ class ModeSelector:
             evidence.append(f"{mode}: {finding}")
             if was_called:
                 return ModeChoice(mode, UNKNOWN, tuple(evidence), is_auto=True)
-        return ModeChoice(order[-1], UNKNOWN, (*evidence, "no way worked; text asks least of a server"), is_auto=True)
+        return ModeChoice(order[-1], UNKNOWN, (*evidence, "no mode worked; text needs the least support"), is_auto=True)
 
     async def _probe_mode(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
         """Probe one mode. Return whether the tool was called, and the finding as a sentence."""
@@ -199,9 +202,9 @@ class ModeSelector:
         left."""
         if isinstance(error, Unsupported):
             return self._demote(model, choice, str(error), repeatable=True)  # it was rejected before it was sent
-        if choice.mode == "text" or not about_tools(error):
+        if choice.mode == "text" or not is_about_tools(error):
             return None
-        if about_schemas(error):  # the schemas of this request; other tools may work
+        if is_about_schemas(error):  # the schemas of this request; other tools may work
             return self._later_mode(choice, f"refused: {error!s:.200}")
         return self._demote(model, choice, f"refused: {error!s:.200}")
 
@@ -219,7 +222,7 @@ class ModeSelector:
         return fallback
 
     def _later_mode(self, choice: ModeChoice, why: str) -> ModeChoice | None:
-        """Return the next mode after this one, or None. A mode that the caller fixed has no successor."""
+        """Return the choice of the next mode after this one; None if there is none, or if the caller fixed the mode."""
         later = [
             mode
             for mode in self._possible_modes(choice.profile)

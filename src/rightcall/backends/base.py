@@ -37,7 +37,7 @@ class LoopThread:
 
     def start(self, work: Awaitable[T]) -> Future[T]:
         """Start the awaitable without waiting. Cancelling the returned future cancels it."""
-        return asyncio.run_coroutine_threadsafe(_await(work), self._loop)
+        return asyncio.run_coroutine_threadsafe(_await_as_coroutine(work), self._loop)
 
     def run(self, work: Awaitable[T]) -> T:
         """Run the awaitable and return its result."""
@@ -55,7 +55,9 @@ class LoopThread:
         self._loop.close()
 
 
-async def _await(work: Awaitable[T]) -> T:
+async def _await_as_coroutine(work: Awaitable[T]) -> T:
+    """Return the result of an awaitable; as a coroutine, since an event loop takes no other awaitables from another
+    thread."""
     return await work
 
 
@@ -172,6 +174,7 @@ class BaseBackend:
         return SyncStreaming(self._stream_sync(request))
 
     def _stream_sync(self, request: Request) -> Generator[Event | Answer]:
+        """Yield the events of the answer, then the answer, from an event loop in another thread."""
         with LoopThread() as thread:
             stream = self.stream(request)
             try:

@@ -66,6 +66,7 @@ class RecordedResponse(msgspec.Struct, frozen=True):
     broken: str = ""
 
     def pieces(self) -> list[bytes]:
+        """Return the recorded chunks as bytes."""
         return [_decode_piece(chunk) for chunk in self.chunks]
 
 
@@ -208,14 +209,16 @@ def load_cassette(path: str | os.PathLike[str]) -> Cassette:
             is_long = os.fstat(file.fileno()).st_size > MAX_BYTES
             data = b"" if is_long else file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise BadCassette(f"cannot read the cassette {name!r}: {_reason(error)}") from None
+        raise BadCassette(f"cannot read the cassette {name!r}: {_error_reason(error)}") from None
     if is_long or len(data) > MAX_BYTES:
-        raise BadCassette(f"the cassette {name!r} is larger than {MAX_BYTES:,} bytes; nothing that long is read")
+        raise BadCassette(f"the cassette {name!r} is larger than the limit of {MAX_BYTES:,} bytes")
     lines = data.split(b"\n")
     return Cassette(name, _parse_head(lines[0], name), tuple(_parse_exchanges(lines[1:], name)))
 
 
 def _parse_exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange]:
+    """Yield the exchanges of these lines, without blank ones. Raises `BadCassette` with the number of the line that
+    cannot be read."""
     for number, line in enumerate(lines, start=2):
         if line.strip():
             yield _parse_line(line, RecordedExchange, f"{name!r}, line {number}")
@@ -224,11 +227,11 @@ def _parse_exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange
 def _parse_head(line: bytes, name: str) -> CassetteHead:
     """Parse the first line. Raises `BadCassette` if it is not the head of a cassette of this version."""
     if b'"rightcall_cassette"' not in line:
-        raise BadCassette(f"{name!r} is no cassette: its first line does not say so; make one with --record")
+        raise BadCassette(f"{name!r} is not a cassette: line 1 has no `rightcall_cassette`; record one with --record")
     head = _parse_line(line, CassetteHead, f"{name!r}, line 1")
     if head.rightcall_cassette != VERSION:
         raise BadCassette(
-            f"the cassette {name!r} is of version {head.rightcall_cassette}; this reads version {VERSION}"
+            f"the cassette {name!r} has version {head.rightcall_cassette}; this program reads version {VERSION}"
         )
     return head
 
@@ -245,7 +248,8 @@ def _parse_line(line: bytes, kind: type[T], where: str) -> T:
         raise BadCassette(f"the cassette {where} cannot be read: {error}; record it again") from None
 
 
-def _reason(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
+    """Return the reason of an error, without the path in an `OSError`."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
@@ -292,6 +296,7 @@ def _number_field(name: str, value: Any, numbers: dict[str, str]) -> Any:
 
 
 def _request_key(asked: RecordedRequest) -> str:
+    """Return a text that is equal for requests that get the same answer."""
     return json.dumps(canonical_request(asked), sort_keys=True)
 
 
@@ -307,12 +312,13 @@ class RequestMatcher:
         self._answered: Counter[str] = Counter()
 
     def answer(self, asked: RecordedRequest) -> RecordedExchange:
-        """Return the exchange recorded for a request. Raises `NotRecorded` that names the nearest recorded request."""
+        """Return the next exchange recorded for a request. Raises `NotRecorded`, which names the nearest recorded
+        request, if there is none; unless `strict`, a POST gets the nearest one instead."""
         key = _request_key(asked)
         if key not in self._by_key:
             near = self._nearest(asked)
             if self._strict or near is None or asked.method == "GET":
-                raise NotRecorded(self._unknown(asked, near))
+                raise NotRecorded(self._not_recorded_message(asked, near))
             key = _request_key(near.request)
         found = self._by_key[key]
         self._answered[key] += 1
@@ -330,8 +336,8 @@ class RequestMatcher:
             best = (score, exchange) if score > best[0] else best
         return best[1]
 
-    def _unknown(self, asked: RecordedRequest, near: RecordedExchange | None) -> str:
-        """Return the message for a request that was not recorded."""
+    def _not_recorded_message(self, asked: RecordedRequest, near: RecordedExchange | None) -> str:
+        """Return the message for a request that was not recorded; `near` is the nearest recorded one."""
         what = f"the cassette {self._cassette.path!r} has no answer to this {asked.method} {api_route(asked.path)}"
         cure = "record it again, or replay it leniently"
         if near is None:
@@ -342,12 +348,13 @@ class RequestMatcher:
 
 
 def _is_comparable(one: RecordedRequest, other: RecordedRequest) -> bool:
+    """Return whether two requests have the same method and route, and both stream or both do not."""
     streamed = [bool((each.body or {}).get("stream")) for each in (one, other)]
     return one.method == other.method and api_route(one.path) == api_route(other.path) and streamed[0] == streamed[1]
 
 
 def leaf_values(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every leaf of JSON data as path and JSON text."""
+    """Yield every leaf of JSON data as a pair of its path and its JSON text; an empty list or object is a leaf."""
     if isinstance(value, dict | list) and value:
         for name, each in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaf_values(each, f"{path}/{name}")

@@ -1,4 +1,4 @@
-"""Server-sent events and JSON lines, as servers really send them: bytes in, payloads out. No IO.
+"""Parse server-sent events and JSON lines, as servers really send them, from bytes to payloads. No IO.
 
     data: {"choices": [...]}         one payload per event; several data lines are one payload
     : ping                           a comment, and so nothing
@@ -22,23 +22,26 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Signal(Enum):
-    done = auto()  # the server said that nothing more comes
+    """A payload that is no data: `done` is the server's marker for the end of the stream."""
+
+    done = auto()  # the server's end marker
 
 
 Payload = Json | Fault | Signal
 
 
-class _Kind(Enum):
-    """What the lines are, decided by the first that says something."""
+class _StreamForm(Enum):
+    """The form of the stream, decided by its first line that is not blank."""
 
     unknown = auto()
     events = auto()
-    lines = auto()  # each is a payload
-    whole = auto()  # all together are one
+    lines = auto()  # each line is a payload
+    whole = auto()  # all lines together are one payload
 
 
 class ServerEvents:
-    """Feed it bytes; it gives payloads. After `too_long` it takes nothing more."""
+    """Parses the bytes of a stream into payloads. Beyond `longest` bytes in a line or event it reports a fault, sets
+    `too_long` and ignores all further input."""
 
     def __init__(self, *, longest: int = MAX_LINE) -> None:
         self._longest = longest
@@ -46,7 +49,7 @@ class ServerEvents:
         self._size = 0
         self._after_cr = False
         self._first = True
-        self._kind = _Kind.unknown
+        self._form = _StreamForm.unknown
         self._event = ""
         self._data: list[str] = []
         self._data_size = 0
@@ -54,6 +57,7 @@ class ServerEvents:
         self.head = b""  # how the stream began, for an error message
 
     def feed(self, chunk: bytes) -> list[Payload]:
+        """Return the payloads that these bytes complete."""
         out: list[Payload] = []
         if len(self.head) < 500:
             self.head += chunk[: 500 - len(self.head)]
@@ -85,25 +89,28 @@ class ServerEvents:
         return out
 
     def _end_line(self, out: list[Payload]) -> None:
+        """Decode the line that is complete, and append the payloads that it completes to `out`."""
         raw = b"".join(self._line)
         self._line, self._size = [], 0
         if self._first:
             raw, self._first = raw.removeprefix(_BOM), False
-        self._take(raw.rstrip(b"\r\n").decode("utf-8", "replace"), out)
+        self._process_line(raw.rstrip(b"\r\n").decode("utf-8", "replace"), out)
 
-    def _take(self, line: str, out: list[Payload]) -> None:
-        if self._kind is _Kind.unknown and line.strip():
-            self._kind = _kind(line)
-        if self._kind is _Kind.lines:
-            out += _payloads(line, decode(line, _DEPTH), is_error=False) if line.strip() else []
-        elif self._kind is _Kind.whole:
-            self._add(line, out)
-        elif self._kind is _Kind.events:
-            self._event_line(line, out)
+    def _process_line(self, line: str, out: list[Payload]) -> None:
+        """Process one line without its end, and append the payloads that it completes to `out`."""
+        if self._form is _StreamForm.unknown and line.strip():
+            self._form = _detect_form(line)
+        if self._form is _StreamForm.lines:
+            out += _to_payloads(line, decode(line, _DEPTH), is_error=False) if line.strip() else []
+        elif self._form is _StreamForm.whole:
+            self._add_data(line, out)
+        elif self._form is _StreamForm.events:
+            self._process_event_line(line, out)
 
     # -- events --------------------------------------------------------------------------------------------------------
 
-    def _event_line(self, line: str, out: list[Payload]) -> None:
+    def _process_event_line(self, line: str, out: list[Payload]) -> None:
+        """Process one line of server-sent events: a field, a comment, or the blank line that ends an event."""
         if not line:
             self._dispatch(out)
             return
@@ -112,7 +119,7 @@ class ServerEvents:
         if field == "data":
             if self._ended_without_a_blank_line(value):
                 self._dispatch(out)
-            self._add(value, out)
+            self._add_data(value, out)
         elif field == "event":
             self._event = value
 
@@ -123,13 +130,15 @@ class ServerEvents:
             return False
         return self._data[0].endswith("}") and not isinstance(decode(self._data[0], _DEPTH), Undecodable)
 
-    def _add(self, value: str, out: list[Payload]) -> None:
+    def _add_data(self, value: str, out: list[Payload]) -> None:
+        """Add a line of data to the current event, or give up if the event is too long."""
         self._data.append(value)
         self._data_size += len(value)
         if self._data_size > self._longest:
             self._give_up(out)
 
     def _dispatch(self, out: list[Payload]) -> None:
+        """End the current event, and append its payload, if it has data, to `out`."""
         text, is_error = "\n".join(self._data), self._event == "error"
         self._data, self._data_size = [], 0
         self._event = ""
@@ -138,9 +147,10 @@ class ServerEvents:
         if text.strip() == "[DONE]":
             out.append(Signal.done)
             return
-        out += _payloads(text, decode(text, _DEPTH), is_error=is_error)
+        out += _to_payloads(text, decode(text, _DEPTH), is_error=is_error)
 
     def _give_up(self, out: list[Payload]) -> None:
+        """Stop reading, and append a `Fault` to `out`: a line or an event is too long."""
         self.too_long = True
         self._line, self._data = [], []
         out.append(
@@ -148,13 +158,16 @@ class ServerEvents:
         )
 
 
-def _kind(line: str) -> _Kind:
+def _detect_form(line: str) -> _StreamForm:
+    """Return the form of a stream that begins with this line."""
     if not line.lstrip().startswith(("{", "[")):
-        return _Kind.events
-    return _Kind.whole if isinstance(decode(line, _DEPTH), Undecodable) else _Kind.lines
+        return _StreamForm.events
+    return _StreamForm.whole if isinstance(decode(line, _DEPTH), Undecodable) else _StreamForm.lines
 
 
-def _payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
+def _to_payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
+    """Return the payloads of decoded data: its objects, each as an error if `is_error`; one `Fault` if the data is
+    not JSON."""
     if isinstance(value, Undecodable) and not is_error:
         return [Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}")]
     found = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]

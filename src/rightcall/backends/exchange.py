@@ -1,6 +1,6 @@
-"""The seam between a backend and a network: bytes go out, a status and pieces of bytes come back.
+"""The interface between a backend and a network: it takes a request and returns a status and pieces of bytes.
 
-`Wire` is the network; a recorder stands around an exchange, and a recording is one. Nothing here knows what a call is.
+`Wire` is the network; a recorder wraps an exchange, and `Player` answers from a recording. No code here knows calls.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from rightcall.types import Json
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """What goes to the server: an address, a body or none, and headers without any key.
-
-    By `deadline`, in the loop's time, whatever is still being waited for must end in `TimedOut`.
-    """
+    """A request to the server: address, body (None: no body) and headers without any key. When `deadline`, a time of
+    the event loop, is reached, the exchange raises `TimedOut`."""
 
     method: Literal["GET", "POST"]
     url: str
@@ -33,10 +31,8 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """What came back: the status, headers in lower case, and the body in the pieces it came in.
-
-    Reading `chunks` raises `BodyError` or `TimedOut` where the connection broke or a limit was reached.
-    """
+    """A response: its status, its headers with lower-case names, and its body in pieces as they arrive. Reading
+    `chunks` raises `BodyError` where the connection broke and `TimedOut` at a time limit."""
 
     status: int
     headers: dict[str, str]
@@ -44,7 +40,8 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class Exchange(Protocol):
-    """Carries one request. The context's end closes the connection, whatever was read of it."""
+    """Sends one request and returns the response. Leaving the context of `open` closes the connection, even if the
+    body was not read to its end. After `keep`, connections may stay open until `aclose`."""
 
     def open(self, sent: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]: ...
 
@@ -54,8 +51,8 @@ class Exchange(Protocol):
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited, in seconds: to `connect`, to the `first_byte` of an answer, between two pieces of it
-    (`idle`), and for all of it with its retries (`total`)."""
+    """Time limits in seconds: to `connect`, to the `first_byte` of an answer, between two pieces of it (`idle`), and
+    for the whole answer with its retries (`total`)."""
 
     connect: float = 10.0
     first_byte: float = 300.0

@@ -44,10 +44,12 @@ class HistoryTurn(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
+        """The text of the content, without images and other parts."""
         return join_text_parts(self.content)
 
     @property
     def name(self) -> str:
+        """The name of the tool that a result answers; "" for any other turn."""
         return self.call.name if self.call is not None else ""
 
 
@@ -105,7 +107,7 @@ def _read_calls(message: Json) -> tuple[Call, ...]:
 
 
 def _build_call(piece: CallDelta) -> Call:
-    """Return the call of a history; arguments that are not an object become {}."""
+    """Return the call of a history. Arguments that are not a JSON object become {}."""
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
     sent = compact_json(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)
@@ -145,10 +147,12 @@ def _split_data_url(url: str) -> tuple[str, str] | None:
 
 
 def _file_object(part: Json) -> Json:
+    """Return the `file` of a content part; {} if it has none."""
     return obj(part.get("file")) or {}
 
 
 def _audio_data(part: Json) -> tuple[str, str]:
+    """Return media type and base64 data of an audio part; wav is the default type."""
     found = obj(part.get("input_audio")) or {}
     return f"audio/{text(found.get('format')) or 'wav'}", text(found.get("data"))
 
@@ -157,27 +161,31 @@ def _audio_data(part: Json) -> tuple[str, str]:
 
 
 def write_responses_parts(content: Any) -> Any:
+    """Return the content as Responses takes it; a string stays as it is."""
     return _write_parts(content, _RESPONSES)
 
 
-def _responses_text(part: Json) -> Json:
+def _responses_text_part(part: Json) -> Json:
+    """Return a text part as Responses takes it."""
     return {**part, "type": "input_text"}
 
 
-def _responses_image(part: Json) -> Json:
+def _responses_image_part(part: Json) -> Json:
+    """Return an image part as Responses takes it."""
     detail = text((obj(part.get("image_url")) or {}).get("detail"))
     made: Json = {"type": "input_image", "image_url": image_urls([part])[0]}
     return {**made, "detail": detail} if detail else made
 
 
-def _responses_file(part: Json) -> Json:
+def _responses_file_part(part: Json) -> Json:
+    """Return a file part as Responses takes it."""
     return {"type": "input_file", **_file_object(part)}
 
 
 _RESPONSES: dict[str, PartWriter] = {
-    "text": _responses_text,
-    "image_url": _responses_image,
-    "file": _responses_file,
+    "text": _responses_text_part,
+    "image_url": _responses_image_part,
+    "file": _responses_file_part,
 }
 
 
@@ -185,6 +193,7 @@ _RESPONSES: dict[str, PartWriter] = {
 
 
 def write_anthropic_parts(content: Any) -> Any:
+    """Return the content as Messages takes it; a string stays as it is."""
     return _write_parts(content, _ANTHROPIC)
 
 
@@ -196,11 +205,12 @@ def _anthropic_source(url: str) -> Json:
     return {"type": "base64", "media_type": inline[0], "data": inline[1]}
 
 
-def _anthropic_image(part: Json) -> Json:
+def _anthropic_image_part(part: Json) -> Json:
+    """Return an image part as Messages takes it."""
     return {"type": "image", "source": _anthropic_source(image_urls([part])[0])}
 
 
-def _anthropic_file(part: Json) -> Json:
+def _anthropic_document(part: Json) -> Json:
     """Return Anthropic's document for a file part: inline, by URL, or by id."""
     found = _file_object(part)
     url, name = text(found.get("file_data")) or text(found.get("file_url")), text(found.get("filename"))
@@ -208,19 +218,21 @@ def _anthropic_file(part: Json) -> Json:
     return {"type": "document", "source": source, **({"title": name} if name else {})}
 
 
-_ANTHROPIC: dict[str, PartWriter] = {"image_url": _anthropic_image, "file": _anthropic_file}
+_ANTHROPIC: dict[str, PartWriter] = {"image_url": _anthropic_image_part, "file": _anthropic_document}
 
 
 # -- Gemini ------------------------------------------------------------------------------------------------------------
 
 
 def write_gemini_parts(content: Any) -> list[Json]:
+    """Return the content as Gemini's parts, at least one."""
     if not isinstance(content, list):
         return [{"text": text(content)}]
     return _write_parts(content, _GEMINI) or [{"text": ""}]
 
 
-def _gemini_text(part: Json) -> Json:
+def _gemini_text_part(part: Json) -> Json:
+    """Return a text part as Gemini takes it."""
     return {"text": text(part.get("text"))}
 
 
@@ -232,26 +244,29 @@ def _gemini_data(url: str, media: str, name: str = "") -> Json:
     return {"inlineData": {"mimeType": inline[0], "data": inline[1], **images_of_results}}
 
 
-def _gemini_image(part: Json) -> Json:
+def _gemini_image_part(part: Json) -> Json:
+    """Return an image part as Gemini takes it."""
     return _gemini_data(image_urls([part])[0], "image/*")
 
 
-def _gemini_file(part: Json) -> Json:
+def _gemini_file_part(part: Json) -> Json:
+    """Return a file part as Gemini takes it, as a PDF unless its data has another type."""
     found = _file_object(part)
     url = text(found.get("file_data")) or text(found.get("file_url")) or text(found.get("file_id"))
     return _gemini_data(url, "application/pdf", text(found.get("filename")))
 
 
-def _gemini_audio(part: Json) -> Json:
+def _gemini_audio_part(part: Json) -> Json:
+    """Return an audio part as Gemini takes it."""
     media, data = _audio_data(part)
     return {"inlineData": {"mimeType": media, "data": data}}
 
 
 _GEMINI: dict[str, PartWriter] = {
-    "text": _gemini_text,
-    "image_url": _gemini_image,
-    "file": _gemini_file,
-    "input_audio": _gemini_audio,
+    "text": _gemini_text_part,
+    "image_url": _gemini_image_part,
+    "file": _gemini_file_part,
+    "input_audio": _gemini_audio_part,
 }
 
 
@@ -337,6 +352,7 @@ def _chat_message(message: Json, rule: IdRule) -> Json:
 
 
 def _fit_entry_id(entry: Any, rule: IdRule) -> Any:
+    """Return an entry of `tool_calls` with an id that the server accepts; an entry without an id stays as it is."""
     return (
         {**entry, "id": fit_call_id(entry["id"], rule)} if isinstance(entry, dict) and text(entry.get("id")) else entry
     )

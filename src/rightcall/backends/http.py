@@ -108,7 +108,8 @@ class Backend(BaseBackend):
         raise AssertionError("an answer ends the events")
 
     async def models(self) -> list[str]:
-        """Return the names of the models that the server lists. Raises a `BackendError`."""
+        """Return the names of the models that the server lists; entries without a name are left out. Raises a
+        `BackendError`."""
         _, payload = await self.get(MODEL_LIST_PATHS.get(self.api, "/v1/models"))
         body = payload if isinstance(payload, dict) else {}
         entries = body.get("data") or body.get("models") or []
@@ -128,27 +129,29 @@ class Backend(BaseBackend):
     async def way(self, request: Request) -> ModeChoice:
         """Return how tools are best offered for this `request`, and why. Raises a `BackendError` if the server must be
         asked and does not answer."""
-        return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
+        return await self._modes.choose(request, self.mode, self._model_for(request), self._probe, self.get)
 
     def other_way(self, request: Request, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
         """Return another mode for this `request` if the `error` shows that the server does not support the mode of
         `choice`; otherwise None."""
-        return self._modes.fallback_after_error(self._model(request), choice, error)
+        return self._modes.fallback_after_error(self._model_for(request), choice, error)
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
         """Yield the events, then the answer. In mode auto, a mode that does not work is replaced by the next one,
         once."""
-        asking = Asking(self)
-        choice = await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
+        asking, model = Asking(self), self._model_for(request)
+        choice = await self._modes.choose(request, self.mode, model, self._probe, self.get)
         while True:
             has_output = False
             try:
-                async with aclosing(self._send_once(request, choice, asking, stream=stream)) as events:
+                async with aclosing(self._send_in_mode(request, choice, asking, stream=stream)) as events:
                     async for event in events:
                         if isinstance(event, Answer):
-                            fallback = self._modes.fallback_after_answer(request, self._model(request), choice, event)
+                            fallback = self._modes.fallback_after_answer(
+                                request, self._model_for(request), choice, event
+                            )
                             if fallback is not None and not stream:
                                 break
                             yield event
@@ -157,31 +160,33 @@ class Backend(BaseBackend):
                         if stream:
                             yield event
             except BackendError as error:
-                fallback = None if has_output else self._modes.fallback_after_error(self._model(request), choice, error)
+                fallback = None if has_output else self._modes.fallback_after_error(model, choice, error)
                 if fallback is None:
                     error.tries = tuple(asking.tries)
                     raise
             assert fallback is not None
             choice = fallback
 
-    async def _send_once(
+    async def _send_in_mode(
         self, request: Request, choice: ModeChoice, asking: Asking, *, stream: bool
     ) -> AsyncGenerator[Event | Answer]:
-        """Send the request in one mode; yield the events, then the answer."""
-        plan = make_plan(request, choice, self.api, self._model(request), stream=stream)
+        """Send the request with the tools offered as `choice` says; yield the events, then the `Answer`. Failed HTTP
+        requests are retried as `retries` allows; another mode is not tried."""
+        plan = make_plan(request, choice, self.api, self._model_for(request), stream=stream)
         async with aclosing(asking.events(plan)) as events:
             async for event in events:
                 yield event
 
     async def _probe(self, request: Request, choice: ModeChoice) -> Answer:
-        """Send one request in one mode, without retries of other modes."""
-        async with aclosing(self._send_once(request, choice, Asking(self), stream=False)) as events:
+        """Return the answer to a request in the mode of `choice`. Another mode is not tried."""
+        async with aclosing(self._send_in_mode(request, choice, Asking(self), stream=False)) as events:
             async for event in events:
                 if isinstance(event, Answer):
                     return event
         raise AssertionError("an answer ends the events")
 
-    def _model(self, request: Request) -> str:
+    def _model_for(self, request: Request) -> str:
+        """Return the model of the request, or the backend's default."""
         return request.model or self.model
 
 

@@ -83,7 +83,7 @@ def start_server(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]
 
 
 class SocketFileConnection(http.client.HTTPConnection):
-    """An HTTP connection to a socket file."""
+    """An HTTP connection to a Unix socket, whose path is given as the host."""
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)

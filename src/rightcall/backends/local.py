@@ -98,7 +98,7 @@ class LocalServer:
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
         }
         try:
-            answer = self._ready(order, wait)
+            answer = self._start_model(order, wait)
         except BaseException:
             self.close()
             raise
@@ -142,18 +142,16 @@ class LocalServer:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
         return _exit_error(self.model, self._process.wait(), _main_error(self._log))
 
-    def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
-        """Send the order to the child and return its answer once the model is ready.
-
-        Raises `LocalServerError` if the child ends, reports an error, or takes longer than `wait` seconds.
-        """
+    def _start_model(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
+        """Send the order to the child and return its answer once the model is ready. Raises `LocalServerError` if
+        the child ends, reports an error, or takes longer than `wait` seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise self.why() from None
-        line = self._line(time.monotonic() + wait)
+        line = self._read_line(time.monotonic() + wait)
         if line is None:
             raise LocalServerError(
                 f"{self.model} was not ready after {wait:g} seconds; allow more time, or less context"
@@ -165,8 +163,8 @@ class LocalServer:
             raise _start_error(self.model, answer, order["port"], _main_error(self._log))
         return answer
 
-    def _line(self, until: float) -> bytes | None:
-        """Read one line from the child: b"" if it ended without one, None if the deadline passed."""
+    def _read_line(self, until: float) -> bytes | None:
+        """Read one line from the child; b"" if it ended without one, None if the deadline `until` passed."""
         assert self._process.stdout is not None
         said = b""
         with selectors.DefaultSelector() as selector:
@@ -208,9 +206,7 @@ class LocalBackend(Backend):
                 mode=mode,
                 profile=_local_profile(self.server),
                 timeouts=timeouts,
-                environ=_key_environment(
-                    self.server.key
-                ),  # keys and addresses of other servers are none of its business
+                environ=_key_environment(self.server.key),  # never the keys and addresses of other servers
             )
         except BaseException:
             self.close()
@@ -246,6 +242,7 @@ class LocalBackend(Backend):
 
 
 def _key_environment(key: Key | None) -> dict[str, str]:
+    """Return an environment that has the server's key alone, so that no other server's key or address is used."""
     return {} if key is None else {"OPENAI_API_KEY": key.reveal()}
 
 
@@ -278,6 +275,7 @@ def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, ow
 
 
 def _count_processors() -> int:
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -301,11 +299,11 @@ def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> L
         )
     if answer["error"] == "port":
         return LocalServerError(
-            f"cannot listen on port {port}: {answer['reason']}; another --port, or 0 for a free one"
+            f"cannot listen on port {port}: {answer['reason']}; pass another --port, or 0 for a free one"
         )
     return LocalServerError(
         f"llama.cpp cannot load {model}: {words or answer['reason']}; "
-        "the file may be damaged, or of a kind that this xllamacpp does not know"
+        "the file may be damaged, or of a type that this xllamacpp does not support"
     )
 
 
@@ -314,7 +312,10 @@ _EXIT_CAUSES: dict[int, tuple[str, str]] = {
         "this processor lacks an instruction that the wheel of xllamacpp was built for (SIGILL)",
         "build it here with `pip install --no-binary xllamacpp xllamacpp`, or use a model server with --base-url",
     ),
-    signal.SIGKILL: ("it was killed from outside, most likely for want of memory", "a smaller model or less context"),
+    signal.SIGKILL: (
+        "it was killed from outside, most likely for lack of memory",
+        "use a smaller model or less context",
+    ),
     signal.SIGTERM: ("it was ended from outside", "start it again"),
 }
 
@@ -323,6 +324,6 @@ def _exit_error(model: str, code: int, words: str) -> LocalServerError:
     """Return the error for a child that ended with exit code `code`."""
     said = f"its process ended with {code}" + (f": {words}" if words else "")
     cause, cure = _EXIT_CAUSES.get(
-        -code, (said, "start it again; another model file tells whether this one is the cause")
+        -code, (said, "start it again, or try another model file to see whether this one is the cause")
     )
     return LocalServerError(f"the server of {model} ended: {cause}; {cure}")

@@ -18,7 +18,7 @@ _FINAL_PARTS = ("message", "text")  # parts after which an answer may be over: a
 
 
 class AnswerMetadata:
-    """Collect the metadata of one answer; later values win."""
+    """Collects the metadata of one answer; later values replace earlier ones."""
 
     def __init__(self, api: Api) -> None:
         self._read = _READERS[api]
@@ -30,10 +30,12 @@ class AnswerMetadata:
         self._is_rounded = False
 
     def add(self, payload: Json) -> None:
+        """Update the metadata from one payload: a whole response, or one chunk of a stream."""
         self._read(self, payload)
 
     @property
     def tokens(self) -> Usage:
+        """The token counts reported so far."""
         return Usage(**self.counts)
 
     def count(self, **found: Any) -> None:
@@ -42,8 +44,8 @@ class AnswerMetadata:
 
     @property
     def is_over(self) -> bool:
-        """Return True if the server said that the answer is finished, or its last part is: that is enough unless the
-        connection broke."""
+        """True if the server reported that the answer is finished, or if its last message or text is complete, which
+        is enough unless the connection broke."""
         return self.ended or self._is_rounded
 
     def begin_part(self, part: Any) -> None:
@@ -68,8 +70,9 @@ def _sum_counts(count: Any, *beside: Any) -> int | None:
     return sum([each for each in (count, *beside) if type(each) is int]) if type(count) is int else None
 
 
-def _chat(facts: AnswerMetadata, payload: Json) -> None:
-    """Read the metadata of a Chat or completions payload."""
+def _add_chat_payload(facts: AnswerMetadata, payload: Json) -> None:
+    """Update `facts` with the model, the token counts and the end of the answer from a Chat or completions payload.
+    Only the first choice is read."""
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
         facts.end(choice.get("finish_reason"))
@@ -83,12 +86,12 @@ def _chat(facts: AnswerMetadata, payload: Json) -> None:
     )
 
 
-def _responses(facts: AnswerMetadata, payload: Json) -> None:
-    """Read the metadata of a Responses payload."""
+def _add_responses_payload(facts: AnswerMetadata, payload: Json) -> None:
+    """Update `facts` with the model, the token counts and the end of the answer from a Responses payload."""
     response = obj(payload.get("response")) or payload
     facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
-    _responses_ends(facts, text(payload.get("type")), payload)
+    _track_responses_items(facts, text(payload.get("type")), payload)
     if text(response.get("status")) in ("completed", "incomplete", "failed", "cancelled"):
         facts.ended = True
     usage = obj(response.get("usage")) or {}
@@ -100,8 +103,8 @@ def _responses(facts: AnswerMetadata, payload: Json) -> None:
     )
 
 
-def _responses_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
-    """Track the items of a Responses stream."""
+def _track_responses_items(facts: AnswerMetadata, kind: str, payload: Json) -> None:
+    """Update `facts` with the beginning and end of items in a Responses stream; `kind` is the type of the payload."""
     if kind == "response.output_item.added":
         facts.begin_part(payload.get("item"))
     elif kind == "response.output_item.done":
@@ -110,13 +113,13 @@ def _responses_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
         facts.ended = True
 
 
-def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
-    """Read the metadata of a Messages payload."""
+def _add_messages_payload(facts: AnswerMetadata, payload: Json) -> None:
+    """Update `facts` with the model, the token counts and the end of the answer from a Messages payload."""
     message = obj(payload.get("message")) or payload
     facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
     facts.end((obj(payload.get("delta")) or message).get("stop_reason"))
-    _anthropic_ends(facts, text(payload.get("type")), payload)
+    _track_messages_blocks(facts, text(payload.get("type")), payload)
     usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
     facts.count(
         # tokens read from or written to a cache are counted separately from the input
@@ -126,8 +129,9 @@ def _anthropic(facts: AnswerMetadata, payload: Json) -> None:
     )
 
 
-def _anthropic_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
-    """Track the content blocks of a Messages stream."""
+def _track_messages_blocks(facts: AnswerMetadata, kind: str, payload: Json) -> None:
+    """Update `facts` with the beginning and end of content blocks in a Messages stream; `kind` is the type of the
+    payload."""
     if kind == "content_block_start":
         facts.begin_part(payload.get("content_block"))
     elif kind == "content_block_stop":
@@ -136,8 +140,8 @@ def _anthropic_ends(facts: AnswerMetadata, kind: str, payload: Json) -> None:
         facts.ended = True
 
 
-def _ollama(facts: AnswerMetadata, payload: Json) -> None:
-    """Read the metadata of an Ollama payload."""
+def _add_ollama_payload(facts: AnswerMetadata, payload: Json) -> None:
+    """Update `facts` with the model, the token counts and the end of the answer from an Ollama payload."""
     facts.model = text(payload.get("model")) or facts.model
     facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
     if payload.get("done") is True:
@@ -145,8 +149,9 @@ def _ollama(facts: AnswerMetadata, payload: Json) -> None:
     facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
 
 
-def _gemini(facts: AnswerMetadata, payload: Json) -> None:
-    """Read the metadata of a Gemini payload."""
+def _add_gemini_payload(facts: AnswerMetadata, payload: Json) -> None:
+    """Update `facts` with the model, the token counts and the end of the answer from a Gemini payload. Only the
+    first candidate is read."""
     facts.model = text(field(payload, "modelVersion")) or facts.model
     feedback = obj(field(payload, "promptFeedback")) or {}
     facts.end(field(feedback, "blockReason"))
@@ -174,10 +179,10 @@ SHAPES: dict[str, str] = {
 }
 
 _READERS: dict[Api, Callable[[AnswerMetadata, Json], None]] = {
-    "chat": _chat,
-    "completions": _chat,
-    "responses": _responses,
-    "messages": _anthropic,
-    "ollama": _ollama,
-    "gemini": _gemini,
+    "chat": _add_chat_payload,
+    "completions": _add_chat_payload,
+    "responses": _add_responses_payload,
+    "messages": _add_messages_payload,
+    "ollama": _add_ollama_payload,
+    "gemini": _add_gemini_payload,
 }

@@ -38,7 +38,7 @@ Progress = Callable[[str, int, int], None]  # stage, bytes done, bytes in total
 
 _PIECE = 1 << 20
 _SPARE = 32_000_000  # bytes that should stay free on the disk
-_ABANDONED = 24 * 3600  # seconds after which the folder of a pull that was killed is thrown away
+_ABANDONED = 24 * 3600  # seconds after which the folder of a killed pull is deleted
 _FOLDER = ".pull-"
 _TREE = Path(__file__).resolve().parents[3] / "models"
 _GGUF = beginning("model", b"GGUF")
@@ -71,6 +71,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
+        """The name of the model's file in the cache."""
         return self.member.rpartition("/")[2]
 
 
@@ -146,9 +147,9 @@ def find_model_file(name: str) -> Path:
     path = cached_model_file(model)
     if not path.exists():
         raise ModelUnavailable(
-            f"{name} is not here: `rightcall model pull {name}` fetches it ({_megabytes(model.size)}), once"
+            f"{name} is not in the cache: `rightcall model pull {name}` downloads it ({_megabytes(model.size)}), once"
         )
-    if not is_whole(model):
+    if not is_cached(model):
         raise ModelUnavailable(f"{path} is damaged: its SHA-256 is not the pinned one; {_pull_advice(name)}")
     return path
 
@@ -163,8 +164,8 @@ def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
     return find_model_file(adapter.base), find_model_file(name)
 
 
-def is_whole(model: Model) -> bool:
-    """Return True if the cached file is byte for byte the pinned one."""
+def is_cached(model: Model) -> bool:
+    """Return True if the cache has the model's file, byte for byte the pinned one."""
     path = cached_model_file(model)
     try:
         with path.open("rb") as file:
@@ -183,16 +184,18 @@ def _check_gguf(path: Path) -> Path:
         raise CallerError(f"cannot read the model {str(path)!r}: {reason}") from None
     if magic != b"GGUF":
         raise CallerError(
-            f"{str(path)!r} is no GGUF file: it does not begin with GGUF; name a model file for llama.cpp"
+            f"{str(path)!r} is not a GGUF file: it does not begin with GGUF; name a model file for llama.cpp"
         )
     return path
 
 
 def _pull_advice(name: str) -> str:
+    """Return the command that downloads a model again, as a phrase."""
     return f"`rightcall model pull {name}` fetches it again"
 
 
 def _file_digest(file: BinaryIO) -> str:
+    """Return the SHA-256 of an open file, from its current position on."""
     digest = hashlib.sha256()
     while piece := file.read(_PIECE):
         digest.update(piece)
@@ -200,6 +203,7 @@ def _file_digest(file: BinaryIO) -> str:
 
 
 def _megabytes(size: int) -> str:
+    """Return a number of bytes as text in MB."""
     return f"{size / 1e6:.0f} MB"
 
 
@@ -214,7 +218,7 @@ def pull_model(model: Model, *, progress: Progress | None = None, force: bool = 
     if model.base:
         pull_model(MODELS[model.base], progress=progress, force=force)
     path, report_progress = cached_model_file(model), progress or _ignore_progress
-    if is_whole(model):
+    if is_cached(model):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +239,8 @@ def pull_model(model: Model, *, progress: Progress | None = None, force: bool = 
 
 
 def remove_model(model: Model) -> bool:
-    """Delete the model's cached file. Return False if there was none."""
+    """Delete the model's cached file. Return False if there was none. Raises `ModelUnavailable` if it cannot be
+    deleted."""
     try:
         cached_model_file(model).unlink()
     except FileNotFoundError:
@@ -246,7 +251,7 @@ def remove_model(model: Model) -> bool:
 
 
 def _ignore_progress(stage: str, done: int, total: int) -> None:
-    pass
+    """Do nothing; the default for `progress`."""
 
 
 def _remove_abandoned(folder: Path) -> None:
@@ -329,12 +334,12 @@ _CAUSES = (
     ("No space left", "the disk is full", "make room, or let RIGHTCALL_CACHE name a folder on another disk"),
     (
         "DO NOT MATCH THE HASHES",
-        "what came is not the pinned file, and was thrown away",
-        "an index or proxy on the way changes files; use another one",
+        "the downloaded file is not the pinned one and was deleted",
+        "an index or proxy changes files; use another one",
     ),
     (
         "",
-        "pip could not get it",
+        "pip could not download it",
         "it is needed once: check the network, and with `pip config list` the index that pip asks",
     ),
 )

@@ -119,6 +119,7 @@ def write_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
 
 
 def _frame_turn(message: Json, frame: PromptFrame) -> str:
+    """Return a message between the markers of its turn."""
     return (
         _turn_start(message["role"], frame) + _break_markers(join_text_parts(message["content"]), frame) + frame.after
     )
@@ -132,4 +133,5 @@ def _break_markers(text: str, frame: PromptFrame) -> str:
 
 
 def _turn_start(role: str, frame: PromptFrame) -> str:
+    """Return the marker before a turn of this role."""
     return frame.before.replace("{role}", frame.roles.get(role, role))

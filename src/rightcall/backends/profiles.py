@@ -173,7 +173,7 @@ PROFILES: dict[str, Profile] = {
         title="LiteLLM's proxy",
         reasoning=("reasoning_content",),
         signs=(ServerSign(path="/health/readiness", key="db"),),
-        note="what it takes is what the server behind it takes",
+        note="it supports what its upstream server supports",
     ),
     "transformers": Profile(
         name="transformers",
@@ -214,7 +214,7 @@ def without_native_tools(profile: Profile) -> Profile:
 
 
 def identify_by_host(host: str) -> Profile | None:
-    """Return the profile with this host name or a parent domain of it."""
+    """Return the profile with this host name or a parent domain of it; None if there is none."""
     for profile in PROFILES.values():
         if any(sign.host and (host == sign.host or host.endswith("." + sign.host)) for sign in profile.signs):
             return profile
@@ -236,6 +236,7 @@ def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tupl
 
 
 def _model_owners(models: object) -> list[object]:
+    """Return the `owned_by` of each entry of a model list; an empty list for anything but a list."""
     return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
 
@@ -246,7 +247,7 @@ def _match_header(name: str, begins: str, headers: dict[str, str]) -> str:
 
 
 def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
-    """Return how an answer shows the sign, as a phrase; "" if it does not."""
+    """Return how an answer shows the sign, as a phrase such as "has the route /x"; "" if it does not."""
     if sign.header is not None:
         return _match_header(*sign.header, headers)
     if not isinstance(body, dict) or "error" in body:

@@ -102,7 +102,7 @@ class Recorder(BaseBackend):
         """Return the recorded backend's answer to `request`, and write the exchange."""
         answer = await self.backend.complete(request)
         if not isinstance(self.backend, Backend):
-            self._record(request, answer, stream=False)
+            self._record_as_chat(request, answer, stream=False)
         return answer
 
     async def _record_stream(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
@@ -110,10 +110,12 @@ class Recorder(BaseBackend):
         async with stream:
             async for event in stream:
                 yield event
-        self._record(request, stream.answer, stream=True)
+        self._record_as_chat(request, stream.answer, stream=True)
         yield stream.answer
 
-    def _record(self, request: Request, answer: Answer, *, stream: bool) -> None:
+    def _record_as_chat(self, request: Request, answer: Answer, *, stream: bool) -> None:
+        """Append request and answer of a backend without HTTP to the cassette, as the exchange with a Chat server
+        that would give this answer. Secrets are removed."""
         plan = make_plan(request, ModeChoice("native"), "chat", request.model, stream=stream)
         asked = RecordedRequest("POST", "/v1/chat/completions", scrub_json(write_body(plan)))
         self._tape.add(RecordedExchange(asked, _chat_response(answer, stream=stream)))
@@ -150,9 +152,11 @@ class RecordingExchange:
         self._inner, self._tape, self._own = inner, tape, own
 
     def keep(self) -> None:
+        """Keep the connections of the inner exchange open."""
         self._inner.keep()
 
     async def aclose(self) -> None:
+        """Close the inner exchange."""
         await self._inner.aclose()
 
     @asynccontextmanager
@@ -170,11 +174,11 @@ class RecordingExchange:
             response.broken = response.broken or (str(error) if not response.status else "")
             raise
         finally:
-            self._tape.add(RecordedExchange(asked, response.response(*self._own)))
+            self._tape.add(RecordedExchange(asked, response.to_recorded(*self._own)))
 
 
 class _ReceivedResponse:
-    """A response as far as it was received."""
+    """A response as far as it was received. `broken` is the reason why it is incomplete, or ""."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -185,6 +189,7 @@ class _ReceivedResponse:
         self._last = time.monotonic()
 
     def begin(self, received: HttpResponse) -> None:
+        """Store the status and the headers."""
         self.status, self.headers = received.status, received.headers
 
     async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
@@ -201,7 +206,8 @@ class _ReceivedResponse:
             self.broken = str(error)
             raise
 
-    def response(self, *own: str) -> RecordedResponse:
+    def to_recorded(self, *own: str) -> RecordedResponse:
+        """Return the response to write, without secrets; `own` are known secret values."""
         return scrub_response(self.status, self.headers, self.pieces, self.delays, self.broken, *own)
 
 
@@ -352,12 +358,13 @@ class ReplayServer:
 
         path = api_route(request.path)
         if request.method == "GET" and path in ("/v1/models", "/models"):
-            return web.json_response({"object": "list", "data": list(map(_model_entry, self._models()))})
+            return web.json_response({"object": "list", "data": list(map(_model_entry, self._recorded_models()))})
         if request.method == "GET" and path == "/health":
             return web.json_response({"status": "ok"})
         return _error_response(404, message, "not_recorded")
 
-    def _models(self) -> list[str]:
+    def _recorded_models(self) -> list[str]:
+        """Return the names of the models in the recorded requests, or else the recorded default."""
         bodies = [exchange.request.body or {} for exchange in self.cassette.exchanges]
         named = [name for body in bodies if isinstance(name := body.get("model"), str) and name]
         return list(dict.fromkeys(named)) or [self.cassette.head.model or "recorded"]
@@ -368,7 +375,7 @@ class ReplayServer:
 
         recorded = found.response
         if recorded.status < 200:
-            return self._hang_up(request, web.Response())
+            return self._abort_connection(request, web.Response())
         response = web.StreamResponse(status=recorded.status, headers=_replayed_headers(recorded))
         response.enable_chunked_encoding()
         await response.prepare(request)
@@ -376,12 +383,13 @@ class ReplayServer:
             async with aclosing(replay_pieces(recorded, timing=self._timing)) as chunks:
                 async for chunk in chunks:
                     await response.write(chunk)
-        except BodyError:  # it broke here when it was recorded, and so it does now
-            return self._hang_up(request, response)
+        except BodyError:  # the recording broke off here
+            return self._abort_connection(request, response)
         await response.write_eof()
         return response
 
-    def _hang_up(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    def _abort_connection(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+        """Abort the client's connection and return the response unchanged."""
         if request.transport is not None:
             request.transport.abort()
         return response
@@ -393,10 +401,12 @@ def _replayed_headers(recorded: RecordedResponse) -> dict[str, str]:
 
 
 def _model_entry(name: str) -> Json:
+    """Return an entry of a model list."""
     return {"id": name, "object": "model", "created": 0, "owned_by": "rightcall"}
 
 
 def _error_response(status: int, message: str, kind: str) -> web.StreamResponse:
+    """Return an error in the form of OpenAI's API."""
     from aiohttp import web
 
     return web.json_response({"error": {"message": message, "type": kind, "code": kind}}, status=status)

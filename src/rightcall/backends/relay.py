@@ -1,6 +1,6 @@
-"""The address of a local model: what the guard lets in goes on to llama.cpp, which listens on a socket file alone.
+"""The address of a local model: requests that the gate accepts are passed to llama.cpp, which listens on a Unix socket.
 
-llama.cpp answers any Host and has ways in that need no key. So nothing but this reaches it, in a folder of its owner's.
+llama.cpp answers any Host header and has routes that need no key, so only this relay can reach its socket.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ _GONE = "llama.cpp did not answer"
 
 
 async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]) -> None:
-    """Serve until cancelled. `ready` is called with the address."""
+    """Start a server for llama.cpp on the Unix socket `socket`, call `ready` with its address, and serve until
+    cancelled. Raises `CallerError` if the port cannot be used."""
     import aiohttp
 
     limits = aiohttp.ClientTimeout(total=None)
     connector = aiohttp.UnixConnector(path=socket, force_close=True)
     async with (
         aiohttp.ClientSession(connector=connector, timeout=limits, auto_decompress=False) as session,
-        WebServer(_passing(session), _guard(order), port=order["port"]) as server,
+        WebServer(_make_relay_handler(session), _make_gate(order), port=order["port"]) as server,
     ):
         ready(server.address)
         await asyncio.Event().wait()
 
 
-def _guard(order: dict[str, Any]) -> Gate:
+def _make_gate(order: dict[str, Any]) -> Gate:
+    """Return the gate for the key and the origins of the order."""
     key = given_key(order["key"]) if order["key"] else None
     return make_gate(_HOST, key=key, no_key=key is None, origins=order["origins"])
 
 
-def _passing(session: aiohttp.ClientSession) -> Any:
+def _make_relay_handler(session: aiohttp.ClientSession) -> Any:
+    """Return a handler that sends each request to llama.cpp and copies the response; 502 if llama.cpp does not
+    answer."""
+
     async def answer(request: web.Request) -> web.StreamResponse:
         import aiohttp
         from aiohttp import web
@@ -50,16 +55,17 @@ def _passing(session: aiohttp.ClientSession) -> Any:
         url = f"http://localhost{request.path_qs}"
         try:
             async with session.request(request.method, url, data=body, headers=headers, allow_redirects=False) as got:
-                return await _copied(got, request)
+                return await _copy_response(got, request)
         except aiohttp.ClientError as error:
-            message = f"{_GONE}: {str(error) or type(error).__name__}; see what the program that started it says"
+            message = f"{_GONE}: {str(error) or type(error).__name__}; see the output of the program that started it"
             return web.json_response({"error": {"message": message, "type": "server_error", "code": 502}}, status=502)
 
     return answer
 
 
-async def _copied(got: aiohttp.ClientResponse, request: web.Request) -> web.StreamResponse:
-    """Copy the response piece by piece. If the upstream breaks off, the connection to the client is aborted too."""
+async def _copy_response(got: aiohttp.ClientResponse, request: web.Request) -> web.StreamResponse:
+    """Copy the response to the client piece by piece. If llama.cpp breaks off, the connection to the client is
+    aborted too."""
     import aiohttp
     from aiohttp import web
 

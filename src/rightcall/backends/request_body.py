@@ -53,7 +53,7 @@ def write_tool_fields(plan: RequestPlan) -> Json:
     return {name: body[name] for name in TOOL_FIELDS if name in body}
 
 
-def _chat(plan: RequestPlan) -> Json:
+def _write_chat(plan: RequestPlan) -> Json:
     """Return the body of a Chat request."""
     messages = write_chat_messages([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
     body = {
@@ -104,7 +104,7 @@ def _core_sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", se
 # -- Responses ---------------------------------------------------------------------------------------------------------
 
 
-def _responses(plan: RequestPlan) -> Json:
+def _write_responses(plan: RequestPlan) -> Json:
     """Return the body of a Responses request."""
     body = {
         "model": plan.model,
@@ -118,7 +118,7 @@ def _responses(plan: RequestPlan) -> Json:
 # -- Anthropic ---------------------------------------------------------------------------------------------------------
 
 
-def _anthropic(plan: RequestPlan) -> Json:
+def _write_messages(plan: RequestPlan) -> Json:
     """Return the body of a Messages request, with the system messages in their own field."""
     turns = _read_plan_turns(plan)
     system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
@@ -137,7 +137,7 @@ def _anthropic(plan: RequestPlan) -> Json:
 # -- Ollama ------------------------------------------------------------------------------------------------------------
 
 
-def _ollama(plan: RequestPlan) -> Json:
+def _write_ollama(plan: RequestPlan) -> Json:
     """Return the body of an Ollama request, with the sampling parameters in `options`."""
     body: Json = {
         "model": plan.model,
@@ -152,8 +152,9 @@ def _ollama(plan: RequestPlan) -> Json:
 # -- Gemini ------------------------------------------------------------------------------------------------------------
 
 
-def _gemini(plan: RequestPlan) -> Json:
-    """Write a Gemini body. The model and the choice to stream are part of its address, not of the body."""
+def _write_gemini(plan: RequestPlan) -> Json:
+    """Return the body of a Gemini request. The model and the choice to stream are part of its address, not of the
+    body."""
     turns = _read_plan_turns(plan)
     system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
     body: Json = {"contents": write_gemini_contents(turns)}
@@ -169,7 +170,7 @@ def _gemini(plan: RequestPlan) -> Json:
 # -- completions -------------------------------------------------------------------------------------------------------
 
 
-def _completions(plan: RequestPlan) -> Json:
+def _write_completions(plan: RequestPlan) -> Json:
     """Return the body of a completion request: the messages framed as one prompt."""
     frame = frame_of(text_format(plan.format))
     body = {"model": plan.model, "prompt": write_prompt(plan.messages, frame), "stream": plan.stream}
@@ -179,16 +180,17 @@ def _completions(plan: RequestPlan) -> Json:
 
 
 def _read_plan_turns(plan: RequestPlan) -> list[HistoryTurn]:
+    """Return the messages of the plan as turns, with the tool names and call ids that the server accepts."""
     return read_turns_for_server([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
 
 
 _WRITERS: dict[Api, Callable[[RequestPlan], Json]] = {
-    "chat": _chat,
-    "responses": _responses,
-    "messages": _anthropic,
-    "ollama": _ollama,
-    "completions": _completions,
-    "gemini": _gemini,
+    "chat": _write_chat,
+    "responses": _write_responses,
+    "messages": _write_messages,
+    "ollama": _write_ollama,
+    "completions": _write_completions,
+    "gemini": _write_gemini,
 }
 
 
@@ -306,6 +308,7 @@ def _get_field(body: Any, place: tuple[str, ...]) -> Any:
 
 @cache
 def _snake_case(name: str) -> str:
+    """Return a name in camel case as snake case."""
     return "".join(["_" + char.lower() if char.isupper() else char for char in name])
 
 
@@ -329,6 +332,7 @@ def _chat_response_format(schema: Json, name: str = "") -> Json:
 
 
 def _write_responses_format(format: Any) -> Any:
+    """Convert `response_format` of Chat to `text.format` of Responses; None if it is empty."""
     found = obj(format) or {}
     inner = obj(found.get("json_schema"))
     return {"type": "json_schema", "name": "answer", **inner} if inner is not None else found or None
@@ -343,21 +347,25 @@ def _read_responses_format(format: Any) -> Any:
 
 
 def _write_messages_format(format: Any) -> Any:
+    """Convert `response_format` of Chat to `output_config.format` of Messages; None without a schema."""
     schema = _requested_schema(format)
     return {"type": "json_schema", "schema": schema} if schema else None
 
 
 def _read_messages_format(format: Any) -> Any:
+    """Convert `output_config.format` of Messages to `response_format` of Chat; None without a schema."""
     schema = obj((obj(format) or {}).get("schema"))
     return None if schema is None else _chat_response_format(schema)
 
 
 def _write_ollama_format(format: Any) -> Any:
+    """Convert `response_format` of Chat to `format` of Ollama: a schema, or "json"; None for text."""
     schema = _requested_schema(format)
     return None if schema is None else schema or "json"
 
 
 def _read_ollama_format(format: Any) -> Any:
+    """Convert `format` of Ollama to `response_format` of Chat; None if it is neither "json" nor a schema."""
     return (
         _chat_response_format({})
         if format == "json"
@@ -376,7 +384,7 @@ def _write_gemini_format(format: Any) -> Any:
 
 
 def _read_gemini_format(config: Any) -> Any:
-    """Return the `response_format` that a Gemini `generationConfig` stands for; None if it asks for text."""
+    """Convert `generationConfig` of Gemini to `response_format` of Chat; None if it asks for text."""
     for name in ("responseJsonSchema", "responseSchema"):
         schema = obj(_get_field(config, (name,)))
         if schema is not None:
@@ -384,11 +392,13 @@ def _read_gemini_format(config: Any) -> Any:
     return _chat_response_format({}) if text(_get_field(config, ("responseMimeType",))) == "application/json" else None
 
 
-def _lower(value: Any) -> Any:
+def _to_lower_case(value: Any) -> Any:
+    """Return a text in lower case; None if it is empty or no text."""
     return text(value).lower() or None
 
 
-def _upper(value: Any) -> Any:
+def _to_upper_case(value: Any) -> Any:
+    """Return a text in upper case; None if it is empty or no text."""
     return text(value).upper() or None
 
 
@@ -398,12 +408,12 @@ _SAMPLING_WRITERS: dict[tuple[Api, str], Convert] = {
     ("messages", "response_format"): _write_messages_format,
     ("ollama", "response_format"): _write_ollama_format,
     ("gemini", "response_format"): _write_gemini_format,
-    ("gemini", "reasoning_effort"): _upper,
+    ("gemini", "reasoning_effort"): _to_upper_case,
 }
 _SAMPLING_READERS: dict[tuple[Api, str], Convert] = {
     ("responses", "response_format"): _read_responses_format,
     ("messages", "response_format"): _read_messages_format,
     ("ollama", "response_format"): _read_ollama_format,
     ("gemini", "response_format"): _read_gemini_format,
-    ("gemini", "reasoning_effort"): _lower,
+    ("gemini", "reasoning_effort"): _to_lower_case,
 }

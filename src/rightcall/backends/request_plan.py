@@ -61,6 +61,7 @@ class ToolNames:
         return msgspec.structs.replace(reply, parts=parts)
 
     def _restore_call(self, call: Call) -> Call:
+        """Return the call with the tool's own name."""
         own = self._to_own.get(call.name)
         return call if own is None else msgspec.structs.replace(call, name=own)
 
@@ -137,6 +138,7 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_named(self) -> bool:
+        """True if the request demands a call of one named tool."""
         return self.request.choice not in ("auto", "required", "none")
 
     @property
@@ -204,7 +206,7 @@ def grammar_fields(request: Request, tools: Toolset, format: str | Format, profi
     """
     server = profile.grammar
     if not server or not can_constrain(profile, api):
-        kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"
+        kind = f"{profile.title} takes" if profile.name else "an unknown server type takes"
         raise Unsupported(f"mode='grammar': {kind} no grammar with api={api!r}; use mode='native' or 'text'")
     from rightcall.constrain.grammars import grammar
 

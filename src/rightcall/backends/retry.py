@@ -34,10 +34,10 @@ _PASSING = (
 _LASTING = ("certificate", "name or service not known", "nodename nor servname", "not http")
 
 
-def is_passing(error: BackendError) -> bool:
-    """Return True if the same request may succeed in a moment."""
+def is_temporary(error: BackendError) -> bool:
+    """Return True if the same request may succeed shortly afterwards."""
     if isinstance(error, StatusError):
-        return error.status in AGAIN and not about_tools(error)
+        return error.status in AGAIN and not is_about_tools(error)
     if isinstance(error, TimedOut):
         return error.stage == "connect"
     if isinstance(error, TransportError):
@@ -47,9 +47,9 @@ def is_passing(error: BackendError) -> bool:
     return isinstance(error, BodyError) and not isinstance(error, AnswerTooLarge)
 
 
-def about_tools(error: BackendError) -> bool:
-    """Return True if the server says that it or its model has no tools, or cannot compile a grammar for these. Retrying
-    does not help."""
+def is_about_tools(error: BackendError) -> bool:
+    """Return True if the server reports that it or its model has no tools, or cannot compile a grammar for these.
+    Retrying does not help."""
     if not isinstance(error, StatusError | ProviderError):
         return False
     if isinstance(error, StatusError) and error.status not in (400, 404, 405, 422, 500, 501):
@@ -58,15 +58,15 @@ def about_tools(error: BackendError) -> bool:
     return any(word in said for word in ("tool", "jinja", "function call", "grammar"))
 
 
-def about_schemas(error: BackendError) -> bool:
+def is_about_schemas(error: BackendError) -> bool:
     """Return True if the server rejects the schemas of these tools, not tools in general."""
     said = (error.body if isinstance(error, StatusError) else str(error)).lower()
-    return about_tools(error) and any(word in said for word in ("grammar", "schema"))
+    return is_about_tools(error) and any(word in said for word in ("grammar", "schema"))
 
 
 def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:
     """Return the seconds to wait after try number `tried`; None if the request must not be retried."""
-    if tried > retries.most or not is_passing(error):
+    if tried > retries.most or not is_temporary(error):
         return None
     asked = error.retry_after if isinstance(error, StatusError) else None
     if asked is not None:
@@ -76,7 +76,8 @@ def wait_before(tried: int, error: BackendError, retries: Retries) -> float | No
 
 
 def retry_after(headers: dict[str, str], now: datetime | None = None) -> float | None:
-    """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """Return the seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+    None if there is no such header or it cannot be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers[name]) * unit

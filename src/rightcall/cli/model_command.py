@@ -17,7 +17,7 @@ from rightcall.backends.models import (
     cache_folder,
     cached_model_file,
     find_model,
-    is_whole,
+    is_cached,
     pull_model,
     remove_model,
 )
@@ -165,7 +165,7 @@ def _raise_keyboard_interrupt(number: int, frame: object) -> None:
 def _model_data(chosen: Model) -> dict[str, Any]:
     """Return a model and its state in the cache (here, not here or damaged) as JSON data."""
     path = cached_model_file(chosen)
-    state = "not here" if not path.exists() else "here" if is_whole(chosen) else "damaged"
+    state = "not here" if not path.exists() else "here" if is_cached(chosen) else "damaged"
     return {
         "name": chosen.name,
         "state": state,

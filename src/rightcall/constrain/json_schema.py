@@ -2,8 +2,8 @@
 
     project(schema, "openai")  ->  the schema with every property required, and what that allows or no longer forbids
 
-A dialect lists the keywords that a server accepts. The schema of a whole call has the keys of the format's envelope, or `name` and
-`arguments`.
+A dialect lists the keywords that a server accepts. The schema of a whole call has the keys of the format's envelope, or
+`name` and `arguments`.
 """
 
 from __future__ import annotations
