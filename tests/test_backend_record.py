@@ -303,7 +303,7 @@ def test_a_cassette_belongs_to_its_owner_alone(tmp_path: Path) -> None:
 def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
-    with pytest.raises(BadCassette, match="is not a cassette"):
+    with pytest.raises(BadCassette, match="is no cassette"):
         Recorder(_Parrot(), path)
     assert path.read_text() == "mine\n"
     with pytest.raises(BadCassette, match="cannot write"):
@@ -357,7 +357,7 @@ HEAD = '{"rightcall_cassette": 1}\n'
 BAD: dict[str, tuple[str, str]] = {
     "empty": ("", "is not a cassette"),
     "another file": ('{"name": "x"}\n', "is not a cassette"),
-    "another version": ('{"rightcall_cassette": 2}\n', "version 2; this reads version 1"),
+    "another version": ('{"rightcall_cassette": 2}\n', "version 2; this program reads version 1"),
     "no JSON": (HEAD + "{oops\n", "line 2 cannot be read"),
     "nested too deeply": (HEAD + "[" * 100_000 + "\n", "line 2 cannot be read"),
     "no response": (HEAD + '{"request": {"method": "POST", "path": "/"}}\n', "line 2 cannot be read"),

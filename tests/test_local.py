@@ -180,7 +180,7 @@ def is_running(pid: str) -> bool:
 
 REFUSALS = {
     "a processor that is too old": (DIES.format("SIGILL"), "GGUF", r"processor lacks.*SIGILL.*--no-binary xllamacpp"),
-    "no memory": (DIES.format("SIGKILL"), "GGUF", r"it was killed, most likely for lack of memory"),
+    "no memory": (DIES.format("SIGKILL"), "GGUF", r"killed from outside, most likely for lack of memory"),
     "another death": ("import os; os._exit(3)", "GGUF", r"its process ended with 3"),
     "not installed": (MISSING, "GGUF", r"not installed: pip install 'rightcall\[local\]'"),
     "a library that is missing": ("raise ImportError('libgomp.so.1: no such file')", "GGUF", r"libgomp\.so\.1"),

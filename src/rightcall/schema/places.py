@@ -29,15 +29,17 @@ class Places:
         self.root = self._resolve(root)
 
     def at(self, where: list[Any]) -> Any:
-        """Return the schema of a place, without references at its top; None if the schema does not tell."""
+        """Return the schema of a place, without references at its top; None if the schema does not declare the
+        place."""
         schema = self.root
         for step in where:
             schema = self.inner(schema, step)
         return schema
 
     def inner(self, schema: Any, step: Any) -> Any:
-        """Return the schema one step further down, for a key or an index: from the schema or the first of its
-        alternatives that has one. `additionalProperties` and `items` count; None, or a boolean, if there is none."""
+        """Return the schema one step further down, for a key or an index: from the schema itself, or from the first
+        of its alternatives that has one. `additionalProperties` and `items` count; the result may be a boolean, and
+        is None if there is no schema."""
         if type(schema) is dict and type(step) is str and type(declared := schema.get("properties")) is dict:
             inner = declared.get(step)
             if type(inner) is dict:  # most are declared directly
@@ -54,7 +56,7 @@ class Places:
         return self._resolve(inner)
 
     def default(self, where: list[Any]) -> Any:
-        """Return the declared default of a place, which may be None, or `MISSING`."""
+        """Return the declared default of a place, which may be None; `MISSING` if it has none."""
         schema = self.at(where)
         return schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
 
@@ -70,8 +72,8 @@ class Places:
         return kept[1]
 
     def without_null(self, schema: Any) -> Any:
-        """Resolve a schema, and return the only alternative besides null of its `anyOf` or `oneOf`. Return the resolved
-        schema if there are several, if it has `properties`, and for a list of types."""
+        """Return the schema without references and, if it is an `anyOf` or `oneOf` of one schema and null, that one
+        schema. A schema with `properties`, several alternatives or a list of types is only resolved."""
         schema = self._resolve(schema)
         branches = [schema.get(word) for word in ("anyOf", "oneOf")] if isinstance(schema, dict) else []
         for found in branches:
@@ -110,7 +112,7 @@ def _is_null(schema: Any) -> bool:
 
 
 def value_at_place(value: Any, where: list[Any]) -> Any:
-    """Return the value at a place of the arguments, which may be None, or `MISSING`."""
+    """Return the value at a place of the arguments, which may be None; `MISSING` if there is none."""
     for step in where:
         try:
             value = value[step]
@@ -145,7 +147,7 @@ _NAMES_OF: dict[type, frozenset[str]] = {
 
 
 def kinds(tool: Tool) -> dict[str, Kind]:
-    """Return the kind of every declared argument, by name, in the order of `properties`."""
+    """Return, by name, how the text of every declared argument is parsed (see `Kind`), in the order of `properties`."""
     refs = refs_of(tool.parameters)
     return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
 
@@ -168,8 +170,8 @@ def properties(parameters: Json, refs: Refs | None = None) -> Json:
 
 
 def kind(schema: Any, root: Any) -> Kind:
-    """Return the kind of a schema, by its types and keywords alone. `root` is the document in which references are
-    resolved, or its `Refs`."""
+    """Return how a text is parsed as a value of this schema (see `Kind`), by its types and keywords alone. `root` is
+    the document in which references are resolved, or its `Refs`."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     if types is None:
         return "any"
@@ -181,7 +183,7 @@ def kind(schema: Any, root: Any) -> Kind:
 
 
 def wants_text(schema: Any, root: Any) -> bool:
-    """Return whether a schema accepts strings and no numbers. A schema without types accepts both."""
+    """Return whether a schema accepts strings and no numbers; False for a schema without types, which accepts both."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
@@ -193,14 +195,13 @@ def allows_type_of(schema: Any, value: Any, root: Any) -> bool:
 
 
 def allows_fraction(schema: Any, root: Any) -> bool:
-    """Return whether a number with a fraction is accepted. Only types are checked; a schema without types accepts
-    it."""
+    """Return whether a number with a fraction is accepted. Only types are checked; True for a schema without types."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("number", "other"))
 
 
 def allows_nesting(schema: Any, root: Any) -> bool:
-    """Return whether a list or an object is accepted, perhaps among other types; also by a schema without types."""
+    """Return whether a list or an object is accepted, perhaps among other types; True for a schema without types."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 
@@ -236,15 +237,15 @@ def _declared_types(schema: dict[str, Any]) -> set[str] | None:
     if isinstance(said, str | list):
         names = {name for name in ([said] if isinstance(said, str) else said) if isinstance(name, str)}
     elif "const" in schema:
-        names = {_type_of(schema["const"])}
+        names = {_name_type(schema["const"])}
     elif isinstance(schema.get("enum"), list):
-        names = {_type_of(value) for value in schema["enum"]}
+        names = {_name_type(value) for value in schema["enum"]}
     else:
         return None
     return names | {"null"} if schema.get("nullable") is True else names
 
 
-def _type_of(value: Any) -> str:
+def _name_type(value: Any) -> str:
     """Return "string", "null" or "other" for a value."""
     return "string" if isinstance(value, str) else "null" if value is None else "other"
 
@@ -255,8 +256,8 @@ def _union_of(sets: list[set[str] | None]) -> set[str] | None:
 
 
 def _intersection_of(a: set[str] | None, b: set[str] | None) -> set[str] | None:
-    """Return the types in both sets; None is unrestricted. Disjoint sets give the first one, so that some type is
-    left."""
+    """Return the types in both sets, where None is unrestricted; the first set if they have none in common, so that
+    the result is not empty."""
     return b if a is None else a if b is None else a & b or a
 
 

@@ -22,8 +22,8 @@ _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
 class KnownShape:
-    """The names that a schema declares, and the shapes below it that declare some. Without `names`, any name is allowed
-    here."""
+    """The names that a schema declares, and the shapes below it that declare some. If `names` is None, any name is
+    allowed at this level."""
 
     __slots__ = ("inner", "items", "names")
 
@@ -34,8 +34,8 @@ class KnownShape:
 
 
 def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
-    """Return the places of all arguments with undeclared names, outer ones first. Where the schema has one of `_OPEN`,
-    any name is declared."""
+    """Return the places of all arguments with undeclared names, outer ones first; an empty list if there are none.
+    Where the schema has one of the keywords in `_OPEN`, any name is declared."""
     found: list[list[Any]] = []
     shape = _shape_of(tool)[2]
     if shape is not None:
@@ -44,11 +44,10 @@ def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
 
 
 def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments fit, without undeclared names, and are not a call themselves; False for a tool with
-    aliases.
+    """Return whether the arguments fit the schema, have no undeclared names, and are not a call themselves; False for a
+    tool with aliases.
 
-    It is called for every call, so what it needs of the tool is cached.
-    """
+    It is called for every call, so what it needs of the tool is cached."""
     _, is_closed, _ = _SHAPES.found.get(id(tool)) or _shape_of(tool)
     if tool.aliases or (not _NAME_KEYS.isdisjoint(arguments) and _may_be_call(arguments)):
         return False
@@ -63,11 +62,10 @@ def needs_no_repair(tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments are only an object named `properties`, as in the schema of the tool, which does not
-    declare that name and does not allow any name.
+    """Return whether the arguments are only an object named `properties`, copied from the schema of the tool, which
+    neither declares that name nor allows any name.
 
-    LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481).
-    """
+    LFM2 writes `f(properties={...})` (ml-explore/mlx-swift-lm#481)."""
     schema = tool.parameters
     declared = schema.get("properties")
     is_open = not _OPEN.isdisjoint(schema) and schema.get("additionalProperties") is not False
@@ -76,7 +74,8 @@ def is_schema_echo(tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def _may_be_call(arguments: dict[str, Any]) -> bool:
-    """Return whether the arguments have a `function` that is an object, or a key of a call for its arguments."""
+    """Return whether the arguments look like a call: they have an object `function`, or a key that calls use for
+    their arguments."""
     return isinstance(arguments.get("function"), dict) or not _ARGUMENT_KEYS.isdisjoint(arguments)
 
 
@@ -105,13 +104,13 @@ def _shape_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | Non
         shape = _build_shape(tool.parameters, Places(tool.parameters))
         is_small = compiled.keyword_count <= _MAX_CLOSED and compiled.is_always_light
         closed = _close_schema(compiled.schema, shape) if is_small else None
-        is_closed = _never if closed is None else compile_schema(closed).is_valid
-        found = _SHAPES.keep(tool, (tool, is_closed, shape), 2 * compiled.keyword_count)
+        is_closed = _always_false if closed is None else compile_schema(closed).is_valid
+        found = _SHAPES.store(tool, (tool, is_closed, shape), 2 * compiled.keyword_count)
     return found
 
 
-def _never(arguments: Any) -> bool:
-    """Return False."""
+def _always_false(arguments: Any) -> bool:
+    """Return False for any arguments."""
     return False
 
 

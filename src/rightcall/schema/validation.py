@@ -49,7 +49,7 @@ class Steps:
         self._costs = self._costs_by_level(schema)
 
     @property
-    def most(self) -> int:
+    def highest_cost(self) -> int:
         """Return the highest cost of one value and one part, at any place."""
         return sum(self._deep)
 
@@ -57,19 +57,21 @@ class Steps:
         """Return the highest number of steps that checking this value can take, and its size: the number of its values
         and parts."""
         levels = _count_levels(value)
-        steps = sum(level.values * cost.whole + level.parts * cost.part for level, cost in self._with_costs(levels))
+        steps = sum(
+            level.values * cost.whole + level.parts * cost.part for level, cost in self._pair_with_costs(levels)
+        )
         return steps, sum(level.values + level.parts for level in levels)
 
     def estimate_errors(self, value: Any) -> int:
         """Return how many values all errors of these arguments can have together, at most: each error has a copy of its
         value."""
         found = inside = 0
-        for level, cost in reversed(self._with_costs(_count_levels(value))):
+        for level, cost in reversed(self._pair_with_costs(_count_levels(value))):
             inside += level.values
             found += cost.whole * (inside + _ERROR_SIZE * level.values)
         return found
 
-    def _with_costs(self, levels: list[Level]) -> list[tuple[Level, Cost]]:
+    def _pair_with_costs(self, levels: list[Level]) -> list[tuple[Level, Cost]]:
         """Pair the levels of a value with the costs of their schemas; levels beyond `_MAX_LEVELS` get the highest
         cost."""
         costs = [*self._costs[: len(levels)], *[self._deep] * (len(levels) - _MAX_LEVELS)]
@@ -95,10 +97,10 @@ class Steps:
         level = [schema]
         for _ in range(_MAX_LEVELS):
             found.append(_maximum_cost([self._cost[id(each)] for each in level]))
-            level = self._below(level)
+            level = self._schemas_of_next_level(level)
         return found
 
-    def _below(self, level: list[Json]) -> list[Json]:
+    def _schemas_of_next_level(self, level: list[Json]) -> list[Json]:
         """Return the schemas of the values inside those that these schemas apply to. `level` is emptied."""
         seen: set[int] = set()
         inner: dict[int, Json] = {}
@@ -192,17 +194,17 @@ class CompiledSchema:
         """Return the estimate of costs, which is made when it is first needed; `is_light` is then exact."""
         if self._steps is None:
             self._steps = Steps(self.schema)
-            self.is_light = self.is_light or self._steps.most <= STEPS_PER_VALUE
+            self.is_light = self.is_light or self._steps.highest_cost <= STEPS_PER_VALUE
         return self._steps
 
     @property
     def is_always_light(self) -> bool:
         """Return whether checking is cheap for any arguments, with the estimate if necessary."""
-        return self.is_light or self.steps.most <= STEPS_PER_VALUE
+        return self.is_light or self.steps.highest_cost <= STEPS_PER_VALUE
 
     def is_too_much(self, arguments: Any) -> bool:
-        """Return whether checking these arguments may take too long. Then they are not checked, and count as not
-        fitting."""
+        """Return whether checking these arguments may take too long; such arguments are not checked and are treated
+        as not fitting."""
         if self.is_light:
             return False
         steps, size = self.steps.estimate(arguments)
@@ -236,9 +238,9 @@ class ToolCache(Generic[T]):
         self.found: dict[int, T] = {}
         self._size = 0
 
-    def keep(self, tool: Tool, made: T, size: int) -> T:
-        """Store a value for a tool, whose cost is `size`, and return it. All others are dropped first if the cache is
-        too large."""
+    def store(self, tool: Tool, made: T, size: int) -> T:
+        """Store a value for a tool, whose cost is `size`, and return it. If the cache is then too large, all other
+        values are dropped first."""
         if self._size > _MAX_KEYWORDS or len(self.found) > _MAX_TOOLS:
             self.found.clear()
             self._size = 0
@@ -256,7 +258,7 @@ def compiled_schema(tool: Tool) -> CompiledSchema:
     found = _COMPILED.found.get(id(tool))
     if found is None:
         found = CompiledSchema(tool)
-        _COMPILED.keep(tool, found, found.keyword_count)
+        _COMPILED.store(tool, found, found.keyword_count)
     return found
 
 
@@ -328,13 +330,13 @@ def validator(tool: Tool) -> Any:
 
 
 def is_too_much(tool: Tool, arguments: Any) -> bool:
-    """Return whether checking these arguments may take too long. Then they are not checked, and count as not
-    fitting."""
+    """Return whether checking these arguments may take too long; such arguments are not checked and are treated as
+    not fitting."""
     return compiled_schema(tool).is_too_much(arguments)
 
 
 def fits_schema(tool: Tool, arguments: Any) -> bool:
-    """Return whether the arguments fit the tool's schema; False if checking them may take too long."""
+    """Return whether the arguments fit the tool's schema; False also if checking them may take too long."""
     compiled = compiled_schema(tool)
     if not compiled.is_light and compiled.is_too_much(arguments):
         return False
@@ -376,13 +378,14 @@ def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
-    """Return the first `most` errors (None: all) of the first report that has any; an empty list if none has."""
+    """Return the first `most` errors (None: all) of the first report that has any; an empty list if there is none,
+    which proves nothing."""
     return next((look.errors[:most] for look in iter_error_reports(tool, arguments) if look.errors), [])
 
 
 def all_errors(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
-    """Return every error of jsonschema-rs, None if they may hold more than `most` values. `arguments` must be made by
-    `make_checkable`."""
+    """Return every error of jsonschema-rs; None if they may hold more than `most` values. `arguments` must be made
+    by `make_checkable`."""
     compiled = compiled_schema(tool)
     return _list_errors(compiled.validator, arguments) if compiled.steps.estimate_errors(arguments) <= most else None
 
@@ -405,10 +408,10 @@ def _first_error(validator: Any, arguments: Any) -> list[Any]:
 
 
 def closest_errors(error: Any) -> list[Any]:
-    """Return the errors of the one alternative that was certainly meant, in turn replaced; else the error itself alone.
+    """Return the errors of the one alternative that the value must be meant for, in turn replaced; otherwise a list
+    with the error itself.
 
-    An alternative of another type was not meant, nor one with another constant that distinguishes the alternatives.
-    """
+    An alternative is excluded if it has another type, or another constant that distinguishes the alternatives."""
     if error.kind.name not in ("anyOf", "oneOf"):
         return [error]
     size = len(error.instance_path)
@@ -428,8 +431,8 @@ def _is_other_type(error: Any, size: int) -> bool:
 
 
 def _is_other_tag(error: Any, size: int) -> bool:
-    """Return whether this is an error of `const` or `enum`, of any number of values, after `size` steps: then the
-    alternative is distinguished from others by its tag, and was not meant."""
+    """Return whether this is an error of `const` or `enum`, of any number of values, after `size` steps: the
+    alternative is then distinguished by its tag, and excluded."""
     return len(error.instance_path) == size and error.kind.name in ("const", "enum")
 
 

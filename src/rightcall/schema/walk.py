@@ -38,8 +38,8 @@ class Sub(NamedTuple):
 
 
 def subschemas(schema: Json) -> Iterator[Sub]:
-    """Yield the schemas one level down, with their keyword and relative path. What is in the place of a schema is
-    yielded even if it is no object."""
+    """Yield the schemas one level down, with their keyword and relative path. A value in the place of a schema is
+    yielded even if it is not an object."""
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
             for at, item in enumerate(value if isinstance(value, list) else ()):
@@ -87,15 +87,15 @@ class Refs:
         self.folded: dict[int, dict[str, list[str]]] = {}
 
     def get(self, ref: str) -> Any:
-        """Return the target of `#/$defs/City` or `#city`; None if there is none, and for any other reference, which is
-        never fetched. A target may be no schema."""
+        """Return the target of `#/$defs/City` or `#city`, which need not be a schema; None if there is none, and for
+        any other reference, which is never fetched."""
         found = self._found.get(ref, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._found[ref] = self._follow(fragment_of(ref)) if ref.startswith("#") else None
         return found
 
     def _follow(self, pointer: str) -> Any:
-        """Return the value at a JSON Pointer or anchor, or None."""
+        """Return the value at a JSON Pointer or anchor; None if there is none."""
         if pointer and not pointer.startswith("/"):
             if self._collect_anchors is None:
                 self._collect_anchors = _collect_anchors(self.root)
@@ -111,7 +111,8 @@ class Refs:
 
 
 def fragment_of(ref: str) -> str:
-    """Return the JSON Pointer or anchor of a reference, which must begin with `#`."""
+    """Return the reference without its first character, decoded from percent encoding. The caller makes sure that it
+    begins with `#`."""
     from urllib.parse import unquote
 
     return unquote(ref[1:]) if "%" in ref else ref[1:]
