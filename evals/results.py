@@ -90,7 +90,9 @@ def figures(of: Measured) -> str:
         spent = tally.spending(name)
         rates = [share(tally.share(name, metric)) for metric in tally.metrics]
         tokens = f"{spent.prompt_tokens + spent.completion_tokens:.0f}"
-        rows.append((f"`{name}`", len(tally.of(name)), *rates, f"{spent.turns:.1f}", tokens, f"{spent.seconds:.1f}"))
+        rows.append(
+            (f"`{name}`", len(tally.select_rows(name)), *rates, f"{spent.turns:.1f}", tokens, f"{spent.seconds:.1f}")
+        )
     metrics = [metric.replace("_", " ") for metric in tally.metrics]
     return table(("", "cases", *metrics, "turns", "tokens", "seconds"), rows)
 
@@ -125,7 +127,7 @@ def first(found: Sequence[Measured]) -> str:
     ]
     heads = [f"{each.model}, {way}" for each, way in shown]
     return f"""
-Three figures: a model of 135 million weights, asked the {len(plain.tally.of("bare"))} questions of
+Three figures: a model of 135 million weights, asked the {len(plain.tally.select_rows("bare"))} questions of
 [`rightcall eval`](eval.md) about tools that it never saw, without an example: as it comes, with an adapter of 5 MB that
 was trained on rows of rightcall, and the same held to a grammar; intervals of 95 %.
 

@@ -161,7 +161,7 @@ def test_the_bare_configuration_gets_the_results_of_tools_and_as_many_turns(tmp_
     with scripted(late, LLAMA) as (url, _):
         tally = evaluated(url, tmp_path / "rows.jsonl", "-c", "bare,full")
     assert [tally.share(name, "right_arguments").rate for name in ("bare", "full")] == [1.0, 1.0]
-    assert {row.turns for row in tally.of("bare")} == {2}
+    assert {row.turns for row in tally.select_rows("bare")} == {2}
 
 
 def test_a_call_that_the_guard_keeps_from_running_is_not_counted(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_tasks_are_scored_by_their_effects(tmp_path: Path) -> None:
         done = run("eval", "tasks", "--base-url", url, "-m", "m", "-c", "bare", "--mode", "text", "-o", str(out), "-q")
         assert done.exit_code == 0, done.output
     tally = EvalTally(past(out).rows)
-    assert len(tally.of("bare")) == len(cases) == 52
+    assert len(tally.select_rows("bare")) == len(cases) == 52
     assert tally.share("bare", "completed").rate == 1.0 and tally.share("bare", "irrelevance").rate == 1.0
 
 

@@ -213,7 +213,8 @@ def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
 
 
 def _find_scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
-    """Yield the faults of a scenario: its request, kind, tools, arguments and comparisons."""
+    """Yield each fault of a scenario as text: an empty request, calls that its kind needs or excludes, unknown tools,
+    undeclared argument names, and invalid comparisons. The expected values are not checked against the schema."""
     where = f"scenario {scenario.name}"
     if not scenario.request.strip():
         yield f"{where}: the request is empty"
@@ -300,7 +301,7 @@ def solved_examples(domain: Domain, but: Scenario, most: int, *, with_results: b
     """Return the messages of at most `most` solved scenarios, for models that need an example of a call.
 
     Each is a request, the right call, its result and a final answer. They are other scenarios of the same domain than
-    `but`, with one call whose arguments are unambiguous. Without `with_results` an example ends with its call: servers
+    `but`, with one call whose arguments can be derived. Without `with_results` an example ends with its call: servers
     require a result after a native call, but in a conversation as text, small models imitate results and invent them.
     """
     found: list[Json] = []
@@ -313,7 +314,8 @@ def solved_examples(domain: Domain, but: Scenario, most: int, *, with_results: b
 
 
 def _find_solvable_scenarios(domain: Domain, but: Scenario) -> Iterator[tuple[Scenario, Acceptable, Json]]:
-    """Yield the other scenarios with a single call whose arguments are unambiguous, with the call and its arguments."""
+    """Yield each scenario of kind "single" except `but` that has one call whose arguments can be derived, with the call
+    and these arguments. Of the alternatives in `one_of`, the first is taken."""
     for scenario in domain.scenarios:
         if scenario.name != but.name and len(scenario.calls) == 1 and scenario.kind == "single":
             arguments = _exact_arguments(scenario.calls[0])

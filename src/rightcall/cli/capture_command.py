@@ -37,7 +37,7 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.layout import console, format_json, paragraph, table
-from rightcall.cli.user_tools import ask_permission, connect_mcp_tools, load_tools
+from rightcall.cli.user_tools import ask_permission, connect_mcp_servers, load_tools
 from rightcall.dispatching.hook import HookLike, Invocation
 from rightcall.safe_text import brief, visible
 from rightcall.storage.streams import is_stream
@@ -347,7 +347,7 @@ async def _open_real_tools(source: ToolSource) -> AsyncIterator[Toolset]:
     """Yield the tools of the module and of the MCP servers, which stay connected in this context."""
     async with AsyncExitStack() as stack:
         loaded = [load_tools(source.tools)] if source.tools else []
-        yield Toolset(*loaded, *await connect_mcp_tools(stack, source.mcp or ()))
+        yield Toolset(*loaded, *await connect_mcp_servers(stack, source.mcp or ()))
 
 
 def _approval_hooks(source: ToolSource) -> list[HookLike]:

@@ -213,7 +213,8 @@ def _session_settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions,
 
 
 def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
-    """Open the file of the run. Exits with a usage error if it has a run already and --resume is not given."""
+    """Open and return the journal in the file that --journal names; by default in a new file, or with --resume in the
+    newest of `folder`. Exits with a usage error if --resume finds no file, or without it if the file is not empty."""
     if earlier.resume:
         path = find_run(earlier.journal, folder) if earlier.journal else last_run(folder)
     else:

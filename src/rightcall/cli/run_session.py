@@ -21,7 +21,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from rightcall.backends.base import BaseBackend, LoopThread
-from rightcall.cli.user_tools import connect_mcp_tools
+from rightcall.cli.user_tools import connect_mcp_servers
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.hook import Invocation
 from rightcall.dispatching.invoke import RunLimits
@@ -109,7 +109,7 @@ class RunSession:
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._backend)
-                ready.set_result(await connect_mcp_tools(stack, self._settings.servers))
+                ready.set_result(await connect_mcp_servers(stack, self._settings.servers))
                 await asyncio.Event().wait()
         except BaseException as error:
             if ready.done():

@@ -71,8 +71,9 @@ def _is_defined_in(value: Any, module: ModuleType) -> bool:
     return is_class_tool(value) if isinstance(value, type) else hasattr(value, "__name__")
 
 
-async def connect_mcp_tools(stack: AsyncExitStack, servers: Iterable[str]) -> list[Toolset]:
-    """Connect to MCP servers, given as URLs or commands, and return their tools. `stack` closes the connections."""
+async def connect_mcp_servers(stack: AsyncExitStack, servers: Iterable[str]) -> list[Toolset]:
+    """Connect to MCP servers, given as URLs or commands, and return one toolset for each. `stack` closes the
+    connections. Raises `BackendError` for a server that cannot be used."""
     toolsets: list[Toolset] = []
     for server in servers:
         from rightcall.mcp.client import connect

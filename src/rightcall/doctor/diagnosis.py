@@ -221,6 +221,6 @@ def upstream(url: str, api: Api) -> str:
 
 
 def _result_json(result: ProbeResult, url: str) -> Json:
-    """Return a result as JSON data, with the command that cures it."""
+    """Return a result as a JSON object. `cure` is the `rightcall serve` command that cures it, "" if there is none."""
     fields: dict[str, Any] = msgspec.to_builtins(result)
     return {**fields, "cure": result.cure(url)}

@@ -119,7 +119,7 @@ def _probe_rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
 
 
 def _verdict_cell(result: ProbeResult | None) -> Cell:
-    """Return a verdict as a coloured cell, with the pass rate if the probe was repeated; "" without a result."""
+    """Return the `ToneCell` of a verdict, with the pass rate if the probe was repeated; "" without a result."""
     if result is None:
         return ""
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""

@@ -86,7 +86,7 @@ class EvalCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """A hash of the request and the expected calls."""
+        """The SHA-256 hash of the key, the tools, the messages and the expected calls, as hexadecimal digits."""
         tools = [[tool.name, tool.description, tool.parameters] for tool in self.tools]
         content = json.dumps([self.key, tools, self.messages, self.wanted], sort_keys=True, default=str)
         return hashlib.sha256(content.encode()).hexdigest()

@@ -103,7 +103,7 @@ def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
 def _figure_tiles(tally: EvalTally) -> FigureTiles:
     """Return the number of cases, and the rates of the last configuration."""
     last = tally.configurations[-1] if tally.configurations else ""
-    tiles = [FigureTile("cases", f"{len(tally.of(last)):,}", ", ".join(tally.suites))]
+    tiles = [FigureTile("cases", f"{len(tally.select_rows(last)):,}", ", ".join(tally.suites))]
     for metric in tally.metrics:
         share = tally.share(last, metric)
         low, high = share.interval
@@ -138,7 +138,7 @@ def _configuration_table(tally: EvalTally) -> PageTable:
     rows = [
         (
             NamedCell(name, _configuration_description(name)),
-            len(tally.of(name)),
+            len(tally.select_rows(name)),
             *_rate_cells(tally, name),
             *_cost_cells(tally, name),
         )
@@ -198,7 +198,11 @@ def _category_table(tally: EvalTally, suite: str) -> PageTable:
     columns = [PageColumn("category"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     rows = [
-        (NamedCell(category, name), len(tally.of(name, suite, category)), *_rate_cells(tally, name, suite, category))
+        (
+            NamedCell(category, name),
+            len(tally.select_rows(name, suite, category)),
+            *_rate_cells(tally, name, suite, category),
+        )
         for category in tally.categories(suite)
         for name in tally.configurations
     ]

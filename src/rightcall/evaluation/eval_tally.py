@@ -100,19 +100,19 @@ class EvalTally:
         for rows in self._rows.values():
             yield from rows.values()
 
-    def of(self, configuration: str, suite: str = "", category: str = "") -> list[EvalRow]:
-        """Return the rows of a configuration; of one suite or category if given."""
+    def select_rows(self, configuration: str, suite: str = "", category: str = "") -> list[EvalRow]:
+        """Return the list of rows of a configuration, limited to `suite` and `category` if given; empty if none fit."""
         rows = self._rows.get(configuration, {}).values()
         return [row for row in rows if suite in ("", row.suite) and category in ("", row.category)]
 
     def share(self, configuration: str, metric: Metric, suite: str = "", category: str = "") -> Share:
         """Return how many cases are right, of those that measure the metric; of one suite or category if given."""
-        results = [metric_of(row, metric) for row in self.of(configuration, suite, category)]
+        results = [metric_of(row, metric) for row in self.select_rows(configuration, suite, category)]
         return Share(results.count(True), len(results) - results.count(None))
 
     def spending(self, configuration: str, suite: str = "") -> Spending:
         """Return the mean cost of a case in this configuration; zeros without cases."""
-        rows = self.of(configuration, suite)
+        rows = self.select_rows(configuration, suite)
         of = max(1, len(rows))
         return Spending(
             sum([row.turns for row in rows]) / of,
@@ -193,17 +193,19 @@ def _rates_json(tally: EvalTally, name: str, suite: str = "", category: str = ""
     """Return the number of cases and the rate of each metric that some case measures, as JSON data."""
     shares: dict[str, Share] = {metric: tally.share(name, metric, suite, category) for metric in tally.metrics}
     rates = {metric: share_json(share) for metric, share in shares.items() if share.whole}
-    return {"cases": len(tally.of(name, suite, category)), **rates}
+    return {"cases": len(tally.select_rows(name, suite, category)), **rates}
 
 
 def share_json(share: Share) -> Json:
-    """Return a share with its rate and 95 % interval as JSON data."""
+    """Return a share as a JSON object: part, whole, rate and 95 % interval. If the whole is 0, the rate is 0 and the
+    interval 0 to 1."""
     low, high = share.interval
     return {"part": share.part, "whole": share.whole, "rate": share.rate, "interval": [low, high]}
 
 
 def steps_json(steps: Sequence[Step]) -> list[Json]:
-    """Return steps as JSON data."""
+    """Return a list with a JSON object for each step, the comparison of one metric between two configurations or runs:
+    the shares before and after, how many cases were gained and lost, the p value and the verdict."""
     return [
         {
             "scope": step.scope,

@@ -153,7 +153,7 @@ def _comparison_note(comparison: LogComparison) -> str:
 
 
 def _main_cause_notes(total: ReplyGroup) -> list[str]:
-    """Return a sentence with the most frequent problem of rejected calls; none without one."""
+    """Return a list with one sentence: the most frequent problem of rejected calls. Return [] if there is none."""
     causes = ranked_findings(total, "refused")
     if not causes:
         return []
@@ -162,7 +162,8 @@ def _main_cause_notes(total: ReplyGroup) -> list[str]:
 
 
 def _worst_group_notes(tally: ReplyTally) -> list[str]:
-    """Return a sentence with the group of the lowest rate, if its interval is below the total rate."""
+    """Return a list with one sentence: which group has the lowest rate, of those whose 95 % interval is below the total
+    rate. Return [] if there are none, or only one group in all."""
     total = tally.total.share("may_run").rate
     groups = [(key, group.share("may_run")) for key, group in tally.groups.items() if group.counts["calls"]]
     below = [(share.rate, key) for key, share in groups if share.interval[1] < total]
@@ -366,7 +367,8 @@ def report_json(tally: ReplyTally, comparison: LogComparison | None = None) -> J
 
 
 def _share_json(share: Share) -> Json:
-    """Return a share with its rate and interval as JSON data."""
+    """Return a share as a JSON object: count, of, rate, and low and high of the 95 % interval. If the whole is 0, the
+    rate is 0 and the interval 0 to 1."""
     low, high = share.interval
     return {"count": share.part, "of": share.whole, "rate": share.rate, "low": low, "high": high}
 
