@@ -80,56 +80,62 @@ class Ledger:
         except msgspec.DecodeError as error:
             raise CallerError(f"not a ledger: {error}; pass the text that Ledger.to_json returned") from None
 
-    # -- what the model does -------------------------------------------------------------------------------------------
+    # -- the actions of the model --------------------------------------------------------------------------------------
 
     def add(self, text: str, id: str = "") -> str:
-        """Add a deliverable with this `text` and return its id, which is generated unless `id` is given."""
+        """Add a deliverable with this `text` and return its id, which is generated unless `id` is given. Raises
+        `ToolError` for an invalid text, an id that exists, or a full ledger."""
         known = {item.id for item in self.state.deliverables}
         if len(known) >= MAX_ITEMS:
-            raise ToolError(f"the ledger is full: {MAX_ITEMS} deliverables; mark some done or dropped, and go on")
+            raise ToolError(f"the ledger is full: {MAX_ITEMS} deliverables; no more can be added")
         id = id.strip() or self._generate_id(known)
         if id in known:
-            raise ToolError(f"there is a deliverable {_short(id)} already; leave the id out, or choose another")
-        self._set(
-            deliverables=(*self.state.deliverables, Deliverable(_checked_text(id, "id"), _checked_text(text, "text")))
+            raise ToolError(f"there is a deliverable {_short_repr(id)} already; leave the id out, or choose another")
+        self._replace_state(
+            deliverables=(*self.state.deliverables, Deliverable(_validate_text(id, "id"), _validate_text(text, "text")))
         )
         return id
 
     def mark(self, id: str, status: str, note: str = "") -> str:
-        """Set the `status` of the deliverable with this `id`; "blocked" and "dropped" need a `note`."""
+        """Set the `status` of the deliverable with this `id` and return a confirmation for the model. Raises
+        `ToolError` for an unknown id or status, and for "blocked" or "dropped" without a `note`."""
         ids = [item.id for item in self.state.deliverables]
         if id not in ids:
-            raise ToolError(f"there is no deliverable {_short(id)}; the ids are: {', '.join(ids) or 'none yet'}")
+            raise ToolError(f"there is no deliverable {_short_repr(id)}; the ids are: {', '.join(ids) or 'none yet'}")
         found = next((known for known in STATUSES if known == status), None)
         if found is None:
-            raise ToolError(f"there is no status {_short(status)}; use one of: {', '.join(STATUSES)}")
+            raise ToolError(f"there is no status {_short_repr(status)}; use one of: {', '.join(STATUSES)}")
         if found in ("blocked", "dropped") and not note.strip():
             raise ToolError(f"a deliverable that is {found} needs a note that says why; send note too")
-        changes: dict[str, str] = {"note": _checked_text(note, "note")} if note.strip() else {}
+        changes: dict[str, str] = {"note": _validate_text(note, "note")} if note.strip() else {}
         marked = [*self.state.deliverables]
         at = ids.index(id)
         marked[at] = msgspec.structs.replace(marked[at], status=found, **changes)
-        self._set(deliverables=tuple(marked))
+        self._replace_state(deliverables=tuple(marked))
         return f"{id} is {found}"
 
     def rationale(self, text: str) -> str:
-        """Replace the rationale by this `text`."""
-        self._set(rationale=_checked_text(text, "text"))
+        """Replace the rationale by this `text` and return "recorded". Raises `ToolError` for an invalid text."""
+        self._replace_state(rationale=_validate_text(text, "text"))
         return "recorded"
 
     def note(self, text: str) -> str:
-        """Append this `text` to the observations."""
-        self._set(observations=(*self.state.observations, _checked_text(text, "text"))[-MAX_OBSERVATIONS:])
+        """Append this `text` to the observations, of which the last 256 are kept, and return "recorded". Raises
+        `ToolError` for an invalid text."""
+        self._replace_state(observations=(*self.state.observations, _validate_text(text, "text"))[-MAX_OBSERVATIONS:])
         return "recorded"
 
     def seed_plan(self, items: list[str]) -> str:
-        """Add the whole plan at once, a deliverable for each of `items`, to an empty ledger."""
+        """Add a deliverable for each of `items` and return a confirmation with their ids. Raises `ToolError` if the
+        ledger has deliverables already, or for an invalid item or number of items."""
         if self.state.deliverables:
             raise ToolError("the ledger has deliverables already; add further ones one by one")
         if not items or len(items) > MAX_ITEMS:
             raise ToolError(f"a plan has 1 to {MAX_ITEMS} items; send them as a list of texts")
-        texts = [_checked_text(item, f"items[{at}]") for at, item in enumerate(items)]
-        self._set(deliverables=tuple(Deliverable(f"deliverable-{at}", text) for at, text in enumerate(texts, 1)))
+        texts = [_validate_text(item, f"items[{at}]") for at, item in enumerate(items)]
+        self._replace_state(
+            deliverables=tuple(Deliverable(f"deliverable-{at}", text) for at, text in enumerate(texts, 1))
+        )
         return "added " + ", ".join([item.id for item in self.state.deliverables])
 
     def tool(self) -> Tool:
@@ -137,17 +143,19 @@ class Ledger:
         return Tool(name="ledger", description=_DESCRIPTION, parameters=_PARAMETERS, run=self.run)
 
     def run(self, action: str, **arguments: Any) -> str:
-        """Run one `action` of the tool with its own `arguments`. A missing or wrong argument raises `ToolError`."""
+        """Run one `action` of the tool ("add", "mark", "rationale", "note" or "seed_plan") with its `arguments` and
+        return the message for the model. Raises `ToolError` for an unknown action and for a missing or wrong
+        argument."""
         required = _ACTIONS.get(action)
         if required is None:
-            raise ToolError(f"there is no action {_short(action)}; use one of: {', '.join(_ACTIONS)}")
+            raise ToolError(f"there is no action {_short_repr(action)}; use one of: {', '.join(_ACTIONS)}")
         given = {name: value for name, value in arguments.items() if value is not None}
         optional = [name for name in _OPTIONAL.get(action, ()) if name in given]
         _check_argument_types(action, given, required, optional)
         act: Callable[..., str] = getattr(self, action)
         return act(**{name: given[name] for name in (*required, *optional)})
 
-    # -- what the model is shown ---------------------------------------------------------------------------------------
+    # -- output for the prompt -----------------------------------------------------------------------------------------
 
     def unfinished(self) -> tuple[Deliverable, ...]:
         """Return the deliverables that are open or blocked."""
@@ -181,7 +189,8 @@ class Ledger:
             lines += ["observations:", *[f"  - {_HARMLESS.line(text)}" for text in state.observations[-SHOWN:]]]
         return "\n".join(["<task_ledger>", *lines, "</task_ledger>"])
 
-    def _set(self, **changes: Any) -> None:
+    def _replace_state(self, **changes: Any) -> None:
+        """Replace these fields of the state."""
         self.state = msgspec.structs.replace(self.state, **changes)
 
     def _generate_id(self, known: set[str]) -> str:
@@ -198,16 +207,18 @@ def _item_line(item: Deliverable) -> str:
     return f"[{_HARMLESS.line(item.id)}] ({item.status}) {_HARMLESS.line(item.text)}{note}"
 
 
-def _checked_text(text: object, name: str) -> str:
-    """Return a text argument stripped and encodable as UTF-8. Raises `ToolError` for an empty or too long one."""
+def _validate_text(text: object, name: str) -> str:
+    """Return a text argument, stripped and encodable as UTF-8. Raises `ToolError`, with the argument's `name`, if it
+    is no string, blank, or longer than `MAX_TEXT`."""
     if not isinstance(text, str) or not text.strip():
-        raise ToolError(f"{name} must be a text that says something")
+        raise ToolError(f"{name} must be a text that is not blank")
     if len(text) > MAX_TEXT:
         raise ToolError(f"{name} has {len(text)} characters; write at most {MAX_TEXT}")
     return text.strip().encode("utf-8", "replace").decode()
 
 
-def _short(text: object) -> str:
+def _short_repr(text: object) -> str:
+    """Return the `repr` of a value, at most 80 characters of it."""
     return repr(text)[:80]
 
 

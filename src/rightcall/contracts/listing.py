@@ -114,37 +114,42 @@ WIRE_TWO = "Two calls in one response:\n\n{example}"
 
 
 def qwen3_coder_list(tools: Sequence[Tool], harmless: Harmless) -> str:
-    """Return the tools as Qwen3 Coder lists them: one XML element per tool, parameter and keyword."""
-    return "\n".join(["<tools>", *[line for tool in tools for line in _markup_function(tool, harmless)], "</tools>"])
+    """Return the tools as Qwen3 Coder lists them: `<tools>` with one XML element for each tool, parameter and
+    keyword."""
+    return "\n".join(
+        ["<tools>", *[line for tool in tools for line in _qwen_function_lines(tool, harmless)], "</tools>"]
+    )
 
 
-def _markup_function(tool: Tool, harmless: Harmless) -> list[str]:
+def _qwen_function_lines(tool: Tool, harmless: Harmless) -> list[str]:
     """Return the lines of one `<function>` element: name, description, parameters, and further keywords."""
     properties = tool.parameters.get("properties")
-    lines = ["<function>", _tag("name", tool.name, harmless)]
+    lines = ["<function>", _qwen_element("name", tool.name, harmless)]
     if tool.description.strip():
-        lines.append(_tag("description", tool.description.strip(), harmless))
+        lines.append(_qwen_element("description", tool.description.strip(), harmless))
     lines.append("<parameters>")
     for name, schema in properties.items() if isinstance(properties, dict) else ():
-        lines += ["<parameter>", _tag("name", name, harmless)]
-        lines += _keywords(schema if isinstance(schema, dict) else {}, (), harmless)
+        lines += ["<parameter>", _qwen_element("name", name, harmless)]
+        lines += _qwen_keyword_lines(schema if isinstance(schema, dict) else {}, (), harmless)
         lines.append("</parameter>")
-    lines += _keywords(tool.parameters, ("type", "properties"), harmless)
+    lines += _qwen_keyword_lines(tool.parameters, ("type", "properties"), harmless)
     return [*lines, "</parameters>", "</function>"]
 
 
-def _keywords(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
-    """Return one element per keyword of a schema, type and description first, without `left_out`."""
+def _qwen_keyword_lines(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
+    """Return one XML element for each keyword of a schema, type and description first. Keywords in `left_out`, and
+    those whose name is not a word, are omitted."""
     first = [word for word in ("type", "description") if word in schema]
     words = [*first, *[word for word in schema if word not in first]]
-    return [_tag(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
+    return [_qwen_element(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
 
 
 _WORD = re.compile(r"[$\w]+").fullmatch
 
 
-def _tag(word: str, value: Any, harmless: Harmless) -> str:
-    """Return an element with a string as it is, or with another value as JSON."""
+def _qwen_element(word: str, value: Any, harmless: Harmless) -> str:
+    """Return an XML element with a string as it is, or with any other value as JSON; markers of the format are
+    escaped."""
     if isinstance(value, str):
         return f"<{word}>{harmless.prose(value)}</{word}>"
     return f"<{word}>{harmless.strings(json.dumps(value, ensure_ascii=False))}</{word}>"
@@ -156,19 +161,19 @@ _BARE = re.compile(r"[\w$.-]+").fullmatch
 
 
 def gemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
-    """Return the tools as Gemma 4 lists them."""
-    writer = _Braces('<|"|>', harmless)
+    """Return the tools as Gemma 4 lists them, each between `<|tool>` and `<tool|>`."""
+    writer = _GemmaWriter('<|"|>', harmless)
     return "".join([f"<|tool>{writer.declaration(tool)}<tool|>" for tool in tools])
 
 
 def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
-    """Return the tools as FunctionGemma lists them."""
-    writer = _Braces("<escape>", harmless)
+    """Return the tools as FunctionGemma lists them, each between `<start_function_declaration>` and its end."""
+    writer = _GemmaWriter("<escape>", harmless)
     declared = [writer.declaration(tool) for tool in tools]
     return "".join([f"<start_function_declaration>{text}<end_function_declaration>" for text in declared])
 
 
-class _Braces:
+class _GemmaWriter:
     """Writer of Gemma's notation: bare keys, strings between quote tokens, types in capitals. There are no escapes."""
 
     def __init__(self, quote: str, harmless: Harmless) -> None:
@@ -176,18 +181,22 @@ class _Braces:
         self.harmless = harmless
 
     def declaration(self, tool: Tool) -> str:
+        """Return `declaration:NAME{description:...,parameters:...}` for one tool."""
         parameters = {"type": "object", **tool.parameters}
         said = f"description:{self.string(tool.description)},parameters:{self.schema(parameters)}"
         return f"declaration:{self.harmless.line(tool.name)}{{{said}}}"
 
     def string(self, text: str) -> str:
+        """Return the text between two quote tokens, with the markers of the format escaped."""
         return f"{self.quote}{self.harmless.prose(text)}{self.quote}"
 
     def key(self, key: str) -> str:
+        """Return a key bare if it consists of word characters, `$`, `.` and `-`; otherwise as a string."""
         return key if _BARE(key) else self.string(key)
 
     def schema(self, schema: Any) -> str:
-        """Return a schema in braces: description first, `required` and `type` last. What is no object is a value."""
+        """Return a schema in braces, description first, `required` and `type` last; a schema that is no object as a
+        plain value."""
         if not isinstance(schema, dict):
             return self.value(schema)
         first = [word for word in ("description",) if word in schema]
@@ -196,7 +205,7 @@ class _Braces:
         return "{" + ",".join([f"{self.key(word)}:{self.keyword(word, schema[word])}" for word in words]) + "}"
 
     def keyword(self, word: str, value: Any) -> str:
-        """Return the value of a schema keyword: types in capitals, schemas inside it as schemas."""
+        """Return the value of the schema keyword `word`: type names in capitals, inner schemas in this notation."""
         if word == "type":
             return self.value([name.upper() for name in value] if isinstance(value, list) else str(value).upper())
         if word in LISTS and isinstance(value, list):
@@ -206,7 +215,7 @@ class _Braces:
         return self.schema(value) if word in ONE else self.value(value)
 
     def value(self, value: Any) -> str:
-        """Return any JSON value in the notation."""
+        """Return any JSON value in Gemma's notation."""
         if isinstance(value, str):
             return self.string(value)
         if isinstance(value, list):
@@ -226,11 +235,12 @@ def typescript_list(made: Declarations, tools: Sequence[Tool]) -> str:
 
 def typescript_types(made: Declarations, tools: Sequence[Tool]) -> str:
     """Return one function type per tool, as Apertus lists tools."""
-    return "\n\n".join([*made.aliases(tools), *[_code_function(made, tool) for tool in tools]])
+    return "\n\n".join([*made.aliases(tools), *[_typescript_function(made, tool) for tool in tools]])
 
 
-def _code_function(made: Declarations, tool: Tool) -> str:
-    """Return one tool as a TypeScript function type, each field on a line with its comments above it."""
+def _typescript_function(made: Declarations, tool: Tool) -> str:
+    """Return one tool as a TypeScript function type, with each field on a line after its comments. A tool without
+    arguments has no parameter."""
     lines = _line_comments(made, tool.description)
     args = made.args(tool)
     name = made.text.harmless.line(tool.name)
@@ -240,14 +250,14 @@ def _code_function(made: Declarations, tool: Tool) -> str:
         return "\n".join([*lines, f"type {name} = () => any;"])
     lines.append(f"type {name} = (_: {{")
     for field in args.fields:
-        lines += _field(made, field)
+        lines += _typescript_field(made, field)
     if args.rest is not None:
-        lines.append(f"{made.text.index(args)},")
+        lines.append(f"{made.text.index_signature(args)},")
     return "\n".join([*lines, "}) => any;"])
 
 
-def _field(made: Declarations, field: FieldType) -> list[str]:
-    """Return the lines of one field: description, notes and examples as comments, then name, type and default."""
+def _typescript_field(made: Declarations, field: FieldType) -> list[str]:
+    """Return the lines of one field: description, limits and examples as comments, then name, type and default."""
     text = made.text
     said = [text.harmless.line(note) for note in field.notes]
     said += [f"example: {text.literal(value)}" for value in field.examples]
@@ -258,6 +268,7 @@ def _field(made: Declarations, field: FieldType) -> list[str]:
 
 
 def _line_comments(made: Declarations, text: str) -> list[str]:
+    """Return each line of the text that is not blank as a `//` comment."""
     return [f"// {made.text.harmless.line(line)}" for line in text.splitlines() if line.strip()]
 
 
@@ -267,54 +278,62 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 def python_list(made: Declarations, tools: Sequence[Tool]) -> str:
-    """Return function definitions without a body; shared and nested objects are TypedDicts."""
-    types = [f"{name} = {_python(made, made.type(name))}" for name in made.names(tools)]
-    return "```python\n" + "\n\n".join([*types, *[_definition(made, tool) for tool in tools]]) + "\n```"
+    """Return the tools as Python function definitions without a body, in a code fence, after the shared types, which
+    are TypedDicts."""
+    types = [f"{name} = {_python_annotation(made, made.type(name))}" for name in made.names(tools)]
+    return "```python\n" + "\n\n".join([*types, *[_python_function(made, tool) for tool in tools]]) + "\n```"
 
 
-def _definition(made: Declarations, tool: Tool) -> str:
-    """Return one tool as a Python definition. Arguments that Python cannot name become `**arguments`."""
+def _python_function(made: Declarations, tool: Tool) -> str:
+    """Return one tool as a Python function without a body. If any argument is not a valid identifier, all become
+    `**arguments`."""
     args = made.args(tool)
     fields = args.fields if isinstance(args, ObjectType) else ()
     named = all(is_identifier(field.name) for field in fields) and isinstance(args, ObjectType)
-    taken = ", ".join([_parameter(made, field) for field in fields]) if named else f"**arguments: {_python(made, args)}"
-    lines = [f"def {made.text.harmless.line(tool.name)}({taken}):", *_docstring(made, tool, fields)]
+    taken = (
+        ", ".join([_python_parameter(made, field) for field in fields])
+        if named
+        else f"**arguments: {_python_annotation(made, args)}"
+    )
+    lines = [f"def {made.text.harmless.line(tool.name)}({taken}):", *_docstring_lines(made, tool, fields)]
     return "\n".join(lines)
 
 
-def _parameter(made: Declarations, field: FieldType) -> str:
-    """Return a parameter of a definition with its type and default; an optional one defaults to None."""
-    default = f" = {_value(made, field.default[0])}" if field.default else "" if field.required else " = None"
-    return f"{field.name}: {_python(made, field.type)}{default}"
+def _python_parameter(made: Declarations, field: FieldType) -> str:
+    """Return one parameter with its annotation and default; an optional one without a default gets None."""
+    default = f" = {_python_literal(made, field.default[0])}" if field.default else "" if field.required else " = None"
+    return f"{field.name}: {_python_annotation(made, field.type)}{default}"
 
 
-def _docstring(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
-    """Return the lines of the docstring: description and arguments."""
+def _docstring_lines(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
+    """Return the indented lines of the docstring: the description, or else the name of the tool, then its arguments."""
     harmless = made.text.harmless
     lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
     if fields:
         lines += ["", "Args:"]
-        lines += [f"    {_argument(made, field)}" for field in fields]
+        lines += [f"    {_docstring_argument(made, field)}" for field in fields]
     inside = [f"    {line}".rstrip().replace("\\", "\\\\").replace('"""', "'''") for line in lines]
     return ['    """', *inside, '    """']
 
 
-def _argument(made: Declarations, field: FieldType) -> str:
-    said = "; ".join(made.text.about(field))
-    return f"{made.text.harmless.line(field.name)} ({_python(made, field.type)}): {said}"
+def _docstring_argument(made: Declarations, field: FieldType) -> str:
+    """Return the docstring's line for one argument: name, annotation, whether it is required, description and
+    limits."""
+    said = "; ".join(made.text.comment_parts(field))
+    return f"{made.text.harmless.line(field.name)} ({_python_annotation(made, field.type)}): {said}"
 
 
-def _python(made: Declarations, expr: TypeExpr) -> str:
+def _python_annotation(made: Declarations, expr: TypeExpr) -> str:
     """Return a type as a Python annotation; "Any" for a type that Python cannot express."""
     match expr:
         case Primitive(name):
             return _PYTHON.get(name, "dict")
         case Literal(value):
-            return f"Literal[{_value(made, value)}]"
+            return f"Literal[{_python_literal(made, value)}]"
         case ArrayType(item):
-            return f"list[{_python(made, item)}]"
+            return f"list[{_python_annotation(made, item)}]"
         case Tuple(items):
-            return f"tuple[{', '.join([_python(made, item) for item in items]) or '()'}]"
+            return f"tuple[{', '.join([_python_annotation(made, item) for item in items]) or '()'}]"
         case UnionType(members):
             return _python_union(made, members)
         case RefType(name):
@@ -325,27 +344,29 @@ def _python(made: Declarations, expr: TypeExpr) -> str:
 
 
 def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
-    return f"dict[str, {_python(made, values)}]" if values else "dict"
+    """Return `dict[str, ...]` with the type of the values, or `dict` if it is None."""
+    return f"dict[str, {_python_annotation(made, values)}]" if values else "dict"
 
 
 def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
-    """Return a union, with all literals in one `Literal`."""
-    literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
-    others = [_python(made, member) for member in members if not isinstance(member, Literal)]
+    """Return the members joined by `|`, with all constants in one `Literal[...]` first."""
+    literals = [_python_literal(made, member.value) for member in members if isinstance(member, Literal)]
+    others = [_python_annotation(made, member) for member in members if not isinstance(member, Literal)]
     return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
 
 
 def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
-    """Return an object type as a TypedDict in functional notation."""
+    """Return the fields of an object as a TypedDict in functional notation."""
     inner = [
         f"{made.text.literal(field.name)}: {'Required' if field.required else 'NotRequired'}"
-        f"[{_python(made, field.type)}]"
+        f"[{_python_annotation(made, field.type)}]"
         for field in fields
     ]
     return f"TypedDict({{{', '.join(inner)}}})"
 
 
-def _value(made: Declarations, value: object) -> str:
+def _python_literal(made: Declarations, value: object) -> str:
+    """Return a constant in Python notation: None, True and False as such, anything else as JSON."""
     if value is None or isinstance(value, bool):
         return repr(value)
     return made.text.literal(value)
@@ -365,26 +386,30 @@ class JsonList(msgspec.Struct, frozen=True):
     indent: int | None = None
 
     def write(self, tools: Sequence[Tool], harmless: Harmless) -> str:
-        items = [self.before + self._json(tool, harmless) + self.after for tool in tools]
+        """Return the listing of these tools as one text."""
+        items = [self.before + self._tool_json(tool, harmless) + self.after for tool in tools]
         return self.open + self.between.join(items) + self.close
 
-    def _json(self, tool: Tool, harmless: Harmless) -> str:
+    def _tool_json(self, tool: Tool, harmless: Harmless) -> str:
+        """Return one tool as JSON text, with or without the `function` wrapper."""
         value = function(tool) if self.flat else {"type": "function", "function": function(tool)}
         return json_text(value, harmless, self.indent)
 
 
 class Headed(msgspec.Struct, frozen=True):
-    """A listing with a heading in words for each tool, then JSON. Holes: {name} {description} {json} {parameters}."""
+    """A listing that fills the template `each` for each tool. Placeholders: {name} {description} {json}
+    {parameters}."""
 
     each: str
     open: str = ""
     indent: int | None = None
 
     def write(self, tools: Sequence[Tool], harmless: Harmless) -> str:
-        return self.open + "\n\n".join([self._one(tool, harmless) for tool in tools])
+        """Return the listing of these tools as one text, with a blank line between two tools."""
+        return self.open + "\n\n".join([self._fill_template(tool, harmless) for tool in tools])
 
-    def _one(self, tool: Tool, harmless: Harmless) -> str:
-        """Fill the holes of `each` for one tool."""
+    def _fill_template(self, tool: Tool, harmless: Harmless) -> str:
+        """Return the template `each` with its placeholders replaced for one tool."""
         said = function(tool)
         holes = {
             "name": harmless.line(tool.name),
@@ -440,10 +465,12 @@ LISTINGS = (*JSON_LISTS, *_HEADED, *_CODE, *_MARKUP)
 
 
 def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
-    """Return the tools as models of this format's family are shown them.
+    """Return the prompt text that lists these tools, in the notation that models of this format's family were trained
+    on.
 
-    `declared` are the declarations of the tools, if they were made before. Raises `BadFormat` for an unknown
-    listing."""
+    `declared` are the declarations of the tools, if the caller has them already. Raises `BadFormat` for an unknown
+    listing.
+    """
     harmless = Harmless.of(format) if declared is None else declared.text.harmless
     name = format.tools
     if name in _CODE:
@@ -457,11 +484,12 @@ def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | N
 
 
 def function(tool: Tool) -> Json:
-    """Return name, description and schema of a tool, in the order that every provider uses."""
+    """Return the function object of a tool, with the keys name, description and parameters, in the order that every
+    provider uses."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
 def json_text(value: Any, harmless: Harmless, indent: int | None = None) -> str:
-    """Return JSON text in which no string holds a marker of the format."""
+    """Return the value as JSON text in which no string contains a marker of the format."""
     return harmless.strings(json.dumps(value, ensure_ascii=False, indent=indent))

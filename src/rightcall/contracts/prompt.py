@@ -27,7 +27,7 @@ from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Tool
 
 _DEEPEST = 6
-_MOST = 400  # characters of JSON: an example that is longer shows less
+_MOST = 400  # characters of JSON: fewer arguments are shown if an example is longer
 _TEXTS = {
     "date": "2025-01-31",
     "time": "12:30:00Z",
@@ -41,8 +41,8 @@ _TEXTS = {
 
 
 def example_arguments(tool: Tool) -> Json | None:
-    """Return arguments that pass `check`: the required ones, or the first where none is required. None if none are
-    found."""
+    """Return example arguments that match the tool's schema: the required ones, or the first declared one where none
+    is required. None if no generated arguments match, or if they are too long."""
     refs = refs_of(tool.parameters)
     declared = properties(tool.parameters, refs)
     required = [key for key in tool.parameters.get("required", ()) if key in declared]
@@ -64,57 +64,62 @@ class _ExampleMaker:
         self.left = _MOST  # values: with more of them the example is too long in any case
 
     def value(self, schema: Any, key: str, depth: int) -> Any:
-        """Return an example value for a schema. `key`, the name of the argument, is the default text."""
+        """Return an example value for a schema: from its examples, enum, constant or default, else by its type. The
+        text `key`, the argument's name, is returned for a schema that is no object, too deep, or beyond the limit of
+        values."""
         self.left -= 1
         if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return key
-        if stated := _first_of(schema, ("examples", "enum")):
-            return stated[0]
+        if listed := _first_list(schema, ("examples", "enum")):
+            return listed[0]
         for word in ("const", "example", "default"):
             if schema.get(word) is not None:
                 return schema[word]
         if isinstance(schema.get("$ref"), str):
             return self.value(self.refs.get(schema["$ref"]), key, depth + 1)
-        if parts := _first_of(schema, ("anyOf", "oneOf", "allOf")):
+        if parts := _first_list(schema, ("anyOf", "oneOf", "allOf")):
             return self.value(parts[0], key, depth + 1)
-        return self.typed(schema, key, depth)
+        return self.value_of_type(schema, key, depth)
 
-    def typed(self, schema: Json, key: str, depth: int) -> Any:
-        """Return an example value of the declared type; the first of several types is used."""
+    def value_of_type(self, schema: Json, key: str, depth: int) -> Any:
+        """Return an example value of the declared type, the first if there are several; a string if none is
+        declared, and None for null or an unknown type."""
         said = schema.get("type")
         name = said[0] if isinstance(said, list) and said else said
         if name == "string" or name is None:
-            return _text(schema, key)
+            return _example_string(schema, key)
         if name in ("integer", "number"):
-            return _number(schema)
+            return _example_number(schema)
         if name == "array":
             return [self.value(schema.get("items", {}), key, depth + 1)] * (int(min(schema.get("minItems", 1), 5)) or 1)
         if name == "object":
-            return self.members(schema, depth)
+            return self.object_value(schema, depth)
         return True if name == "boolean" else None
 
-    def members(self, schema: Json, depth: int) -> Json:
-        """Return an example object with the required members, or with the first one where none is required."""
+    def object_value(self, schema: Json, depth: int) -> Json:
+        """Return an example object with the required members, or with the first declared one where none is required."""
         declared = schema.get("properties") or {}
         names = (schema.get("required") or list(declared)[:1])[:_MOST]
         return {name: self.value(declared.get(name), name, depth + 1) for name in names}
 
 
-def _first_of(schema: Json, words: tuple[str, ...]) -> list[Any]:
-    """Return the first of these keywords that holds a non-empty list."""
+def _first_list(schema: Json, words: tuple[str, ...]) -> list[Any]:
+    """Return the first non-empty list that the schema has under one of these keywords; [] if there is none."""
     lists = [schema[word] for word in words if isinstance(schema.get(word), list)]
     return next(filter(None, lists), [])
 
 
-def _text(schema: Json, key: str) -> str:
-    """Return an example string that matches format, `maxLength` and `minLength`."""
+def _example_string(schema: Json, key: str) -> str:
+    """Return an example for the declared format, or else `key`, cut to `maxLength` and padded to `minLength` (at
+    most 100)."""
     text = _TEXTS.get(str(schema.get("format")), key)
     longest, shortest = schema.get("maxLength", len(text)), min(schema.get("minLength", 0), 100)
     return text[: int(longest)].ljust(int(shortest), "x")  # a length may be 2.0
 
 
-def _number(schema: Json) -> Any:
-    """Return an example number that matches the minimum or the maximum."""
+def _example_number(schema: Json) -> Any:
+    """Return an example number: the minimum, one more than an exclusive minimum, else `multipleOf`, else 1 or a
+    lower maximum."""
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     if isinstance(low, (int, float)) and not isinstance(low, bool):
         return low + 1 if "exclusiveMinimum" in schema else low
@@ -129,7 +134,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 PROTOCOL = "contract"  # the format that `contract` speaks when none is named
 DONE = "##DONE##"
 LEDGER = "ledger"
-_LOOK_AT = 32  # tools that an example is sought among
+_LOOK_AT = 32  # tools that are tried for an example
 _PROSE = {"description", "title", "examples", "example", "$comment"}
 
 
@@ -180,7 +185,9 @@ class ContractOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_contract(tools: Tools, options: ContractOptions) -> Contract:
-    """Write the contract for these tools: choose how each tool is listed, shorten to the budget, and count."""
+    """Write the contract for these tools: choose the level of each tool (listed in "full", "compact" in one line, or
+    only "named"), lower levels until the text fits the budget, and measure it. Raises `CallerError` for invalid
+    options."""
     if options.mode not in ("text", "native"):
         raise CallerError(f"no mode {options.mode!r}; write 'text', or 'native' for an API with a tool channel")
     given = (Toolset.of(tools) or Toolset([])).sorted()  # the same tools are the same prompt, and one cache prefix
@@ -193,7 +200,7 @@ def write_contract(tools: Tools, options: ContractOptions) -> Contract:
     if options.budget is not None and prompt.schemas:
         levels = _shorten_to_budget(prompt, levels, options.budget, size)
     text = prompt.text(levels)
-    return Contract(text, _stats(prompt, levels, text, size), prompt.callable_tools(levels))
+    return Contract(text, _measure(prompt, levels, text, size), prompt.runnable_tools(levels))
 
 
 def estimate(text: str) -> int:
@@ -202,23 +209,23 @@ def estimate(text: str) -> int:
 
 
 def _initial_levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
-    """Return how each tool is listed before shortening. Raises `CallerError` for an unknown name in `compact`."""
+    """Return the level of each tool, "full" or "compact", before any shortening. Raises `CallerError` if `compact`
+    names an unknown tool."""
     named = {compact} if isinstance(compact, str) else set() if isinstance(compact, bool) else set(compact)
     unknown = sorted(name for name in named if name not in tools)
     if unknown:
-        raise CallerError(
-            f"compact names {unknown[0]!r}, which is no tool here; the tools are {', '.join(tools.names)}"
-        )
+        raise CallerError(f"compact names the unknown tool {unknown[0]!r}; the tools are {', '.join(tools.names)}")
     return {tool.name: "compact" if tool.compact or compact is True or tool.name in named else "full" for tool in tools}
 
 
 def names_by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
-    """Return the names of the tools of each level, in the order of declaration."""
+    """Return for each level the names of the tools that have it, in the order of declaration."""
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
-def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
-    """Measure a contract: size, tools per level, tokens per tool, and whether it fits the budget."""
+def _measure(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
+    """Return the statistics of a contract: its size, the tools of each level, the tokens of each tool, and whether
+    it fits the budget."""
     tokens = size(text)
     budget = prompt.options.budget
     names = names_by_level(levels)
@@ -229,7 +236,7 @@ def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[
         compact=tuple(names["compact"]),
         named=tuple(names["named"]),
         costs={name: size(prompt.tool_text(name, level)) for name, level in levels.items()},
-        types=len(prompt.types(levels)),
+        types=len(prompt.shared_types(levels)),
         budget=budget,
         fits=budget is None or tokens <= budget,
     )
@@ -238,9 +245,11 @@ def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[
 def _shorten_to_budget(
     prompt: _Prompt, levels: dict[str, Level], budget: int, size: Callable[[str], int]
 ) -> dict[str, Level]:
-    """Shorten as few tools as possible, the longest first, so that the text fits the budget.
+    """Return levels with which the text fits the budget, lowering as few tools as possible, the longest first.
 
-    Tools are first shortened to one line, then to the name only. If nothing fits, the shortest text is chosen."""
+    Tools are first lowered to one line, then to the name only. If nothing fits, the levels with the shortest text are
+    returned.
+    """
     tried = [levels]
     for shorter in ("compact", "named"):
         if size(prompt.text(levels)) <= budget:
@@ -253,18 +262,20 @@ def _shorten_to_budget(
 def _shorten_fewest(
     prompt: _Prompt, levels: dict[str, Level], shorter: Level, fits: Callable[[str], bool], size: Callable[[str], int]
 ) -> dict[str, Level]:
-    """Lower the fewest tools to the level `shorter`, the longest first, by bisection; all of them if none is enough."""
+    """Return the levels with the fewest tools lowered to `shorter`, the longest first, for which `fits` is true; all
+    tools are lowered if none is enough. Found by bisection."""
     cost = {name: size(prompt.tool_text(name, level)) for name, level in levels.items()}
     order = sorted(cost, key=lambda name: -cost[name])
     low, high = 1, len(order)
     while low < high:
         middle = (low + high) // 2
-        enough = fits(prompt.text(_with(levels, order[:middle], shorter)))
+        enough = fits(prompt.text(_set_levels(levels, order[:middle], shorter)))
         low, high = (low, middle) if enough else (middle + 1, high)
-    return _with(levels, order[:low], shorter)
+    return _set_levels(levels, order[:low], shorter)
 
 
-def _with(levels: dict[str, Level], names: Iterable[str], level: Level) -> dict[str, Level]:
+def _set_levels(levels: dict[str, Level], names: Iterable[str], level: Level) -> dict[str, Level]:
+    """Return a copy of `levels` in which these tools have this level."""
     return {**levels, **dict.fromkeys(names, level)}
 
 
@@ -287,24 +298,27 @@ class _Prompt:
         sections = [
             words.TITLE,
             words.MODE.format(mode=self.options.mode),
-            *(self.protocol if self.options.mode == "text" or self.schemas else ()),
-            *(self.ledger_help()),
+            *(self.protocol_sections if self.options.mode == "text" or self.schemas else ()),
+            *self.ledger_sections(),
             *([words.ACTION] if self.options.require_action else ()),
             *([f"{words.EXAMPLES}\n\n{self.options.examples.strip()}"] if self.options.examples.strip() else ()),
-            *(self.tool_sections(levels) if self.schemas else self.names()),
+            *(self.tool_sections(levels) if self.schemas else self.name_sections()),
         ]
         if self.options.mode == "native":
-            sections.insert(2, words.NATIVE.replace("{example}", self.text_fallback()))
+            sections.insert(2, words.NATIVE.replace("{example}", self.native_example()))
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
-    def callable_tools(self, levels: dict[str, Level]) -> Toolset:
-        return Toolset(self.tools, self.lookup) if self.shortened(levels) else self.tools
+    def runnable_tools(self, levels: dict[str, Level]) -> Toolset:
+        """Return the tools that the model may call: with `tool_schema` if any tool is shortened."""
+        return Toolset(self.tools, self.lookup) if self.has_shortened(levels) else self.tools
 
-    def shortened(self, levels: dict[str, Level]) -> bool:
+    def has_shortened(self, levels: dict[str, Level]) -> bool:
+        """Return whether tools are described and any is listed below the level full."""
         return self.schemas and any(level != "full" for level in levels.values())
 
-    def types(self, levels: dict[str, Level]) -> list[str]:
-        """Return the lines of the shared types that are shown; none for a listing in JSON, which holds its own."""
+    def shared_types(self, levels: dict[str, Level]) -> list[str]:
+        """Return one line per shared type of the tools that are listed with arguments; none for a family's listing,
+        which contains its own."""
         if self.wire is not None or not self.schemas:
             return []
         return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
@@ -312,32 +326,33 @@ class _Prompt:
     # -- how to answer -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def protocol(self) -> list[str]:
-        """Return the sections that explain how to answer: the rules, and worked examples in the format."""
+    def protocol_sections(self) -> list[str]:
+        """Return the sections that explain how to answer: the rules, and examples of calls in the format."""
         if self.wire is not None:
-            return [words.WIRE, *self.wire_examples(self.wire)]
+            return [words.WIRE, *self.family_examples(self.wire)]
         rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.options.done))
-        calls = self.calls()
+        calls = self.example_calls()
         worked = [words.EXAMPLE.replace("{example}", self.write_call(calls[0], ""))] if calls else []
         return [rules, *worked, self.heredoc_example()]
 
-    def text_fallback(self) -> str:
-        """Return an example of a call written as text, for an API whose tool channel is taken away."""
-        return words.CALL if self.wire is None else self.rendered(self.wire, [_PLACEHOLDER], None)
+    def native_example(self) -> str:
+        """Return an example of a call written as text, for an API whose tool channel fails."""
+        return words.CALL if self.wire is None else self.render_calls(self.wire, [_PLACEHOLDER], None)
 
-    def ledger_help(self) -> list[str]:
+    def ledger_sections(self) -> list[str]:
+        """Return the section that explains the ledger, as a list with one text; empty without a ledger."""
         if self.options.ledger is None:
             return []
         return [words.LEDGER if self.wire is None else words.LEDGER_PLAIN]
 
-    def calls(self) -> list[Call]:
-        """Return example calls of up to two tools."""
+    def example_calls(self) -> list[Call]:
+        """Return example calls of up to two tools; fewer if no example matches a tool's schema."""
         able = (tool for tool in islice(self.tools, _LOOK_AT) if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
         made = ((tool, example_arguments(tool)) for tool in able)
         return list(islice((Call(tool.name, args, "", "call12345") for tool, args in made if args is not None), 2))
 
     def write_call(self, call: Call, heredoc: str) -> str:
-        """Write a call in our own protocol; the argument named `heredoc` as a text of several lines."""
+        """Return a call in our own protocol; the argument named `heredoc` has a text of several lines as its value."""
         text = TextType(self.harmless)
         values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
         if heredoc:
@@ -347,7 +362,8 @@ class _Prompt:
         return f"<tool_call>\n{call.name}({arguments})\n</tool_call>"
 
     def heredoc_example(self) -> str:
-        """Return an example of a heredoc, with a tool that takes a long text if there is one."""
+        """Return the section with an example of a heredoc, in a call of a tool with a long text argument, or else of
+        an invented tool."""
         for tool in islice(self.tools, _LOOK_AT):
             key = next(
                 (key for key, kind in self.tools.kinds(tool.name).items() if kind == "plain" and key in _LONG), ""
@@ -357,17 +373,18 @@ class _Prompt:
                 return words.HEREDOC.replace("{example}", self.write_call(Call(tool.name, made, ""), key))
         return words.HEREDOC_ANY.replace("{example}", self.write_call(_CREATE, "content"))
 
-    def wire_examples(self, wire: Format) -> list[str]:
-        """Return examples of one call, and of two calls where the format can write several, in the chosen format."""
-        calls = self.calls()
-        one = self.rendered(wire, calls[:1], self.tools) or self.rendered(wire, [_PLACEHOLDER], None)
+    def family_examples(self, wire: Format) -> list[str]:
+        """Return the sections with an example of one call in the chosen format, and of two calls if the format can
+        write several. Empty if it can write none."""
+        calls = self.example_calls()
+        one = self.render_calls(wire, calls[:1], self.tools) or self.render_calls(wire, [_PLACEHOLDER], None)
         joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
-        two = self.rendered(wire, calls, self.tools) if joined and len(calls) == 2 else ""
+        two = self.render_calls(wire, calls, self.tools) if joined and len(calls) == 2 else ""
         found = [words.WIRE_ONE.replace("{example}", one)] if one else []
         return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found
 
-    def rendered(self, wire: Format, calls: Sequence[Call], tools: Toolset | None) -> str:
-        """Render calls in a format; "" if the format cannot write them."""
+    def render_calls(self, wire: Format, calls: Sequence[Call], tools: Toolset | None) -> str:
+        """Return the calls as text in this format; "" if there are none or the format cannot write them."""
         try:
             return render(calls, format=wire, tools=tools) if calls else ""
         except CannotCarry:
@@ -375,19 +392,21 @@ class _Prompt:
 
     # -- the tools -----------------------------------------------------------------------------------------------------
 
-    def names(self) -> list[str]:
+    def name_sections(self) -> list[str]:
+        """Return the section that lists the names of the tools, as a list with one text; empty without tools."""
         lines = [f"- `{self.harmless.line(tool.name)}`" for tool in self.tools]
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
     def tool_sections(self, levels: dict[str, Level]) -> list[str]:
-        """Return the sections that list the tools: shared types, full, in one line, and by name only."""
+        """Return the sections that list the tools: shared types, then the tools in full, in one line, and by name
+        only."""
         by_level = {
             level: [tool for tool in self.tools if tool.name in names]
             for level, names in names_by_level(levels).items()
         }
-        if self.shortened(levels):
+        if self.has_shortened(levels):
             by_level["full"].append(self.lookup)
-        found = [f"{words.TYPES}\n\n" + "\n".join(types)] if (types := self.types(levels)) else []
+        found = [f"{words.TYPES}\n\n" + "\n".join(types)] if (types := self.shared_types(levels)) else []
         found += self.full_and_compact_sections(by_level["full"], by_level["compact"])
         named = [self.name_line(tool) for tool in by_level["named"]]
         if named:
@@ -411,10 +430,11 @@ class _Prompt:
         return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
 
     def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
+        """Return these tools without prose (see `brief_tool`); tools whose definition cannot be used are left out."""
         return [brief for tool in tools if (brief := self.brief_declarations.tools.get(tool.name)) is not None]
 
     def name_line(self, tool: Tool) -> str:
-        """Return the line of a tool that is listed by name only."""
+        """Return the line of a tool that is listed by name only, with the first sentence of its description."""
         said = self.harmless.line(summary(tool))
         return f"- `{self.harmless.line(tool.name)}`" + (f" — {said}" if said else "")
 
@@ -431,7 +451,7 @@ class _Prompt:
         return self.declared.full(tool) if level == "full" else self.declared.compact(tool)
 
     def declaration(self, tool: Tool) -> str:
-        """Return the full declaration of one tool, as `tool_schema` answers it."""
+        """Return the full declaration of one tool, with the shared types that it uses: the output of `tool_schema`."""
         if self.wire is not None:
             return list_tools([tool], self.wire)
         made = Declarations([tool], self.harmless)
@@ -445,20 +465,22 @@ _PLACEHOLDER = Call("tool_name", {"argument": "value"}, "", "call12345")
 
 
 def brief_tool(tool: Tool) -> Tool:
-    """Return the tool with its description cut to one sentence and its schema without prose."""
-    return msgspec.structs.replace(tool, description=summary(tool), parameters=_without_prose(tool.parameters))
+    """Return a copy of the tool whose description is cut to one sentence, and whose schema has no descriptions,
+    titles or examples."""
+    return msgspec.structs.replace(tool, description=summary(tool), parameters=_remove_prose(tool.parameters))
 
 
-def _without_prose(schema: Any) -> Any:
+def _remove_prose(schema: Any) -> Any:
+    """Return a copy of the schema without descriptions, titles, examples and comments, at every level."""
     if not isinstance(schema, dict):
         return schema
-    return {word: _inside_without_prose(word, value) for word, value in schema.items() if word not in _PROSE}
+    return {word: _remove_prose_in_keyword(word, value) for word, value in schema.items() if word not in _PROSE}
 
 
-def _inside_without_prose(word: str, value: Any) -> Any:
-    """Return the value of a schema keyword with all prose in inner schemas removed."""
+def _remove_prose_in_keyword(word: str, value: Any) -> Any:
+    """Return the value of the schema keyword `word` with prose removed from the schemas inside it."""
     if word in LISTS and isinstance(value, list):
-        value = [_without_prose(item) for item in value]
+        value = [_remove_prose(item) for item in value]
     elif word in MAPS and isinstance(value, dict):
-        value = {key: _without_prose(item) for key, item in value.items()}
-    return _without_prose(value) if word in ONE else value
+        value = {key: _remove_prose(item) for key, item in value.items()}
+    return _remove_prose(value) if word in ONE else value

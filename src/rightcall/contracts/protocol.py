@@ -19,9 +19,11 @@ NAME = "tool_schema"
 
 
 def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
-    """Return the tool that shows the declaration of one tool; `show` writes it.
+    """Return a tool `tool_schema`, with which the model reads the declaration of one tool; `show` writes the
+    declaration.
 
-    Called with an undeclared name, the tool raises `ToolError`, which suggests the closest names."""
+    Called with an undeclared name, the tool raises `ToolError`, which suggests the closest names.
+    """
 
     def run(name: str) -> str:
         tool = tools.get(name)
@@ -32,7 +34,7 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
         return show(tool)
 
     return Tool(
-        name=_free_name(tools),
+        name=_unused_name(tools),
         description="Shows the whole declaration of one tool: what it does, its arguments and their types.",
         parameters={
             "type": "object",
@@ -45,8 +47,8 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
     )
 
 
-def _free_name(taken: Container[str]) -> str:
-    """Return "tool_schema", with a number if a tool of that name is declared."""
+def _unused_name(taken: Container[str]) -> str:
+    """Return "tool_schema", with a number appended if a tool of that name is declared."""
     name, number = NAME, 1
     while name in taken:
         number += 1
@@ -83,7 +85,7 @@ def result_text(text: str, *, name: str, format: str | Format = "contract") -> s
     - `name`: the tool that was called.
     - `format`: the format whose notation is used; `<tool_response>` tags where none is known.
     """
-    form = _form(format)
+    form = _result_template(format)
     holes = {"name": " ".join(name.split()), "text": _escape_ends(text, form)}
     return _HOLE.sub(lambda hole: holes[hole.group(1)], form)
 
@@ -96,10 +98,10 @@ def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tu
     - `said`: a message of the user, right after a turn with calls.
     - `format`: the format of the conversation.
     """
-    form = _form(format)
+    form = _result_template(format)
     before, _, after = form.partition("{text}")
     found: list[tuple[str, str]] = []
-    opens, at = _opening(before), 0
+    opens, at = _compile_opening(before), 0
     while (start := opens.match(said, at)) is not None:
         end = said.find(after, start.end()) if after.strip() else len(said)
         if end < 0:
@@ -110,30 +112,34 @@ def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tu
 
 
 @lru_cache(64)
-def _opening(before: str) -> re.Pattern[str]:
+def _compile_opening(before: str) -> re.Pattern[str]:
+    """Return the pattern for the text before a result; its group `name` is the name of the tool, if the notation has
+    one."""
     head, name, tail = before.partition("{name}")
     said = "(?P<name>[\\w.-]++)" if name else ""
     return re.compile(rf"\s*+{re.escape(head)}{said}{re.escape(tail)}")
 
 
-def _form(format: str | Format) -> str:
+def _result_template(format: str | Format) -> str:
+    """Return the text with the placeholders {name} and {text} that this format writes for a result."""
     return _TAGGED if format == "contract" else RESULTS.get(find(format).name, _TAGGED)
 
 
-def _ends(form: str) -> list[str]:
+def _closing_markers(form: str) -> list[str]:
+    """Return the markers that follow the result in this template."""
     return _MARKER.findall(form.rpartition("{text}")[2])
 
 
 def _escape_ends(text: str, form: str) -> str:
-    """Return the text with a blank in every marker that would end its block."""
-    for end in _ends(form):
+    """Return the text with a blank after the first character of each marker that would end its block."""
+    for end in _closing_markers(form):
         text = text.replace(end, f"{end[0]} {end[1:]}")
     return text
 
 
 def _unescape_ends(text: str, form: str) -> str:
-    """Undo `_inside`."""
-    for end in _ends(form):
+    """Undo `_escape_ends`; in a template without a closing marker, remove the final line break."""
+    for end in _closing_markers(form):
         text = text.replace(f"{end[0]} {end[1:]}", end)
     return text if form.rpartition("{text}")[2].strip() else text.removesuffix("\n")
 
@@ -144,29 +150,32 @@ _LINES = 20
 _LONGEST = 600
 _FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[\w ]{0,32}$")
 _TAG = re.compile(r"</?[A-Za-z_][^<>\n]{0,200}>?")
-# Notes about a call that runs all the same, but should have been written otherwise.
-_NEAR = "looks_like_a_call"  # told only where no call was made: then a loop would end as if it had its answer
+_NEAR = "looks_like_a_call"  # reported only without a call: a loop would end as if the text were the answer
+# Notes about a call that is runnable but breaks a rule of the protocol.
 _SOFT_CODES = ("bare_call", "rescued", "unclosed")
 
 
 def violations(reply: Reply) -> list[Problem]:
-    """Return how the `reply` breaks the protocol of its format, apart from `reply.problems` of its calls.
+    """Return a problem for each way in which the `reply` breaks the protocol of its format; `reply.problems` are not
+    included.
 
-    Empty where the format has no protocol."""
+    Empty where the format has no protocol.
+    """
     format = _protocol(reply)
     if format is None:
         return []
-    found = [problem for text in stray(reply) for problem in _about_stray(text, format)]
+    found = [problem for text in stray(reply) for problem in _stray_problems(text, format)]
     opens, closes = format.protocol.done if format.protocol else ("", "")
     if reply.done == "":
         found.append(Problem("empty_done", f"the {opens}{closes} block is empty", blocking=False))
-    if reply.reasoning and not _has_block(reply):
+    if reply.reasoning and not _has_content(reply):
         found.append(Problem("no_blocks", "the reply has no block in it: neither a call nor a text"))
     return found
 
 
 def stray(reply: Reply) -> list[str]:
-    """Return the texts outside all blocks. Fences alone do not count: calls were taken out of them."""
+    """Return the texts outside all blocks; none for a format without a protocol. Code fences that enclosed calls do
+    not count."""
     if _protocol(reply) is None:
         return []
     texts = [part.text for part in reply.parts if isinstance(part, Text) and not part.tag]
@@ -174,7 +183,8 @@ def stray(reply: Reply) -> list[str]:
 
 
 def prose(reply: Reply) -> str:
-    """Return the text for the user: the blocks made for it, or any text where there are none."""
+    """Return the text for the user: the blocks made for it, or the text of any block where there are none. Without a
+    protocol, all text."""
     texts = [part for part in reply.parts if isinstance(part, Text)]
     if _protocol(reply) is None:
         return reply.content
@@ -182,7 +192,8 @@ def prose(reply: Reply) -> str:
     return "\n\n".join(answers or [part.text for part in texts if part.tag])
 
 
-def _has_block(reply: Reply) -> bool:
+def _has_content(reply: Reply) -> bool:
+    """Return whether the reply has a call, text, a problem or a block for the end of the task."""
     return bool(reply.attempts or reply.done is not None or reply.problems or reply.content.strip())
 
 
@@ -192,7 +203,7 @@ def feedback(reply: Reply) -> str:
     Empty where nothing was wrong. Faults of the server are not reported. Where calls are answered one by one, use
     `answers`."""
     format = _protocol(reply)
-    refused, soft = _rejected_lines(reply), _rule_lines(reply) if format is not None else []
+    refused, soft = _rejected_lines(reply), _soft_lines(reply) if format is not None else []
     for problem in violations(reply):
         (refused if problem.blocking else soft).append(problem.message)
     near = [] if reply.attempts else [problem.message for problem in reply.problems if problem.code == _NEAR]
@@ -206,6 +217,7 @@ def feedback(reply: Reply) -> str:
 
 
 def _rejected_lines(reply: Reply) -> list[str]:
+    """Return the messages of the blocking problems, without those that the server caused."""
     return [
         _problem_line(name, each)
         for name, each in _problems_with_tool_names(reply)
@@ -213,12 +225,14 @@ def _rejected_lines(reply: Reply) -> list[str]:
     ]
 
 
-def _rule_lines(reply: Reply) -> list[str]:
+def _soft_lines(reply: Reply) -> list[str]:
+    """Return the messages about calls that are runnable but not written as the protocol requires."""
     return [_problem_line(name, each) for name, each in _problems_with_tool_names(reply) if each.code in _SOFT_CODES]
 
 
 def _problems_with_tool_names(reply: Reply) -> list[tuple[str, Problem]]:
-    """Return every problem in the order of the reply, with the tool whose call has it."""
+    """Return every problem in the order of the reply, as pairs of tool name and problem; the name is "" without a
+    call."""
     names = {problem: call.name for call in reply.attempts for problem in call.problems}
     return [(names.get(problem, ""), problem) for problem in reply.problems]
 
@@ -233,9 +247,10 @@ def _instruction(format: Format | None, has_refused: bool) -> str:
 
 
 def canonical(reply: Reply) -> str:
-    """Write the `reply` as the protocol wants it, for the history of a model without a tool channel.
+    """Return the `reply` written as the protocol requires it, for the history of a model without a tool channel.
 
-    The blocks are in order, without stray text or reasoning, and without calls that could not be read."""
+    The blocks are in order, without stray text or reasoning, and without calls that could not be parsed.
+    """
     kept = [part for part in reply.parts if _is_canonical(part, strict=_protocol(reply) is not None)]
     blocks = [block for part in kept if (block := _render_block(part))]
     if reply.done and CONTRACT.protocol is not None:
@@ -244,11 +259,11 @@ def canonical(reply: Reply) -> str:
 
 
 def skeleton(format: Format = CONTRACT) -> str:
-    """Return every block of the protocol with a placeholder in it."""
+    """Return one line for each block of the protocol, with a placeholder as its content."""
     holds = {"assistant_prose": "what you are doing, in a sentence", "user_response": "what the user is to read"}
-    blocks = [_surround(format.call, "name({ key: value })")]
+    blocks = [_put_between(format.call, "name({ key: value })")]
     for pair in format.content:
-        blocks.append(_surround(pair, holds.get(str(marker_alternatives(pair[0])[0]).strip("<> \n"), "text")))
+        blocks.append(_put_between(pair, holds.get(str(marker_alternatives(pair[0])[0]).strip("<> \n"), "text")))
     if format.protocol is not None:
         blocks.append("##DONE##".join(format.protocol.done))
     return "\n".join(blocks)
@@ -260,7 +275,7 @@ def _protocol(reply: Reply) -> Format | None:
     return format if format is not None and format.protocol is not None else None
 
 
-def _about_stray(text: str, format: Format) -> Iterator[Problem]:
+def _stray_problems(text: str, format: Format) -> Iterator[Problem]:
     """Yield the problems of one text outside all blocks: a block without a call, unknown tags, other text."""
     opener = str(marker_alternatives(format.call[0])[0]).strip()
     if opener in text:
@@ -275,12 +290,13 @@ def _about_stray(text: str, format: Format) -> Iterator[Problem]:
 
 
 def _preview(text: str, most: int) -> str:
+    """Return the `repr` of the stripped text, cut to `most` characters."""
     text = text.strip()
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
 def _problem_line(name: str, problem: Problem) -> str:
-    """Return the message of a problem, shortened, with the name of the tool before it unless it has it."""
+    """Return the message of a problem, shortened, with the tool's name before it unless the message contains it."""
     said = problem.message if len(problem.message) <= _LONGEST else problem.message[:_LONGEST] + "..."
     return f"{name}: {said}" if name and name not in said else said
 
@@ -293,14 +309,16 @@ def _bullet_list(head: str, lines: list[str]) -> str:
 
 
 def _is_canonical(part: Part, *, strict: bool) -> bool:
-    """Return whether a part goes into the canonical reply: complete calls, and text that is not blank or stray."""
+    """Return whether a part belongs in the canonical reply: a complete call, or text that is not blank and (with
+    `strict`) is in a block."""
     if isinstance(part, Call):
         return part.complete
     return isinstance(part, Text) and bool(part.tag or not strict) and bool(part.text.strip())
 
 
 def _render_block(part: Part) -> str:
-    """Render one block. Text that contains tags of the protocol is escaped; "" for what cannot be written."""
+    """Return one part as a block of the protocol, with `<` escaped if the text contains tags; "" if it cannot be
+    written."""
     tries: list[Part] = [part]
     if isinstance(part, Text):
         tries.append(Text(part.text.replace("<", "&lt;"), part.tag))
@@ -312,6 +330,7 @@ def _render_block(part: Part) -> str:
     return ""
 
 
-def _surround(pair: tuple[str | tuple[str, ...], str | tuple[str, ...]], inside: str) -> str:
+def _put_between(pair: tuple[str | tuple[str, ...], str | tuple[str, ...]], inside: str) -> str:
+    """Return the text between the first form of each marker of this pair."""
     opens, closes = marker_alternatives(pair[0])[0], marker_alternatives(pair[1])[0]
     return f"{opens}{inside}{closes}".strip()

@@ -44,16 +44,16 @@ class Harmless:
 
     @staticmethod
     def of(format: str | Format) -> Harmless:
-        """Return the escaper for prompts of this format."""
+        """Return the escaper for prompts of this format, given by name or as a `Format`."""
         chosen = find(format)
         words = _LISTING.get(chosen.tools, ())
-        return Harmless((*words, *[piece.strip() for text in _texts(chosen) for piece in _HOLE.split(text)]))
+        return Harmless((*words, *[piece.strip() for text in _markers_of(chosen) for piece in _HOLE.split(text)]))
 
     def prose(self, text: str) -> str:
         """Return the text with a blank after the first character of every marker, and U+FFFD for lone surrogates."""
         text = text if text.isascii() else _LONE.sub("\ufffd", text)
         for _ in range(3):  # what is left of one marker may make another with what follows: >>>>
-            text = self._find.sub(_spaced, text)
+            text = self._find.sub(_insert_blank, text)
         return text
 
     def line(self, text: str) -> str:
@@ -62,9 +62,9 @@ class Harmless:
 
     def strings(self, json_text: str) -> str:
         """Return equivalent JSON in which every marker inside a string begins with an escape."""
-        return _STRING.sub(self._escaped, json_text)
+        return _STRING.sub(self._escape_string, json_text)
 
-    def _escaped(self, string: re.Match[str]) -> str:
+    def _escape_string(self, string: re.Match[str]) -> str:
         """Return one JSON string with the first character of each marker, and each lone surrogate, escaped."""
         text = string.group()
         if not text.isascii():
@@ -72,15 +72,18 @@ class Harmless:
         return self._find.sub(lambda marker: f"\\u{ord(marker.group()[0]):04x}{marker.group()[1:]}", text)
 
 
-def _spaced(marker: re.Match[str]) -> str:
+def _insert_blank(marker: re.Match[str]) -> str:
+    """Return the marker with a blank after its first character."""
     return f"{marker.group()[0]} {marker.group()[1:]}"
 
 
 def _can_be_marker(marker: str) -> bool:
+    """Return whether a text is escaped as a marker: three characters or more, the first no letter, digit, quote or
+    backslash."""
     return len(marker) >= 3 and not marker[0].isalnum() and marker[0] not in '\\"'
 
 
-def _texts(format: Format) -> list[str]:
+def _markers_of(format: Format) -> list[str]:
     """Return all markers of a format: of sections, calls, reasoning, content, bodies and channels."""
     pairs = [format.section, format.call, format.reasoning, *format.content]
     found = [text for pair in pairs if pair for marker in pair for text in marker_alternatives(marker)]
@@ -99,13 +102,14 @@ _DEEPEST = 4
 
 
 def notes(schema: Any, depth: int = 0) -> list[str]:
-    """Return the limits that a schema states, in words.
+    """Return the limits that a schema declares as short phrases, such as "at least 3"; empty without limits.
 
     For a choice between null and one other schema, the limits of the other. Limits of array items begin with "each
-    item:"."""
+    item:".
+    """
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return []
-    found = [*_number(schema), *_string(schema), *_array(schema), *_object(schema)]
+    found = [*_number_limits(schema), *_string_limits(schema), *_array_limits(schema), *_object_limits(schema)]
     each = [f"each item: {note}" for note in notes(schema.get("items"), depth + 1)]
     choice = schema.get("anyOf", schema.get("oneOf"))
     others = [item for item in choice if item != {"type": "null"}] if isinstance(choice, list) else []
@@ -113,8 +117,8 @@ def notes(schema: Any, depth: int = 0) -> list[str]:
     return [note[:_LONGEST] for note in found + each + inner]
 
 
-def _span(low: Any, high: Any, what: str = "") -> list[str]:
-    """Return a range in words, such as "1 to 5 items"; an empty list without limits."""
+def _range_note(low: Any, high: Any, what: str = "") -> list[str]:
+    """Return a range as a list with one phrase, such as "1 to 5 items"; an empty list without limits."""
     unit = f" {what}" if what else ""
     if low is not None and high is not None:
         return [f"exactly {low}{unit}" if low == high else f"{low} to {high}{unit}"]
@@ -123,19 +127,20 @@ def _span(low: Any, high: Any, what: str = "") -> list[str]:
     return [f"at most {high}{unit}"] if high is not None else []
 
 
-def _number(schema: Json) -> list[str]:
-    """Return the limits of a number in words, exclusive limits in the notation of draft 4 included."""
+def _number_limits(schema: Json) -> list[str]:
+    """Return the limits of a number as one phrase in a list, exclusive limits of draft 4 included; empty without
+    limits."""
     if not any(word in schema for word in _NUMBERS):
         return []
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if above is True:  # as draft 4 said it
+    if above is True:  # the notation of draft 4
         low, above = None, low
     if below is True:
         high, below = None, high
     found = [f"more than {above}"] if _is_number(above) else []
     found += [f"less than {below}"] if _is_number(below) else []
-    found += _span(low, high)
+    found += _range_note(low, high)
     if "multipleOf" in schema:
         found.append(f"a multiple of {schema['multipleOf']}")
     whole = "integer, " if schema.get("type") == "integer" else ""
@@ -146,21 +151,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _string(schema: Json) -> list[str]:
-    """Return the limits of a string in words: length, format and pattern."""
-    found = _span(schema.get("minLength") or None, schema.get("maxLength"), "characters")
+def _string_limits(schema: Json) -> list[str]:
+    """Return the limits of a string as phrases: length, format and pattern."""
+    found = _range_note(schema.get("minLength") or None, schema.get("maxLength"), "characters")
     found += [f"{word} {schema[word]}" for word in ("format", "pattern") if isinstance(schema.get(word), str)]
     return found
 
 
-def _array(schema: Json) -> list[str]:
-    """Return the limits of an array in words: its length and whether items are unique."""
-    found = _span(schema.get("minItems") or None, schema.get("maxItems"), "items")
+def _array_limits(schema: Json) -> list[str]:
+    """Return the limits of an array as phrases: its length and whether items are unique."""
+    found = _range_note(schema.get("minItems") or None, schema.get("maxItems"), "items")
     return [*found, "unique items"] if schema.get("uniqueItems") is True else found
 
 
-def _object(schema: Json) -> list[str]:
-    return _span(schema.get("minProperties") or None, schema.get("maxProperties"), "keys")
+def _object_limits(schema: Json) -> list[str]:
+    """Return the limit on the number of members of an object as a phrase in a list; empty without one."""
+    return _range_note(schema.get("minProperties") or None, schema.get("maxProperties"), "keys")
 
 
 class Primitive(msgspec.Struct, frozen=True):
@@ -252,7 +258,8 @@ _PRIMITIVES = {
 }
 
 
-def _primitive(name: str) -> str:
+def _primitive_type(name: str) -> str:
+    """Return the TypeScript name of a primitive type, the name itself if it is an identifier, else "unknown"."""
     return _PRIMITIVES.get(name, name if is_identifier(name) else "unknown")
 
 
@@ -279,53 +286,60 @@ class TextType:
         """Return the text of a type; "unknown" for one that TypeScript cannot express."""
         match expr:
             case Primitive(name):
-                return _primitive(name)
+                return _primitive_type(name)
             case Literal(value):
                 return self.literal(value)
             case ArrayType(item):
-                return self.single(item) + "[]"
+                return self.as_operand(item) + "[]"
             case Tuple():
                 return self.tuple(expr)
             case UnionType(members):
                 return " | ".join(map(self.type, members))
             case IntersectionType(members):
-                return " & ".join([self.inside(member, UnionType) for member in members])
+                return " & ".join([self.in_parentheses(member, UnionType) for member in members])
             case ObjectType():
                 return self.object(expr)
             case RefType(name):
                 return name
         return "unknown"
 
-    def inside(self, expr: TypeExpr, *kinds: Any) -> str:
+    def in_parentheses(self, expr: TypeExpr, *kinds: Any) -> str:
+        """Return the text of a type, in parentheses if it is of one of these classes."""
         return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
 
-    def single(self, expr: TypeExpr) -> str:
-        return self.inside(expr, UnionType, IntersectionType)
+    def as_operand(self, expr: TypeExpr) -> str:
+        """Return the text of a type, in parentheses if it is a union or an intersection: for use before `[]` and
+        `?`."""
+        return self.in_parentheses(expr, UnionType, IntersectionType)
 
     def literal(self, value: Any) -> str:
         """Return a value as JSON, which TypeScript accepts as a type and as a value."""
         return self.harmless.strings(_JSON(value))
 
     def name(self, name: str) -> str:
+        """Return the name of a field: an identifier as it is, any other name as a string literal."""
         return name if is_identifier(name) else self.literal(name)
 
     def tuple(self, expr: Tuple) -> str:
         """Return a tuple type; items beyond `needed` are optional."""
-        items = [self.type(item) if at < expr.needed else self.single(item) + "?" for at, item in enumerate(expr.items)]
-        rest = [] if expr.rest is None else [f"...{self.single(expr.rest)}[]"]
+        items = [
+            self.type(item) if at < expr.needed else self.as_operand(item) + "?" for at, item in enumerate(expr.items)
+        ]
+        rest = [] if expr.rest is None else [f"...{self.as_operand(expr.rest)}[]"]
         return f"[{', '.join(items + rest)}]"
 
     def object(self, expr: ObjectType) -> str:
-        """Return an object type on one line, each field with a comment."""
+        """Return an object type on one line, each field followed by its comment; `{}` without fields."""
         parts = [self.field(field) for field in expr.fields]
         if expr.rest is not None:
-            parts.append(self.index(expr))
+            parts.append(self.index_signature(expr))
         return f"{{ {'; '.join(parts)} }}" if parts else "{}"
 
-    def index(self, expr: ObjectType) -> str:
-        """Return the index signature of an object. Beside named fields it must accept any value."""
+    def index_signature(self, expr: ObjectType) -> str:
+        """Return the index signature of an object. Beside named fields its value type is `unknown`, with the
+        declared type as a comment."""
         assert expr.rest is not None
-        # A signature binds the named fields as well, so beside such it must let everything through.
+        # TypeScript applies the signature to the named fields too, so beside fields it must accept any value.
         if not expr.fields or isinstance(expr.rest, Unknown):
             return f"[key: string]: {self.type(expr.rest)}"
         return f"[key: string]: unknown {self.comment(['any other: ' + self.type(expr.rest)])}"
@@ -333,9 +347,9 @@ class TextType:
     def field(self, field: FieldType) -> str:
         """Return one field with its type and its comment."""
         mark = "" if field.required else "?"
-        return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.about(field))}"
+        return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.comment_parts(field))}"
 
-    def about(self, field: FieldType) -> list[str]:
+    def comment_parts(self, field: FieldType) -> list[str]:
         """Return the parts of a field's comment: required or optional, description, limits, default, examples."""
         parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
         parts += [self.harmless.line(note) for note in field.notes]
@@ -346,9 +360,10 @@ class TextType:
         return [part for part in parts if part]
 
     def comment(self, parts: list[str]) -> str:
+        """Return the parts, joined by dashes, as a `/* */` comment."""
         return f"/* {escape_comment_end(' — '.join(parts))} */"
 
-    def block(self, text: str) -> list[str]:
+    def block_comment(self, text: str) -> list[str]:
         """Return a description as the lines of a block comment; none for a blank one."""
         if not text.strip():
             return []
@@ -357,7 +372,7 @@ class TextType:
 
 
 def escape_comment_end(text: str) -> str:
-    """Return text for a comment, with "*/" escaped."""
+    """Return the text with "*/" written as "* /", for use in a comment."""
     return text.replace("*/", "* /")
 
 
@@ -393,14 +408,14 @@ class TypeNames:
     Time is linear in their size, times the number of rounds."""
 
     def __init__(self, documents: Iterable[Json]) -> None:
-        self._places: dict[tuple[int, int], _Place] = {}  # by document, and by what it points at
-        self._roots: list[Json] = []  # kept alive, so that what a reference points at keeps its identity
+        self._places: dict[tuple[int, int], _Place] = {}  # by document, and by the id of the target
+        self._roots: list[Json] = []  # kept alive, so that the ids of targets stay unique
         for number, root in enumerate(documents):
             self._roots.append(root)
             self._collect(number, Refs(root))
         self._connect_targets()
         self._refine_classes()
-        self._called: dict[int, str] = {}
+        self._names: dict[int, str] = {}
         self._taken: dict[str, int] = {}
 
     def of(self, document: int, target: Any) -> str | None:
@@ -408,14 +423,14 @@ class TypeNames:
 
         Of several targets with the same preferred name, the first that is asked for gets it without a number."""
         place = self._places.get((document, id(target)))
-        if place is not None and place.class_hash not in self._called:
-            self._called[place.class_hash] = _fresh(place.name, self._taken)
-        return None if place is None else self._called[place.class_hash]
+        if place is not None and place.class_hash not in self._names:
+            self._names[place.class_hash] = _unused_name(place.name, self._taken)
+        return None if place is None else self._names[place.class_hash]
 
     def _collect(self, number: int, refs: Refs) -> None:
         """Add the targets of all references of one document."""
         for schema in schemas_and_targets(refs):
-            for ref, target in _targets(schema, refs):
+            for ref, target in _reference_targets(schema, refs):
                 if (number, id(target)) not in self._places:
                     self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
 
@@ -424,7 +439,9 @@ class TypeNames:
         schema."""
         for place in self._places.values():
             inner = {
-                ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
+                ref: target
+                for schema in all_schemas(place.target)
+                for ref, target in _reference_targets(schema, place.refs)
             }
             place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
             place.class_hash = hash((place.name, json.dumps(place.target, sort_keys=True)))
@@ -443,7 +460,7 @@ class TypeNames:
             place.class_hash = hash((place.document, place.class_hash))
 
 
-def _targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
+def _reference_targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
     """Yield each reference in a schema that resolves to an object, with its target."""
     for word in REFS:
         if isinstance(schema.get(word), str) and isinstance(target := refs.get(schema[word]), dict):
@@ -461,10 +478,12 @@ def preferred_name(ref: str, root: Any = None) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _fresh(name: str, taken: dict[str, int]) -> str:
-    """Return an unused name: the preferred one, or with a number or an underscore appended.
+def _unused_name(name: str, taken: dict[str, int]) -> str:
+    """Return an identifier that is not in `taken`, and add it: `name`, with `_` appended if it is a reserved word, or
+    with a number if it is taken.
 
-    `taken` counts how often each name was asked for, so that the next number is found quickly."""
+    `taken` maps each name to the number that was last appended to it, so that the next one is found quickly.
+    """
     number = taken.get(name, 1)
     new = f"{name}{number}" if number > 1 else f"{name}_" if name in _RESERVED else name or "_"
     while new in taken:
@@ -487,7 +506,8 @@ def declarations(tools: Tools) -> str:
 
 
 def to_type(schema: Any, root: Any = None) -> TypeExpr:
-    """Return the type that a schema describes. References are resolved in `root`, or else in the schema itself."""
+    """Return the type that a schema describes, `UNKNOWN` if it describes none. References are resolved in `root`, or
+    else in the schema itself."""
     document = schema if root is None else root
     return _TypeReader(Refs(document), TypeNames([document] if isinstance(document, dict) else [])).type(schema)
 
@@ -501,10 +521,10 @@ class Declarations:
         self._types: dict[str, TypeExpr] = {}
         self._notes: dict[str, list[str]] = {}
         names = TypeNames([tool.parameters for tool in self.tools])
-        self._args = {tool.name: self._read(tool, names, number) for number, tool in enumerate(self.tools)}
+        self._args = {tool.name: self._read_arguments(tool, names, number) for number, tool in enumerate(self.tools)}
 
-    def _read(self, tool: Tool, names: TypeNames, number: int) -> TypeExpr:
-        """Read the type of a tool's arguments, and the shared types that it uses."""
+    def _read_arguments(self, tool: Tool, names: TypeNames, number: int) -> TypeExpr:
+        """Return the type of a tool's arguments, and store the shared types that it uses."""
         reader = _TypeReader(Refs(tool.parameters), names, number)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
@@ -516,48 +536,49 @@ class Declarations:
         return args
 
     def args(self, tool: Tool) -> TypeExpr:
-        """Return a tool's arguments as one type."""
+        """Return a tool's arguments as one type. Raises `KeyError` for another tool."""
         return self._args[tool.name]
 
     def full(self, tool: Tool) -> str:
-        """Return the declaration of one tool, followed by a blank line."""
+        """Return the TypeScript declaration of one tool with its description as a comment, followed by a blank line."""
         args = self.text.type(self.args(tool))
         if is_identifier(tool.name) and not is_reserved(tool.name):
             head = f"declare function {tool.name}(args: {args}): string;"
-        else:  # no identifier: TypeScript takes such a name only as a member
+        else:  # TypeScript accepts a name that is no identifier only as a member
             head = f"interface Tools {{ {self.text.literal(tool.name)}(args: {args}): string; }}"
-        return "\n".join([head, *self.text.block(tool.description), "", ""])
+        return "\n".join([head, *self.text.block_comment(tool.description), "", ""])
 
     def compact(self, tool: Tool) -> str:
-        """Return one tool in one line, as an item of a list."""
+        """Return one tool on one line, as an item of a Markdown list, with the first sentence of its description."""
         said = summary(tool)
         line = f"- `{self.text.harmless.line(tool.name)}({self.text.type(self.args(tool))})`"
         return f"{line} — {self.text.harmless.line(said)}" if said else line
 
     def aliases(self, tools: Sequence[Tool] | None = None) -> list[str]:
-        """Return one line per shared type that these tools use, or of all tools; a type follows the types it uses."""
-        return [self._alias(name) for name in self.names(tools)]
+        """Return one `type NAME = ...;` line for each shared type that these tools use (None: all tools); a type
+        follows the types it uses."""
+        return [self._alias_line(name) for name in self.names(tools)]
 
     def names(self, tools: Sequence[Tool] | None = None) -> list[str]:
-        """Return the names of those types, in that order."""
-        return self._ordered([self.args(tool) for tool in (self.tools if tools is None else tools)])
+        """Return the names of the shared types that these tools use (None: all tools); a type follows the types it
+        uses."""
+        return self._order_types([self.args(tool) for tool in (self.tools if tools is None else tools)])
 
     def type(self, name: str) -> TypeExpr:
-        """Return the shared type of this name."""
+        """Return the shared type of this name. Raises `KeyError` for an unknown name."""
         return self._types[name]
 
-    def _alias(self, name: str) -> str:
-        """Return the declaration of a shared type, with its limits as a comment."""
+    def _alias_line(self, name: str) -> str:
+        """Return the declaration of the shared type `name`, with its limits as a comment."""
         said = self._notes[name]
         comment = f" {self.text.comment([self.text.harmless.line(note) for note in said])}" if said else ""
         return f"type {name} = {self.text.type(self._types[name])}{comment};"
 
-    def _ordered(self, starts: list[TypeExpr]) -> list[str]:
-        """Return the names of the shared types that are schemas_and_targets from `starts`, each after the types it
-        uses."""
+    def _order_types(self, starts: list[TypeExpr]) -> list[str]:
+        """Return the names of the shared types that are reachable from `starts`, each after the types it uses."""
         done: dict[str, None] = {}
         opened: set[str] = set()
-        stack = [(name, False) for start in reversed(starts) for name in reversed(_used(start))]
+        stack = [(name, False) for start in reversed(starts) for name in reversed(_used_types(start))]
         while stack:
             name, ready = stack.pop()
             if ready:
@@ -565,22 +586,27 @@ class Declarations:
             elif name not in opened and name in self._types:
                 opened.add(name)
                 stack.append((name, True))
-                stack += [(inner, False) for inner in reversed(_used(self._types[name]))]
+                stack += [(inner, False) for inner in reversed(_used_types(self._types[name]))]
         return list(done)
 
 
 def summary(tool: Tool) -> str:
-    """Return a tool's description up to the first full stop or line break."""
+    """Return a tool's description up to the first full stop or line break; "" without a description."""
     return tool.description.strip().split("\n", 1)[0].split(".", 1)[0].strip()
 
 
-def _used(expr: TypeExpr) -> list[str]:
-    """Return the names of shared types in a type, in the order written."""
-    return [expr.name] if isinstance(expr, RefType) else [name for inner in _parts(expr) for name in _used(inner)]
+def _used_types(expr: TypeExpr) -> list[str]:
+    """Return the names of the shared types that a type refers to directly, in the order written."""
+    return (
+        [expr.name]
+        if isinstance(expr, RefType)
+        else [name for inner in _inner_types(expr) for name in _used_types(inner)]
+    )
 
 
-def _parts(expr: TypeExpr) -> tuple[TypeExpr, ...]:
-    """Return the types inside a type, in the order written."""
+def _inner_types(expr: TypeExpr) -> tuple[TypeExpr, ...]:
+    """Return the types that a type consists of, in the order written; none for a primitive, a constant or a
+    reference."""
     match expr:
         case ArrayType(item):
             return (item,)
@@ -599,7 +625,7 @@ class _TypeReader:
     def __init__(self, refs: Refs, names: TypeNames, document: int = 0) -> None:
         self.refs = refs
         self.names = names
-        self.document = document  # its number among those that `names` knows
+        self.document = document  # its index among the documents of `names`
         self.waiting: dict[str, Json] = {}
 
     def arguments(self, schema: Json) -> TypeExpr:
@@ -608,32 +634,34 @@ class _TypeReader:
         return Primitive("object") if isinstance(found, Unknown) else found
 
     def type(self, schema: Any) -> TypeExpr:
-        """Return the type of a schema; null is added for `nullable`. What is no schema is unknown."""
+        """Return the type of a schema, with null added for `nullable`. A text is a type name; anything else that is
+        no object is `UNKNOWN`."""
         if isinstance(schema, str):
             return Primitive(schema)
         if not isinstance(schema, dict):
             return UNKNOWN
-        found = self.without_null(schema)
+        found = self.type_without_null(schema)
         if schema.get("nullable") is True and not isinstance(found, Unknown):
             return _union([found, NULL])
         return found
 
-    def parts(self, schema: Json) -> Iterator[TypeExpr]:
-        """Yield the types of its references, its constants and its combined schemas."""
+    def combined_types(self, schema: Json) -> Iterator[TypeExpr]:
+        """Yield the types of a schema's references, its constants, and its `oneOf`, `anyOf` and `allOf`."""
         for word in _COMBINED[:3]:
             if isinstance(schema.get(word), str):
                 yield self.reference(schema[word])
-        if (constants := _constants(schema)) is not None:
+        if (constants := _declared_constants(schema)) is not None:
             yield _union([Literal(value) for value in constants])
         for word, join in (("oneOf", _union), ("anyOf", _union), ("allOf", _intersection)):
             if isinstance(schema.get(word), list):
                 yield join([self.type(item) for item in schema[word]])
 
-    def without_null(self, schema: Json) -> TypeExpr:
-        """Return the intersection of its parts, and of its declared type where that adds something."""
-        known: list[TypeExpr] = [part for part in self.parts(schema) if not isinstance(part, Unknown)]
+    def type_without_null(self, schema: Json) -> TypeExpr:
+        """Return the type of a schema, ignoring `nullable`: the intersection of its combined types and, where it
+        adds something, its declared type."""
+        known: list[TypeExpr] = [part for part in self.combined_types(schema) if not isinstance(part, Unknown)]
         if not known or ("properties" in schema and "const" not in schema and "enum" not in schema):
-            known.append(self.stated(schema))
+            known.append(self.declared_type(schema))
         return _intersection(known)
 
     def reference(self, ref: str) -> TypeExpr:
@@ -647,8 +675,9 @@ class _TypeReader:
             self.waiting[name] = target
         return RefType(name)
 
-    def stated(self, schema: Json) -> TypeExpr:
-        """Return the type that `type` declares, or that is implied by keywords of objects and arrays."""
+    def declared_type(self, schema: Json) -> TypeExpr:
+        """Return the type that `type` declares, or that keywords of objects and arrays imply; `UNKNOWN` if there are
+        none."""
         said = schema.get("type")
         if isinstance(said, list):
             return _union([self.type_named(schema, name) for name in said if isinstance(name, str)])
@@ -659,7 +688,7 @@ class _TypeReader:
         return self.array(schema) if any(word in schema for word in _ARRAY) else UNKNOWN
 
     def type_named(self, schema: Json, name: str) -> TypeExpr:
-        """Return the type for one type name of a schema."""
+        """Return the type for `name`, one of the type names of a schema; members and items come from the schema."""
         if name == "array":
             return self.array(schema)
         if name == "object" and any(word in schema for word in _OBJECT):
@@ -683,15 +712,15 @@ class _TypeReader:
     def object(self, schema: Json) -> TypeExpr:
         """Return an object type, required fields first; the primitive "object" where no member is declared."""
         required = dict.fromkeys(key for key in schema.get("required") or () if isinstance(key, str))
-        fields = [self.field(key, item, key in required) for key, item in _members(schema, required).items()]
+        fields = [self.field(key, item, key in required) for key, item in _member_schemas(schema, required).items()]
         fields.sort(key=lambda field: not field.required)
-        rest = self.rest(schema)
+        rest = self.additional_type(schema)
         if not fields and rest is None and "properties" not in schema:
             return Primitive("object")
         return ObjectType(tuple(fields), rest)
 
-    def rest(self, schema: Json) -> TypeExpr | None:
-        """Return the type of keys without a field of their own, None where the schema says nothing."""
+    def additional_type(self, schema: Json) -> TypeExpr | None:
+        """Return the type of keys that are not declared as fields; None where the schema does not declare one."""
         said = schema.get("additionalProperties")
         if said is False:
             patterns = schema.get("patternProperties") or {}
@@ -715,27 +744,29 @@ class _TypeReader:
         )
 
 
-def _different(members: Iterable[TypeExpr]) -> list[TypeExpr]:
-    """Return the members without those whose text equals that of an earlier one."""
+def _unique_types(members: Iterable[TypeExpr]) -> list[TypeExpr]:
+    """Return the members without those whose TypeScript text equals that of an earlier one."""
     members = list(members)
     if len(members) < 2:
         return members
     return list({render(member): member for member in reversed(members)}.values())[::-1]
 
 
-def _flat(members: Iterable[TypeExpr], kind: type[UnionType] | type[IntersectionType]) -> list[TypeExpr]:
+def _flatten(members: Iterable[TypeExpr], kind: type[UnionType] | type[IntersectionType]) -> list[TypeExpr]:
+    """Return the members with each member of this kind replaced by its own members."""
     return [one for member in members for one in (member.members if isinstance(member, kind) else (member,))]
 
 
-def _constants(schema: Json) -> list[Any] | None:
-    """Return the constants of `const` or `enum`, or None."""
+def _declared_constants(schema: Json) -> list[Any] | None:
+    """Return the value of `const` as a list, or the list of `enum`; None if the schema has neither."""
     if "const" in schema:
         return [schema["const"]]
     return schema["enum"] if isinstance(schema.get("enum"), list) else None
 
 
-def _members(schema: Json, required: Iterable[str]) -> Json:
-    """Return the members of an object: the declared ones, and those that are required without being declared."""
+def _member_schemas(schema: Json, required: Iterable[str]) -> Json:
+    """Return the schemas of an object's members by name: the declared ones, and `{}` for those that are only
+    required."""
     properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
     allowed = {key: item for key, item in properties.items() if item is not False}
     return {**allowed, **{key: {} for key in required if key not in properties}}
@@ -745,7 +776,9 @@ def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
     """Return the union of the members.
 
     Unknown members are dropped; with `keep`, one of them makes the whole unknown."""
-    different = _different([member for member in _flat(members, UnionType) if keep or not isinstance(member, Unknown)])
+    different = _unique_types(
+        [member for member in _flatten(members, UnionType) if keep or not isinstance(member, Unknown)]
+    )
     if keep and UNKNOWN in different:
         return UNKNOWN
     return UNKNOWN if not different else different[0] if len(different) == 1 else UnionType(tuple(different))
@@ -753,5 +786,7 @@ def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
 
 def _intersection(members: list[TypeExpr]) -> TypeExpr:
     """Return the intersection of the members without unknown ones."""
-    different = _different([member for member in _flat(members, IntersectionType) if not isinstance(member, Unknown)])
+    different = _unique_types(
+        [member for member in _flatten(members, IntersectionType) if not isinstance(member, Unknown)]
+    )
     return UNKNOWN if not different else different[0] if len(different) == 1 else IntersectionType(tuple(different))
