@@ -96,7 +96,7 @@ def test_a_plan_is_only_for_an_empty_ledger() -> None:
     [
         ({"action": "delete"}, "there is no action 'delete'; use one of: add, mark, rationale, note, seed_plan"),
         ({"action": "add"}, "add needs text"),
-        ({"action": "add", "text": "  "}, "must be a text that says something"),
+        ({"action": "add", "text": "  "}, "must be a text that is not blank"),
         ({"action": "add", "text": "x", "id": 3}, "id is a text"),
         ({"action": "mark", "id": "a"}, "mark needs status"),
         ({"action": "seed_plan", "items": "a"}, "seed_plan needs items: a list of texts"),
