@@ -156,7 +156,7 @@ def test_a_function_that_cannot_be_imported_is_refused_with_the_reason() -> None
     for function, cause in ((local, "no name at the top level"), (add, "not the same"), (main, "main module")):
         with pytest.raises(NotRunnable, match=cause) as caught:
             dispatch_sync(Call(function.__name__, {"a": 1} if function is add else {}, ""), [function], isolate=True)
-        assert "cannot run in a process of its own" in str(caught.value) and len(caught.value.results) == 1
+        assert "cannot run in a separate process" in str(caught.value) and len(caught.value.results) == 1
 
 
 def test_an_isolated_failure_stops_the_batch_when_asked() -> None:

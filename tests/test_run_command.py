@@ -267,7 +267,7 @@ def test_a_run_that_was_killed_goes_on_and_nothing_is_run_twice(folder: Path) ->
             until_there(started)
             killed.kill()
         assert it("--resume", "--yes").exit_code == 0
-        assert "it is not known what became of this call" in it.told()[-1]
+        assert "the outcome of this call is unknown" in it.told()[-1]
     assert started.read_text() == "x\n" and it.file == AFTER
     assert it.earlier("--undo").exit_code == 0 and it.file == BEFORE
 

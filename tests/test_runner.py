@@ -314,7 +314,7 @@ def test_a_conversation_in_the_middle_of_a_turn_goes_to_json_and_on_from_it() ->
     again = Conversation.from_json(json.loads(json.dumps(runner.conversation.to_json())))
     assert roles(again) == ["user", "assistant", "tool", "tool"]
     said = [message["content"] for message in again.messages[2:]]
-    assert said[0].startswith("ERROR: [guard: unknown_tool]") and "not known what became" in said[1]
+    assert said[0].startswith("ERROR: [guard: unknown_tool]") and "outcome of this call is unknown" in said[1]
     assert not history_faults(again.messages, profile="vllm")
     assert Runner(Scripted("Empty."), TOOLS, conversation=again).run_sync().answer == "Empty."
 
@@ -324,7 +324,7 @@ def test_a_journal_with_a_conversation_takes_no_other(tmp_path: Path) -> None:
     first = Runner(Scripted("ok"), TOOLS, journal=journal)
     first.run_sync("go")
     first.close()
-    with pytest.raises(CallerError, match="holds a conversation already"):
+    with pytest.raises(CallerError, match="has a conversation already"):
         Runner(None, TOOLS, journal=journal, conversation=Conversation())
 
 
@@ -380,7 +380,7 @@ def test_a_run_that_was_killed_goes_on_from_its_journal(tmp_path: Path) -> None:
     model = Scripted("I looked before I went on.")
     runner = Runner(model, TOOLS, journal=journal)
     assert roles(runner.conversation) == ["user", "assistant", "tool", "assistant", "tool"]
-    assert "not known what became of this call" in runner.conversation.messages[-1]["content"]
+    assert "outcome of this call is unknown" in runner.conversation.messages[-1]["content"]
     assert runner.run_sync().answer == "I looked before I went on."
     assert Runner(None, TOOLS, journal=tmp_path / "new.jsonl").conversation.messages == []
 

@@ -34,10 +34,11 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def redact(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
-    """Return a copy with the values replaced that must not be seen, and how many were replaced."""
+    """Return a copy in which the values that no model may see are replaced, and their number. Without a redaction,
+    the value itself and 0."""
     if redaction is None:
         return value, 0
-    walker = _Walker(redaction.text)
+    walker = _Redactor(redaction.text)
     allow = None if redaction.allow is None else [steps(pointer) for pointer in redaction.allow]
     return walker.walk(value, [steps(pointer) for pointer in redaction.deny], allow), walker.count
 
@@ -47,7 +48,7 @@ def steps(pointer: str) -> Steps:
     return tuple([step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]])
 
 
-class _Walker:
+class _Redactor:
     """Replaces denied values in JSON data and counts them.
 
     The lists hold the remaining steps of each pointer that still leads here. `allow` is None inside an allowed
@@ -57,32 +58,42 @@ class _Walker:
         self.text, self.count = text, 0
 
     def walk(self, value: Any, deny: list[Steps], allow: list[Steps] | None) -> Any:
-        """Return the value with denied values replaced. Without remaining pointers it is returned unchanged."""
+        """Return the value with denied values replaced, counting each. `deny` and `allow` are the remaining steps of
+        the pointers that lead into this value; `allow` is None if everything here is allowed."""
         if () in deny:
-            return self.hidden()
+            return self.replacement()
         if allow is not None and () in allow:
             allow = None
         if allow is not None and (not allow or not isinstance(value, (dict, list))):
-            return self.hidden()
+            return self.replacement()
         if not deny and allow is None:
             return value
         if isinstance(value, dict):
-            return {key: self.walk(item, _below(deny, key), _allowed(allow, key)) for key, item in value.items()}
+            return {
+                key: self.walk(item, _remaining_steps(deny, key), _remaining_allowed(allow, key))
+                for key, item in value.items()
+            }
         if isinstance(value, list):
-            return [self.walk(item, _below(deny, str(i)), _allowed(allow, str(i))) for i, item in enumerate(value)]
+            return [
+                self.walk(item, _remaining_steps(deny, str(i)), _remaining_allowed(allow, str(i)))
+                for i, item in enumerate(value)
+            ]
         return value
 
-    def hidden(self) -> str:
+    def replacement(self) -> str:
+        """Count one replaced value and return the text that replaces it."""
         self.count += 1
         return self.text
 
 
-def _below(pointers: list[Steps], step: str) -> list[Steps]:
+def _remaining_steps(pointers: list[Steps], step: str) -> list[Steps]:
+    """Return the remaining steps of the pointers whose first step is this one or `*`."""
     return [rest[1:] for rest in pointers if rest and rest[0] in (step, "*")]
 
 
-def _allowed(allow: list[Steps] | None, step: str) -> list[Steps] | None:
-    return None if allow is None else _below(allow, step)
+def _remaining_allowed(allow: list[Steps] | None, step: str) -> list[Steps] | None:
+    """Do the same as `_remaining_steps`; None stays None."""
+    return None if allow is None else _remaining_steps(allow, step)
 
 
 _DESCRIPTION = "Reads on where a result was cut. Send a page token exactly as a result showed it."
@@ -109,7 +120,8 @@ class Pages:
             return f"r{self._made}"
 
     def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
-        """Keep the `whole` of an output under its `key`, to be continued within `bounds`. `dispatch` calls this."""
+        """Keep the `whole` of an output under its `key`, for `read` within `bounds`, and drop the oldest outputs
+        beyond `most_bytes`. `dispatch` calls this."""
         used = json_size(whole)
         with self._lock:
             self._kept[key] = (whole, bounds, used)
@@ -120,15 +132,16 @@ class Pages:
     def read(self, token: str) -> BoundedOutput:
         """Return the next piece for this `token`: text from where it was cut, or the items after the last one shown.
 
-        Raises `ValueError` for an invalid token, or one whose output is no longer kept."""
+        Raises `ValueError` for an invalid token, or for one whose output has been dropped.
+        """
         found = PageToken.read(token.strip())
         if found is None or found.at < 0:
-            raise ValueError("this is no page token; send one exactly as a result showed it")
+            raise ValueError("this is not a page token; send one exactly as a result showed it")
         kept = self._kept.get(found.of)
         if kept is None:
-            raise ValueError("what this page token belongs to is no longer kept; call the tool again")
+            raise ValueError("the output of this page token is no longer kept; call the tool again")
         whole, bounds, _ = kept
-        return _piece(_at(whole, found.pointer), found, bounds)
+        return _next_piece(_value_at(whole, found.pointer), found, bounds)
 
     def tool(self, name: str = "read_more") -> Tool:
         """Return the tool that redeems page tokens, under this `name`."""
@@ -149,20 +162,24 @@ class Pages:
         return self.read(token)
 
 
-def _at(value: Any, pointer: str) -> Any:
+def _value_at(value: Any, pointer: str) -> Any:
     """Return the value at a JSON Pointer. Raises `ValueError` if there is none."""
     for step in steps(pointer):
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
         except (KeyError, IndexError, ValueError, TypeError):
-            raise ValueError("this page token points at nothing; send one exactly as a result showed it") from None
+            raise ValueError(
+                "there is no value at the place of this page token; send one exactly as a result showed it"
+            ) from None
     return value
 
 
-def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
-    """Return the piece of a kept value that a token asks for.
+def _next_piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
+    """Return the piece of a kept value that begins at the token, within the bounds.
 
-    Pieces of text have no gaps, so that they can be joined; arrays continue at the next item."""
+    Text continues at the next character, without a gap, so that the pieces can be joined; an array continues at the
+    next item.
+    """
     place = Place(token.of, token.pointer, token.at)
     inner = msgspec.structs.replace(
         bounds, total_bytes=max(bounds.total_bytes - _WRAPPING, _WRAPPING), redaction=None, spill=None
@@ -192,12 +209,12 @@ def spill_to(file: BinaryIO) -> Callable[[str], str]:
 
 Reason = Literal["string_chars", "array_items", "total_bytes"]
 
-_LISTED = 64  # omitted places that are told one by one; all are counted
+_MAX_LISTED = 64  # omitted places that are listed one by one; all are counted
 _SHOWN = 3
 _LONGEST_TOKEN = 2_000  # a token holds its pointer, and keys may be of any length
 _LEAST_CHARS = 64
 _LEAST_ITEMS = 4
-_NO_ROOM = 24  # bytes: less than that says nothing worth reading
+_LEAST_ROOM = 24  # bytes: a value cut to less is left out
 
 
 class Store(Protocol):
@@ -276,12 +293,12 @@ class BoundedOutput(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """Return the text for the model: the payload, and how to get what was left out."""
-        said = self.payload if isinstance(self.payload, str) else to_json_text(self.payload)
-        return said + "\n" + self._footer() if self.omitted else said
+        text = self.payload if isinstance(self.payload, str) else to_json_text(self.payload)
+        return text + "\n" + self._footer() if self.omitted else text
 
     def _footer(self) -> str:
-        """Return the lines after a cut payload: what was left out, tokens to continue, and where the whole is
-        stored."""
+        """Return the lines that follow a cut payload: what was left out, up to three tokens to continue, and where
+        the whole is stored."""
         counts = {"characters": self.omitted_chars, "items": self.omitted_items, "values": self.omitted_values}
         what = ", ".join([f"{count:,} {name}" for name, count in counts.items() if count])
         redeemable = [each for each in self.omitted if len(each.page_token) <= _LONGEST_TOKEN and self.redeemable]
@@ -307,7 +324,7 @@ class PageToken(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str) -> PageToken | None:
-        """Parse a page token; None for a text that is not one."""
+        """Return the content of a page token; None for a text that is not one."""
         if not text.startswith("v1:") or len(text) > _LONGEST_TOKEN:
             return None
         try:
@@ -317,7 +334,8 @@ class PageToken(msgspec.Struct, frozen=True):
 
 
 def bound(output: Any, bounds: Bounds | None = None) -> BoundedOutput:
-    """Return an output as plain data within `bounds`. A `BoundedOutput` is returned unchanged: its tool bounded it."""
+    """Return an output as plain JSON data, redacted and cut to `bounds` (None: the defaults). A `BoundedOutput` is
+    returned unchanged: its tool bounded it."""
     if isinstance(output, BoundedOutput):
         return output
     bounds = bounds or _DEFAULT
@@ -337,29 +355,31 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
-    """Cut plain data, already redacted, to size; keep or spill the whole if something was left out."""
+    """Return plain data, already redacted, cut to size. If something was left out, the whole is given to
+    `bounds.pages`, unless it comes from there, and to `bounds.spill`. `hidden` is the number of redacted values."""
     of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
     made = _cut_to_fit(whole, bounds, place)
     if not made.notes:
         return BoundedOutput(made.payload, redacted_values=hidden)
     if bounds.pages is not None and not place.of:
         bounds.pages.keep(of, whole, bounds)
-    handle = _spill(whole, bounds)
+    handle = _spill_whole(whole, bounds)
     omitted = [
         Omitted(note.pointer, note.reason, str(PageToken(note.pointer, note.reason, note.limit, of, note.at)))
-        for note in _valid_notes(made.notes)[:_LISTED]
+        for note in _current_notes(made.notes)[:_MAX_LISTED]
     ]
     counts = (made.chars, made.items, made.values, hidden)
     return BoundedOutput(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
 
 
-def _spill(whole: Any, bounds: Bounds) -> str:
-    """Store the whole by `Bounds.spill` and return where it is; "" without one, or if it fails."""
+def _spill_whole(whole: Any, bounds: Bounds) -> str:
+    """Pass the whole as text to `Bounds.spill` and return what it returns, the place; "" without `spill`, or if it
+    fails."""
     if bounds.spill is None:
         return ""
     try:
         return bounds.spill(whole if isinstance(whole, str) else to_json_text(whole))
-    except (OSError, ValueError):  # a full disk, a closed file: the result is told all the same
+    except (OSError, ValueError):  # a full disk or a closed file must not lose the result
         return ""
 
 
@@ -372,17 +392,18 @@ class _Note(NamedTuple):
     at: int
 
 
-def _valid_notes(notes: list[_Note]) -> list[_Note]:
-    """Return the notes without those about values that were left out later, or cut again."""
+def _current_notes(notes: list[_Note]) -> list[_Note]:
+    """Return the notes without those that later notes replace: about values that were cut again or left out whole."""
     last = {note.pointer: note for note in notes}
     ends = {note.pointer: note.at for note in last.values() if note.reason == "total_bytes"}
     if not ends:
         return notes
-    return [note for note in notes if last[note.pointer] is note and not _is_inside(note.pointer, ends)]
+    return [note for note in notes if last[note.pointer] is note and not _is_in_omitted_part(note.pointer, ends)]
 
 
-def _is_inside(pointer: str, ends: dict[str, int]) -> bool:
-    """Return whether a pointer leads into a part that was left out."""
+def _is_in_omitted_part(pointer: str, ends: dict[str, int]) -> bool:
+    """Return whether the pointer leads below a value that was left out whole (`ends[pointer]` is 0), or to or below
+    an item of a list from the index `ends[pointer]` on. The pointer of the value itself does not."""
     steps = pointer.split("/")
     for count in range(1, len(steps)):
         end = ends.get("/".join(steps[:count]))
@@ -392,32 +413,34 @@ def _is_inside(pointer: str, ends: dict[str, int]) -> bool:
 
 
 def _cut_to_fit(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
-    """Cut a value as little as needed for `total_bytes`.
+    """Return a cutter whose `payload` is the value cut as little as needed for `total_bytes`, and which has the counts
+    and notes.
 
     Each round halves the characters of a text, then the items of an array; the first round that fits is found by
-    bisection. If none fits, the largest values are dropped."""
-    rounds = _rounds(bounds)
-    made = _Cutter(*rounds[0]).of(whole, place)
+    bisection. If none fits, the largest values are dropped.
+    """
+    rounds = _limits_by_round(bounds)
+    made = _Cutter(*rounds[0]).cut(whole, place)
     if json_size(made.payload) <= bounds.total_bytes:
         return made
     low, high = 1, len(rounds)
     best = None
     while low < high:
         middle = (low + high) // 2
-        made = _Cutter(*rounds[middle]).of(whole, place)
+        made = _Cutter(*rounds[middle]).cut(whole, place)
         if json_size(made.payload) <= bounds.total_bytes:
             best, high = made, middle
         else:
             low = middle + 1
     if best is not None:
         return best
-    made = _Cutter(*rounds[-1]).of(whole, place)
-    made.payload = _Fitter(made, bounds.total_bytes).fit(made.payload, bounds.total_bytes, place.pointer, place.at)
+    made = _Cutter(*rounds[-1]).cut(whole, place)
+    made.payload = _Shrinker(made, bounds.total_bytes).fit(made.payload, bounds.total_bytes, place.pointer, place.at)
     return made
 
 
-def _rounds(bounds: Bounds) -> list[tuple[int, int]]:
-    """Return the limits on characters and items for each round, from the loosest to the tightest."""
+def _limits_by_round(bounds: Bounds) -> list[tuple[int, int]]:
+    """Return the most characters of a text and items of an array for each round, from the loosest to the tightest."""
     chars, items = min(bounds.string_chars, bounds.total_bytes), bounds.array_items
     found = [(chars, items)]
     while chars > _LEAST_CHARS:
@@ -439,12 +462,14 @@ class _Cutter:
         self.notes: list[_Note] = []
         self.parts: dict[str, tuple[int, int]] = {}
 
-    def of(self, whole: Any, place: Place) -> _Cutter:
+    def cut(self, whole: Any, place: Place) -> _Cutter:
+        """Set `payload` to the value with its texts and arrays cut, and return this cutter."""
         self.payload = self.walk(whole, place.pointer, place.at)
         return self
 
     def walk(self, value: Any, pointer: str, start: int = 0) -> Any:
-        """Return a value with its texts and arrays cut. `start` is the index of an array's first item."""
+        """Return a copy of the value with its texts and arrays cut, and note each cut. `start` is the index of an
+        array's first item in the whole."""
         if isinstance(value, str):
             return value if len(value) <= self.most_chars else self.text(value, pointer)
         if isinstance(value, dict):
@@ -455,21 +480,23 @@ class _Cutter:
         return self.array(value, pointer, start) if isinstance(value, list) else value
 
     def may_shrink(self, value: Any) -> bool:
+        """Return whether a value is a container or a text longer than allowed."""
         return isinstance(value, (dict, list)) or (isinstance(value, str) and len(value) > self.most_chars)
 
     def text(self, value: str, pointer: str) -> str:
-        """Return the head and tail of a long text, or the head only where there is no room for both."""
-        room = self.most_chars - len(_mark(len(value)))
+        """Return the head and tail of a long text with a mark between them, or only the head if there is no room for
+        both; note the cut."""
+        room = self.most_chars - len(_gap_text(len(value)))
         tail = room // 4 if room >= _LEAST_CHARS else 0
         head = room - tail if tail else self.most_chars
         self.parts[pointer] = (head, tail)
         lost = len(value) - head - tail
         self.chars += lost
         self.notes.append(_Note(pointer, "string_chars", self.most_chars, head))
-        return value[:head] + _mark(lost) + value[-tail:] if tail else value[:head]
+        return value[:head] + _gap_text(lost) + value[-tail:] if tail else value[:head]
 
     def array(self, value: list[Any], pointer: str, start: int) -> list[Any]:
-        """Return the first items of an array, each cut."""
+        """Return the first items of an array, each cut; note the number of items left out."""
         kept = [self.walk(item, f"{pointer}/{start + at}") for at, item in enumerate(value[: self.most_items])]
         if len(kept) < len(value):
             self.items += len(value) - len(kept)
@@ -477,14 +504,16 @@ class _Cutter:
         return kept
 
 
-def _mark(lost: int) -> str:
+def _gap_text(lost: int) -> str:
+    """Return the text that replaces the characters left out of a text."""
     return f"\n[... {lost:,} characters left out ...]\n"
 
 
-class _Fitter:
-    """Drops what still does not fit.
+class _Shrinker:
+    """Cuts a payload further until it fits.
 
-    Every field gets an equal share of the room; what a small one does not need goes to the larger ones."""
+    Every field gets an equal share of the room; what a small one does not need is given to the larger ones.
+    """
 
     def __init__(self, made: _Cutter, limit: int) -> None:
         self.made, self.limit = made, limit
@@ -505,7 +534,8 @@ class _Fitter:
         return found
 
     def fit(self, value: Any, room: int, pointer: str, start: int = 0) -> Any:
-        """Return a value reduced to `room` bytes."""
+        """Return the value cut to `room` bytes of JSON; unchanged if it fits. `start` is the index of an array's
+        first item in the whole."""
         if self.json_size(value) <= room:
             return value
         if isinstance(value, list):
@@ -515,7 +545,7 @@ class _Fitter:
         return self.head(value if isinstance(value, str) else to_json_text(value), room, pointer)
 
     def head(self, value: str, room: int, pointer: str) -> str:
-        """Return the longest head of a text that fits."""
+        """Return the longest head of a text that fits in `room` bytes of JSON, and note the cut."""
         head, tail = self.made.parts.get(pointer, (len(value), 0))
         low, high = 0, min(head, room)
         while low < high:
@@ -526,10 +556,11 @@ class _Fitter:
         return value[:low]
 
     def items(self, value: list[Any], room: int, pointer: str, start: int) -> list[Any]:
-        """Return the first items of an array that fit, the last of them reduced."""
+        """Return the first items of an array that fit in `room` bytes, the last of them cut, and note the items left
+        out."""
         kept: list[Any] = []
         for at, item in enumerate(value):
-            if room < min(self.json_size(item) + 1, _NO_ROOM):
+            if room < min(self.json_size(item) + 1, _LEAST_ROOM):
                 break
             kept.append(self.fit(item, room - 1, f"{pointer}/{start + at}"))
             room -= (self.json_size(item) if kept[-1] is item else json_size(kept[-1])) + 1
@@ -539,29 +570,31 @@ class _Fitter:
         return kept
 
     def fields(self, value: dict[str, Any], room: int, pointer: str) -> dict[str, Any]:
-        """Return the members of an object that fit, smallest first, each reduced to its share of the room."""
+        """Return the members of an object that fit in `room` bytes, each cut to its share; the smallest are placed
+        first. The others are noted."""
         kept: dict[str, Any] = {}
         waiting = sorted(value, key=lambda key: self.json_size(value[key]))
         for done, key in enumerate(waiting):
             name, share = json_size(key) + 2, room // (len(waiting) - done)
             whole = name + self.json_size(value[key])
-            if whole > max(share, min(room, _NO_ROOM)) and share - name < _NO_ROOM:
+            if whole > max(share, min(room, _LEAST_ROOM)) and share - name < _LEAST_ROOM:
                 self.made.values += 1
                 self.note(f"{pointer}/{escape_step(key)}", 0)
                 continue
-            kept[key] = self.fit(value[key], max(share, min(room, _NO_ROOM)) - name, f"{pointer}/{escape_step(key)}")
+            kept[key] = self.fit(value[key], max(share, min(room, _LEAST_ROOM)) - name, f"{pointer}/{escape_step(key)}")
             room -= name + json_size(kept[key])
         return {key: kept[key] for key in value if key in kept}
 
     def note(self, pointer: str, at: int) -> None:
+        """Note that the value at this pointer was left out from the character or item `at` on, to fit `total_bytes`."""
         self.made.notes.append(_Note(pointer, "total_bytes", self.limit, at))
 
 
 def to_json_text(value: Any) -> str:
-    """Return the compact JSON of plain data."""
+    """Return plain JSON data as compact JSON text."""
     return msgspec.json.encode(value).decode()
 
 
 def json_size(value: Any) -> int:
-    """Return the bytes of the compact JSON."""
+    """Return the number of bytes of plain JSON data as compact JSON."""
     return len(msgspec.json.encode(value))

@@ -22,24 +22,24 @@ _TRANSIENT: frozenset[Kind] = frozenset({"failed", "timed_out"})
 
 
 def retry_class(result: Result) -> RetryClass | None:
-    """Return whether the failed call of this `result` is worth a retry: "transient" or "permanent".
-
-    None for a call that did not fail. A fault of the model, a hook or the caller is permanent."""
+    """Return whether the failed call of this `result` is worth a retry: "transient" if its tool, or a hook before
+    it, raised or timed out, else "permanent". None for a call that did not fail."""
     if not result.error:
         return None
     return "transient" if result.kind in _TRANSIENT else "permanent"
 
 
 def fingerprint(call: Call) -> str:
-    """Return the same text for each `call` with equal name and arguments.
+    """Return the SHA-256 of name and arguments of this `call`, in hexadecimal: the same text for equal calls.
 
-    Neither the order of keys nor the notation of a number matters."""
+    Neither the order of keys nor the notation of a number (1 or 1.0) matters.
+    """
     text = json.dumps([call.name, _canonical(call.arguments)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value in which equal numbers have one type and keys are strings."""
+    """Return a copy of the value with whole floats as integers, tuples as lists, and all keys as strings."""
     if isinstance(value, dict):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -48,9 +48,10 @@ def _canonical(value: Any) -> Any:
 
 
 def repair_history(results: Iterable[Result]) -> list[Result]:
-    """Return one of these `results` for each different call, in the order they were first made.
+    """Return one of these `results` for each different call, in the order in which the calls were first made.
 
-    The first success of a call is kept, else its last failure. Doing it twice changes nothing."""
+    The first success of a call is kept, else its last failure. Applying it again changes nothing.
+    """
     kept: dict[str, Result] = {}
     for result in results:
         key = fingerprint(result.call)
@@ -91,7 +92,7 @@ class Budget:
 
     @property
     def used(self) -> float:
-        """Return how much is in use, or spent."""
+        """Return how much is in use or spent, in the unit of the capacity."""
         return self._used
 
     @property
@@ -105,7 +106,8 @@ class Budget:
         return self._used / self.capacity if self.capacity else 1.0
 
     def try_reserve(self, cost: float) -> bool:
-        """Reserve this `cost`, all of it or nothing, and return whether it was available."""
+        """Reserve this `cost`, all of it or nothing, and return whether it was available. Raises `BudgetFailed` for
+        a negative cost."""
         if not cost >= 0:
             raise BudgetFailed(f"a cost is 0 or more, not {cost!r}")
         with self._lock:
@@ -152,7 +154,8 @@ class BudgetHook(Hook):
         self._reserved: dict[Invocation, float] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Reserve the cost of this `invocation`, or end the batch."""
+        """Reserve the cost of this `invocation`; return a `Terminate`, which ends the batch, if the budget does not
+        cover it."""
         cost = self.cost(invocation)
         if not self.budget.try_reserve(cost):
             return Terminate(f"{self._name} denied `{invocation.call.name}` at cost {cost:g}")
@@ -160,7 +163,8 @@ class BudgetHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Release the cost of this `invocation`, unless the `result` counts against the budget."""
+        """Release the cost of this `invocation`, unless it counts against the budget: with `keeps="completed"` that
+        of a `result` of kind "completed" is kept."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None and (self._keeps == "never" or result.kind != "completed"):
             self.budget.release(cost)
@@ -172,7 +176,7 @@ class BudgetHook(Hook):
             self.budget.release(cost)
 
     def cost(self, invocation: Invocation) -> float:
-        """Return the cost of this `invocation`."""
+        """Return the cost of this `invocation`; 0 for a tool that a mapping of costs does not name."""
         if callable(self._cost):
             return self._cost(invocation)
         return self._cost.get(invocation.call.name, 0.0) if isinstance(self._cost, Mapping) else self._cost
@@ -192,7 +196,8 @@ class Reservation:
         self._budget, self._tokens = budget, tokens
 
     def record(self, tokens: float) -> None:
-        """Replace the reservation by the `tokens` that were really used, even if they are more."""
+        """Replace the reservation by the `tokens` that were used, even if they are more. Raises `BudgetFailed` for a
+        negative number."""
         if not tokens >= 0:
             raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
         self.refund()
@@ -242,7 +247,8 @@ class TokenHook(Hook):
         self._reserved: dict[Invocation, Reservation] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Reserve the estimate for this `invocation`, or end the batch."""
+        """Reserve the estimate for this `invocation`; return a `Terminate`, which ends the batch, if too few tokens
+        are left."""
         reservation = self.budget.reserve(self._estimate)
         if reservation is None:
             return Terminate(f"token budget denied `{invocation.call.name}` at {self._estimate} tokens")
@@ -273,7 +279,8 @@ class TimeBudget(Hook):
         self._started: float | None = None
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """End the batch if this `invocation` comes too late."""
+        """Return a `Terminate`, which ends the batch, if this `invocation` starts more than `seconds` after the
+        first one."""
         now = self._clock()
         if self._started is None:
             self._started = now

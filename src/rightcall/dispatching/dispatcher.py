@@ -46,20 +46,20 @@ async def dispatch(
 
     Raises a `DispatchStopped` when the batch ends early; its `results`, and those of a `CancelledError`, are the
     results so far."""
-    batch, given = _batch(calls, tools, hooks, limits, isolate)
+    batch, given = _make_batch(calls, tools, hooks, limits, isolate)
     rows: list[Row] = trace._rows if trace is not None else []
     results: list[Result] = []
     try:
         if parallel:
             for group in _parallel_groups(given, batch.tools):
                 for stop in await _run_parallel(batch, group, rows, results):
-                    _raise_if_over(stop, stop_on_error, results, given)
+                    _raise_if_batch_ends(stop, stop_on_error, results, given)
             return results
         for index, call in enumerate(given):
             result, stop = await invoke(batch, index, call, rows)
             results.append(result)
             if stop is not None:
-                _raise_if_over(stop, stop_on_error, results, given)
+                _raise_if_batch_ends(stop, stop_on_error, results, given)
     except asyncio.CancelledError as cancelled:
         if not parallel:
             results.append(cancelled_result(given[len(results)], cancelled))
@@ -68,17 +68,19 @@ async def dispatch(
     return results
 
 
-def _raise_if_over(
+def _raise_if_batch_ends(
     stop: DispatchStopped | None, stop_on_error: bool, results: list[Result], given: Sequence[Call]
 ) -> None:
-    """Raise `stop`, with a result for every call, if it ends the batch."""
+    """Raise `stop`, with a result for every call, if it is not None and ends the batch: always, or with
+    `stop_on_error` for a failed or rejected call."""
     if stop is not None and (stop_on_error or not isinstance(stop, (ToolFailed, CallRefused))):
         stop.results = _complete_results(results, given, f"an earlier call ended the batch ({type(stop).__name__})")
         raise stop
 
 
 def _complete_results(results: list[Result], given: Sequence[Call], why: str) -> tuple[Result, ...]:
-    """Return a result for every call, also for those that were not reached."""
+    """Return a result for every call: the results so far, and a `not_run` result with the reason `why` for each
+    later call."""
     return (*results, *[not_run_result(call, why) for call in given[len(results) :]])
 
 
@@ -115,10 +117,10 @@ def dispatch_sync(
     raise CallerError("dispatch_sync cannot wait inside a running event loop; write `await dispatch(...)` there")
 
 
-def _batch(
+def _make_batch(
     calls: Reply | Call | Iterable[Call], tools: Tools, hooks: Iterable[HookLike], limits: RunLimits, isolate: bool
 ) -> tuple[Batch, Sequence[Call]]:
-    """Return the common state of a batch and its calls. Raises `CallerError` without tools."""
+    """Return the common state of a batch, and its calls. Raises `CallerError` if `tools` is None."""
     toolset = Toolset.of(tools)
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
@@ -132,7 +134,7 @@ def _batch(
 
 
 def _parallel_groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
-    """Yield consecutive calls of read-only tools as one group; every other call alone."""
+    """Yield consecutive calls of read-only tools as one group, and every other call as a group of one."""
     group: list[Call] = []
     for call in calls:
         tool = tools.get(call.name)
@@ -150,10 +152,12 @@ def _parallel_groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence
 async def _run_parallel(
     batch: Batch, calls: Sequence[Call], rows: list[Row], results: list[Result]
 ) -> list[DispatchStopped | None]:
-    """Run calls at the same time and append their results; return the errors that may end the batch.
+    """Run calls at the same time and append their results to `results`; return for each the error that may end the
+    batch, or None.
 
-    Calls that have begun are finished, also when one fails. The trace and the results are in the order of the calls,
-    and every call gets a result, whatever happens."""
+    A call that has started is finished, also if another one fails. The trace and the results are in the order of the
+    calls, and every call gets a result, also on cancellation, which is raised.
+    """
     first = len(results)
     room = asyncio.Semaphore(max(1, batch.limits.together))
     ended: list[Ended] = [(not_run_result(call, "it was cancelled"), None) for call in calls]

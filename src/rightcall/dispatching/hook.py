@@ -70,7 +70,7 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """Return the receipts: what was changed in the model's text."""
+        """Return the repairs of the call: what was changed in the model's text."""
         return self.call.repairs
 
 
@@ -103,21 +103,23 @@ HookLike = Hook | Callable[[Invocation], Any]
 
 
 def as_hooks(hooks: Iterable[HookLike]) -> list[Hook]:
-    """Return each as a `Hook`; a plain function becomes a hook with only a `before`."""
+    """Return a `Hook` for each; a function becomes a hook with only a `before`. Raises `CallerError` for anything
+    else."""
     found = list(hooks)
     for hook in found:
         if not isinstance(hook, Hook):
-            return [each if isinstance(each, Hook) else _function(each, at) for at, each in enumerate(found)]
+            return [each if isinstance(each, Hook) else _to_hook(each, at) for at, each in enumerate(found)]
     return found  # type: ignore[return-value]
 
 
-class _Function(Hook):
+class _FunctionHook(Hook):
     def __init__(self, function: Callable[[Invocation], Any]) -> None:
         self.before = function  # type: ignore[method-assign,assignment]
 
 
-def _function(hook: object, at: int) -> Hook:
-    """Return a function as a hook. Raises `CallerError` for what cannot be called."""
+def _to_hook(hook: object, at: int) -> Hook:
+    """Return a function as a hook whose `before` it is. Raises `CallerError` for a class and for a value that cannot
+    be called."""
     if isinstance(hook, type) or not callable(hook):
         raise CallerError(f"hook {at + 1} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
-    return _Function(hook)
+    return _FunctionHook(hook)

@@ -19,7 +19,7 @@ from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, bound
 from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.result import Kind, Result, describe_error, failed_result, not_run_result, rejected_result
 from rightcall.dispatching.trace import (
-    WENT_WELL,
+    COMPLETED,
     HookAfter,
     HookAfterError,
     HookBefore,
@@ -50,7 +50,8 @@ _numbers = itertools.count(1)
 
 
 def binding_of(tool: Tool) -> Binding | None:
-    """Return how this tool is run; None if it has no code. A callable of the user gets the JSON arguments unchanged."""
+    """Return the function of this tool and how its arguments are bound; None if it has no code. A callable of the
+    user gets the JSON arguments unchanged."""
     run = tool.run
     if run is None:
         return None
@@ -58,14 +59,15 @@ def binding_of(tool: Tool) -> Binding | None:
 
 
 async def await_with_timeout(tool: str, waiting: Awaitable[Any], seconds: float | None, thread: str = "") -> Any:
-    """Await a tool with a time limit. Raises `ToolTimedOut`; a `TimeoutError` of the tool itself is not changed."""
+    """Await a tool's output and return it. Raises `ToolTimedOut` after `seconds` (None: no limit); a `TimeoutError`
+    of the tool itself is raised unchanged."""
     if seconds is None:
         return await waiting
     try:
         async with asyncio.timeout(seconds) as clock:
             return await waiting
     except TimeoutError:
-        if not clock.expired():  # the tool's own
+        if not clock.expired():  # raised by the tool itself
             raise
         raise ToolTimedOut(tool, seconds, thread) from None
 
@@ -93,7 +95,8 @@ class StartedCoroutine:
 
 
 async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, seconds: float | None) -> Any:
-    """Run a tool that is not async in a thread and return its output; an awaitable output is awaited here."""
+    """Run a tool that is not async in a thread and return its output; an awaitable output is awaited here. Raises
+    `ToolTimedOut` after `seconds`."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -108,8 +111,8 @@ async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, secon
             error = ToolError(f"StopIteration: {stop}")
         except BaseException as raised:  # noqa: BLE001 - carried over to the waiting side
             error = raised
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(_resolve_future, future, given, error)
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: no task awaits the result
+            loop.call_soon_threadsafe(_set_future, future, given, error)
 
     thread = threading.Thread(target=run_in_thread, name=f"rightcall-{tool}-{next(_numbers)}", daemon=True)
     started = loop.time()
@@ -126,8 +129,8 @@ async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, secon
     )
 
 
-def _resolve_future(future: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
-    """Set the output or the error of a future, unless it is done already."""
+def _set_future(future: asyncio.Future[Any], given: Any, error: BaseException | None) -> None:
+    """Set the output or, if there is one, the error of a future; do nothing if it is done already."""
     if future.done():
         return
     if error is None:
@@ -159,10 +162,11 @@ _TOO_LATE = "the time for this batch is over"
 class RunPlan(msgspec.Struct, frozen=True, eq=False):
     """How a tool is run.
 
-    `way` is None for a tool without code; one that `runs_here` is async."""
+    `binding` is None for a tool without code; one that `runs_here` is async, and runs in the event loop.
+    """
 
     tool: Tool
-    way: Binding | None
+    binding: Binding | None
     runs_here: bool
     call: Callable[[Typed], Any]
 
@@ -181,7 +185,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def seconds(self) -> float | None:
-        """Return how long a tool that starts now may take."""
+        """Return the time limit in seconds of a tool that starts now; None without a limit."""
         if self.deadline is None:
             return self.limits.call
         left = max(0.0, self.remaining_seconds)
@@ -189,7 +193,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
     @property
     def remaining_seconds(self) -> float:
-        """Return how much time the batch has left."""
+        """Return how many seconds of the batch are left: negative when it is late, infinity without a limit."""
         return float("inf") if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
 
@@ -218,7 +222,8 @@ _PLANS: dict[int, Plans] = {}
 
 
 def plans_of(tools: Toolset) -> Plans:
-    """Return the plans of a toolset, from a cache of the latest toolsets."""
+    """Return the plans of a toolset from the cache, which holds about 64 toolsets; new empty ones if it is not
+    there."""
     found = _PLANS.get(id(tools))
     if found is None:
         if len(_PLANS) > 64:
@@ -227,40 +232,41 @@ def plans_of(tools: Toolset) -> Plans:
     return found
 
 
-def _plan(tools: Toolset, tool: Tool) -> RunPlan:
-    """Return how a tool is run, made at its first call."""
+def _plan_of(tools: Toolset, tool: Tool) -> RunPlan:
+    """Return how a tool is run; the plan is made at the first call and stored with the toolset."""
     plans = plans_of(tools)
     found = plans.known.get(tool.name)
     if found is None:
-        way = binding_of(tool)
-        call = _no_code if way is None else way.call
-        found = plans.known[tool.name] = RunPlan(tool, way, way is not None and way.is_async, call)
-        if (way is None or way.validate is None or way.no_parameters) and fits_schema(tool, {}):
+        binding = binding_of(tool)
+        call = _raise_no_code if binding is None else binding.call
+        found = plans.known[tool.name] = RunPlan(tool, binding, binding is not None and binding.is_async, call)
+        if (binding is None or binding.validate is None or binding.no_parameters) and fits_schema(tool, {}):
             plans.quick[tool.name] = found
     return found
 
 
-def _no_code(typed: Typed) -> Any:
+def _raise_no_code(typed: Typed) -> Any:
     raise AssertionError("a tool without code is not run here")
 
 
 def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
-    """Check a call and bind its arguments; a `RunRefusal` if it must not run."""
+    """Check a call and bind its arguments. Return the plan, the invocation and the bound arguments, or a
+    `RunRefusal` if the call is rejected or the batch is out of time."""
     tool = batch.tools.get(call.name)
     found = _find_problems(batch, index, call)
     if tool is None or any(problem.blocking for problem in found):
-        return _reject(call, found)
+        return _make_rejection(call, found)
     if batch.remaining_seconds <= 0:
         return RunRefusal(not_run_result(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
-    plan = _plan(batch.tools, tool)
+    plan = _plan_of(batch.tools, tool)
     try:
-        typed = plan.way.typed(call.arguments) if plan.way is not None else call.arguments
+        typed = plan.binding.typed(call.arguments) if plan.binding is not None else call.arguments
     except Exception as error:  # noqa: BLE001 - a validator is the tool's own code: its error is the call's result
         return RunRefusal(
             failed_result(call, "failed", describe_error(error)), describe_error(error), tool_failed(call, error)
         )
     if isinstance(typed, tuple):
-        return _reject(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
+        return _make_rejection(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
     return plan, Invocation(index, call, tool, MappingProxyType(typed), tuple(found)), typed
 
 
@@ -272,15 +278,15 @@ def _find_problems(batch: Batch, index: int, call: Call) -> list[Problem]:
     return found
 
 
-def _reject(call: Call, problems: Sequence[Problem]) -> RunRefusal:
-    """Return a rejection for a call with these problems."""
+def _make_rejection(call: Call, problems: Sequence[Problem]) -> RunRefusal:
+    """Return the `RunRefusal` for a call with these problems; its reason lists the codes of the blocking ones."""
     codes = ", ".join(dict.fromkeys([problem.code for problem in problems if problem.blocking]))
     result = rejected_result(call, problems)
     return RunRefusal(result, codes, CallRefused(call.name, result.reason))
 
 
 def tool_failed(call: Call, error: BaseException) -> ToolFailed:
-    """Return the error for a call whose tool raised `error`."""
+    """Return the error, to be raised with `stop_on_error`, for a call whose tool raised `error`."""
     stop = ToolFailed(call.name, describe_error(error))
     stop.__cause__ = error
     return stop
@@ -324,7 +330,7 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
         for hook in batch.hooks:
             answer = hook.before(invocation)
             if answer is not None:
-                answer = await (answer if type(answer) is CoroutineType else _resolve(answer))
+                answer = await (answer if type(answer) is CoroutineType else _await_if_awaitable(answer))
                 if answer is not None and _blocks_call(answer):
                     break
             at += 1
@@ -343,7 +349,7 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
             else:
                 output = await await_with_timeout(call.name, StartedCoroutine(coroutine, first), batch.seconds)
         else:
-            output = await _run(batch, plan, invocation, typed)
+            output = await _run_tool(batch, plan, invocation, typed)
         result = Result(call, output, False, "completed", "", (), perf_counter() - started)
     except NotApplicable as nothing:
         result = Result(call, str(nothing), kind="not_applicable", duration=perf_counter() - started)
@@ -355,19 +361,21 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
         for hook in batch.hooks:
             waiting = hook.after(invocation, result)
             if waiting is not None:
-                await (waiting if type(waiting) is CoroutineType else _resolve(waiting))
+                await (waiting if type(waiting) is CoroutineType else _await_if_awaitable(waiting))
             notified += 1
     except _RAISED as error:
-        rest = await _notify(batch.hooks[notified + 1 :], _AFTER, invocation, result) or {}
+        rest = await _notify_hooks(batch.hooks[notified + 1 :], _AFTER, invocation, result) or {}
         errors = {notified: error, **{notified + 1 + later: each for later, each in rest.items()}}
     if errors is not None or result.kind != "completed":
-        return _finish_after_hooks(batch, invocation, rows, result, at, errors)
-    rows.append((WENT_WELL, index, call.name, at))
-    return (result if batch.keeps_whole and type(result.output) is not BoundedOutput else _bounded(batch, result)), None
+        return _record_after_hooks(batch, invocation, rows, result, at, errors)
+    rows.append((COMPLETED, index, call.name, at))
+    return (
+        result if batch.keeps_whole and type(result.output) is not BoundedOutput else _bound_output(batch, result)
+    ), None
 
 
-async def _resolve(answer: Any) -> Any:
-    """Await an answer if it is awaitable."""
+async def _await_if_awaitable(answer: Any) -> Any:
+    """Return the answer, awaited if it is awaitable."""
     return await answer if inspect.isawaitable(answer) else answer
 
 
@@ -379,31 +387,34 @@ def _blocks_call(answer: Any) -> bool:
     return not isinstance(answer, Continue)
 
 
-async def _run(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed) -> Any:
-    """Run a tool in a thread or, with `isolate`, in a process. Raises `NotRunnable` for a tool without code."""
-    name, way = plan.tool.name, plan.way
-    if way is None:
+async def _run_tool(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed) -> Any:
+    """Run a tool in a thread or, with `isolate`, in a process, and return its output. Raises `NotRunnable` for a
+    tool without code."""
+    name, binding = plan.tool.name, plan.binding
+    if binding is None:
         raise NotRunnable(f"the tool {name!r} has no code to run: declare it with a function, or set Tool.run")
     if not batch.isolate:
-        return await in_thread(name, way.call, typed, batch.seconds)
+        return await in_thread(name, binding.call, typed, batch.seconds)
     from rightcall.dispatching.isolate import in_process
 
-    return await in_process(name, way, invocation.call.arguments, typed, batch.seconds)
+    return await in_process(name, binding, invocation.call.arguments, typed, batch.seconds)
 
 
-def _bounded(batch: Batch, result: Result) -> Result:
-    """Return the result with its output, which the hooks have seen whole, cut to size."""
+def _bound_output(batch: Batch, result: Result) -> Result:
+    """Return the result with its output cut to the limit, and the cut output as its `envelope`; unchanged without a
+    limit. The hooks have seen the whole output."""
     if batch.limits.result is None and type(result.output) is not BoundedOutput:
         return result
     envelope = bound(result.output, batch.limits.result)
     return msgspec.structs.replace(result, output=envelope.payload, envelope=envelope)
 
 
-# -- telling the hooks -------------------------------------------------------------------------------------------------
+# -- notifying the hooks -----------------------------------------------------------------------------------------------
 
 
-async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, about: Any) -> Raised | None:
-    """Call one method of every hook, whatever the others do; return the errors of those that raised."""
+async def _notify_hooks(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, about: Any) -> Raised | None:
+    """Call the method of this stage on every hook, also after one has raised. Return the errors by position among
+    these hooks; None if none raised."""
     errors: Raised | None = None
     method = stage.method
     at = 0
@@ -411,7 +422,7 @@ async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, 
         try:
             waiting = getattr(hook, method)(invocation, about)
             if waiting is not None:
-                await (waiting if type(waiting) is CoroutineType else _resolve(waiting))
+                await (waiting if type(waiting) is CoroutineType else _await_if_awaitable(waiting))
         except _RAISED as error:
             errors = errors or {}
             errors[at] = error
@@ -423,12 +434,13 @@ async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, 
 
 
 def _record_continues(rows: list[Row], index: int, count: int) -> None:
-    """Append the events of hooks that let the call run."""
+    """Append an event for each of the first `count` hooks: its `before` let the call run."""
     rows += [(HookBefore, index, at, "continue") for at in range(count)]
 
 
-def _record_stage(rows: list[Row], index: int, stage: _Stage, count: int, errors: Raised | None) -> None:
-    """Append the events of hooks that were notified in a stage, with the errors of those that raised."""
+def _record_notified(rows: list[Row], index: int, stage: _Stage, count: int, errors: Raised | None) -> None:
+    """Append an event for each of the first `count` hooks that were notified in this stage: success, or the error in
+    `errors`."""
     errors = errors or {}
     rows += [
         (stage.raised, index, at, describe_error(errors[at])) if at in errors else (stage.notified, index, at)
@@ -436,13 +448,14 @@ def _record_stage(rows: list[Row], index: int, stage: _Stage, count: int, errors
     ]
 
 
-def _finish_after_hooks(
+def _record_after_hooks(
     batch: Batch, invocation: Invocation, rows: list[Row], result: Result, continued: int, errors: Raised | None
 ) -> Ended:
-    """Append the events of the hooks' `after` and the outcome; return the result."""
+    """Append to `rows` the events of the hooks, whose `before` and `after` were called already, and the outcome.
+    Return the bounded result, and the error that ends the batch if a hook raised (`errors`), else None."""
     _record_continues(rows, invocation.index, continued)
-    _record_stage(rows, invocation.index, _AFTER, len(batch.hooks), errors)
-    return _finish(invocation, _bounded(batch, result), rows, errors, None, result.reason)
+    _record_notified(rows, invocation.index, _AFTER, len(batch.hooks), errors)
+    return _record_outcome(invocation, _bound_output(batch, result), rows, errors, None, result.reason)
 
 
 async def _finish_blocked_call(
@@ -453,39 +466,42 @@ async def _finish_blocked_call(
     call, index, reason = invocation.call, invocation.index, answer.reason
     if isinstance(answer, Skip):
         result = Result(call, answer.output, kind="skipped", reason=reason)
-        errors = await _notify(batch.hooks, _AFTER, invocation, result)
+        errors = await _notify_hooks(batch.hooks, _AFTER, invocation, result)
         _record_continues(rows, index, at)
         rows.append((HookBefore, index, at, "skip", reason))
-        return _finish_after_hooks(batch, invocation, rows, result, 0, errors)
+        return _record_after_hooks(batch, invocation, rows, result, 0, errors)
     stop = DispatchTerminated(reason)
-    errors = await _notify(batch.hooks, _CLEANUP, invocation, stop)
+    errors = await _notify_hooks(batch.hooks, _CLEANUP, invocation, stop)
     _record_continues(rows, index, at)
     rows.append((HookBefore, index, at, "terminate", reason))
-    _record_stage(rows, index, _CLEANUP, len(batch.hooks), errors)
+    _record_notified(rows, index, _CLEANUP, len(batch.hooks), errors)
     result = failed_result(call, "terminated", f"the call was not run: {reason}")
-    return _finish(invocation, result, rows, errors, stop, reason)
+    return _record_outcome(invocation, result, rows, errors, stop, reason)
 
 
 async def _finish_hook_error(
     batch: Batch, invocation: Invocation, rows: list[Row], at: int, error: BaseException
 ) -> Ended:
-    """End a call before which hook `at` raised: the hooks before it clean up."""
-    errors = await _notify(batch.hooks[:at], _CLEANUP, invocation, error)
+    """End a call for which `before` of hook `at` raised: call `cleanup` of the hooks before it, and append the
+    events. Return a failed result and the error that ends the batch. Raises the error again if this task is being
+    cancelled."""
+    errors = await _notify_hooks(batch.hooks[:at], _CLEANUP, invocation, error)
     _record_continues(rows, invocation.index, at)
     rows.append((HookBeforeError, invocation.index, at, describe_error(error)))
-    _record_stage(rows, invocation.index, _CLEANUP, at, errors)
+    _record_notified(rows, invocation.index, _CLEANUP, at, errors)
     _raise_if_cancelled(invocation, rows, error, errors)
     result = failed_result(invocation.call, "failed", "the call was not run: a check before it failed")
-    return _finish(invocation, result, rows, errors, _hook_failed(at, error), describe_error(error))
+    return _record_outcome(invocation, result, rows, errors, _make_hook_error(at, error), describe_error(error))
 
 
 async def _finish_failed(
     batch: Batch, invocation: Invocation, rows: list[Row], error: BaseException, duration: float
 ) -> Ended:
-    """End a call whose tool raised, took too long, or was cancelled."""
-    errors = await _notify(batch.hooks, _CLEANUP, invocation, error)
+    """End a call whose tool raised, timed out, or was cancelled: call `cleanup` of all hooks, and append the events.
+    Return a failed result and its error. Raises the error again if this task is being cancelled."""
+    errors = await _notify_hooks(batch.hooks, _CLEANUP, invocation, error)
     _record_continues(rows, invocation.index, len(batch.hooks))
-    _record_stage(rows, invocation.index, _CLEANUP, len(batch.hooks), errors)
+    _record_notified(rows, invocation.index, _CLEANUP, len(batch.hooks), errors)
     _raise_if_cancelled(invocation, rows, error, errors)
     kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
     message = str(error) if isinstance(error, (ToolTimedOut, NotRunnable)) else describe_error(error)
@@ -494,10 +510,10 @@ async def _finish_failed(
     # One that has results already comes from a dispatch inside the tool: for this one, the tool failed.
     is_ours = isinstance(error, NotRunnable) and not error.results
     stop: Any = error if is_ours else tool_failed(invocation.call, error)
-    return _finish(invocation, result, rows, errors, stop, message)
+    return _record_outcome(invocation, result, rows, errors, stop, message)
 
 
-def _finish(
+def _record_outcome(
     invocation: Invocation,
     result: Result,
     rows: list[Row],
@@ -505,7 +521,8 @@ def _finish(
     stop: DispatchStopped | None,
     reason: str,
 ) -> Ended:
-    """Append the outcome and return the result. The first error of a hook, if any, ends the batch."""
+    """Append the outcome to `rows`, and return the result with the error that ends the batch: that of the first hook
+    in `errors`, or else `stop`. Raises a cancellation in `errors` again if this task is being cancelled."""
     if not errors:
         rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason))
         return result, stop
@@ -514,11 +531,12 @@ def _finish(
     for each in errors.values():
         if isinstance(each, asyncio.CancelledError) and _is_being_cancelled():
             raise each
-    return result, _hook_failed(at, error)
+    return result, _make_hook_error(at, error)
 
 
 def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseException, errors: Raised | None) -> None:
-    """Raise the error again if this task is being cancelled, not just the tool."""
+    """Append a cancelled outcome and raise the error again, if it is a cancellation of this task and not only of the
+    tool. Otherwise do nothing."""
     if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
         why = "; ".join(getattr(error, "__notes__", ()))
         broken = describe_error(errors[min(errors)]) if errors else ""
@@ -527,11 +545,13 @@ def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseExce
 
 
 def _is_being_cancelled() -> bool:
+    """Return whether the current task is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
-def _hook_failed(at: int, error: BaseException) -> HookFailed:
+def _make_hook_error(at: int, error: BaseException) -> HookFailed:
+    """Return the error that ends the batch because hook `at` raised this one."""
     stop = HookFailed(at, describe_error(error))
     stop.__cause__ = error
     return stop

@@ -1,9 +1,10 @@
-"""Run a tool in its own process, which is killed at the time limit, when nobody waits any more, or when we die.
+"""Run a tool in a separate process, which is killed at the time limit, on cancellation, or when this process ends.
 
 The child gets the name of the function and the arguments as JSON, never a pickled object: it imports the module,
-declares the function as here, and validates the arguments again in the same way. Values that were filled in here are
-sent along, and the tool runs only if the same values result as the hooks were shown. So the function must be
-importable, and its output is returned as JSON."""
+declares the function in the same way, and validates the arguments again. Generated default values are sent along, and
+the tool runs only if validation gives the values that the hooks were shown. So the function must be importable, and its
+output is returned as JSON.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +43,9 @@ class Importable(msgspec.Struct, frozen=True):
     name: str
 
 
-def importable(tool: str, function: Callable[..., Any]) -> Importable:
-    """Return where a child finds this function. Raises `NotRunnable` if it cannot be imported."""
+def locate_function(tool: str, function: Callable[..., Any]) -> Importable:
+    """Return the module and name under which a child imports this function. Raises `NotRunnable` if it cannot be
+    imported."""
     module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     cause = ""
     if module == "__main__":
@@ -55,58 +57,60 @@ def importable(tool: str, function: Callable[..., Any]) -> Importable:
     if not cause:
         return Importable(module, name)
     cure = "define it at the top level of a module that can be imported, or pass isolate=False"
-    raise NotRunnable(f"the tool {tool!r} cannot run in a process of its own: {cause}; {cure}")
+    raise NotRunnable(f"the tool {tool!r} cannot run in a separate process: {cause}; {cure}")
 
 
 def _find_loaded(module: str, name: str) -> Any:
-    """Return the object of this qualified name in a loaded module, or None."""
+    """Return the object with this qualified name in a module that is loaded; None if there is none."""
     found: Any = sys.modules.get(module)
     for step in name.split("."):
         found = getattr(found, step, None)
     return found
 
 
-async def in_process(tool: str, way: Binding, arguments: Json, typed: Typed, seconds: float | None) -> Any:
+async def in_process(tool: str, binding: Binding, arguments: Json, typed: Typed, seconds: float | None) -> Any:
     """Run a function in a child process with these arguments and return its output.
 
     `typed` are the validated arguments that the hooks were shown. Raises `ToolTimedOut`, `Isolated` or
     `NotRunnable`."""
-    where = msgspec.structs.asdict(importable(tool, way.function))
+    where = msgspec.structs.asdict(locate_function(tool, binding.function))
     bound = {"bound": False, "arguments": arguments}
-    if way.validate is not None:
-        bound = {"bound": True, "arguments": _with_defaults(way, arguments, typed), "shown": comparable_text(typed)}
+    if binding.validate is not None:
+        bound = {"bound": True, "arguments": _with_defaults(binding, arguments, typed), "shown": comparable_text(typed)}
     request = json.dumps({"path": sys.path, **where, **bound}).encode()
     watched, held = os.pipe()
     try:
-        process = await _start(watched)
+        process = await _start_child(watched)
     except BaseException:
         os.close(held)
         raise
     try:
         async with asyncio.timeout(seconds):
-            answer = await _answer(process, request)
+            answer = await _exchange(process, request)
     except TimeoutError:
         raise ToolTimedOut(tool, seconds or 0.0) from None
     finally:
-        await _end(process, held)
-    return _read(answer, process.returncode)
+        await _end_child(process, held)
+    return _parse_answer(answer, process.returncode)
 
 
-def _with_defaults(way: Binding, arguments: Json, typed: Typed) -> Json:
-    """Return the arguments with the generated defaults added: generated again in the child they would differ."""
+def _with_defaults(binding: Binding, arguments: Json, typed: Typed) -> Json:
+    """Return the arguments with generated default values added, since the child would generate others; unchanged if
+    they do not validate to the same values."""
     missing = {name: plain(value) for name, value in typed.items() if name not in arguments}
     if not missing:
         return arguments
     whole = {**arguments, **missing}
     try:
-        again = way.typed(whole)
-    except Exception:  # noqa: BLE001 - a validator of the tool's own cannot read it; the child compares
+        again = binding.typed(whole)
+    except Exception:  # noqa: BLE001 - a validator of the tool rejects it; the child compares
         return arguments
     return whole if not isinstance(again, tuple) and comparable_text(again) == comparable_text(typed) else arguments
 
 
-async def _start(watched: int) -> asyncio.subprocess.Process:
-    """Start the child. It watches one end of a pipe, and kills all it started when the other end is closed."""
+async def _start_child(watched: int) -> asyncio.subprocess.Process:
+    """Start the child. It watches the pipe `watched`, and kills all processes that it started when the other end is
+    closed."""
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", child.__file__, str(watched)),
@@ -119,10 +123,11 @@ async def _start(watched: int) -> asyncio.subprocess.Process:
         os.close(watched)
 
 
-async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
-    """Send the request and return the bytes of the answer, up to `MOST_OUTPUT`."""
+async def _exchange(process: asyncio.subprocess.Process, request: bytes) -> bytes:
+    """Send the request to the child and return the bytes that it writes. Reading stops once there are `MOST_OUTPUT`
+    bytes."""
     assert process.stdin is not None and process.stdout is not None
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died early; its answer says so
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the child died early; its answer shows that
         process.stdin.write(request)
         await process.stdin.drain()
     process.stdin.close()
@@ -134,20 +139,22 @@ async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     return b"".join(pieces)
 
 
-async def _end(process: asyncio.subprocess.Process, held: int) -> None:
-    """Close the pipe, which makes the child end the tool and itself; kill the group if it does not."""
+async def _end_child(process: asyncio.subprocess.Process, held: int) -> None:
+    """Close the pipe, which makes the child end the tool and itself; kill its process group if it does not end in
+    time."""
     os.close(held)
     try:
         await asyncio.wait_for(asyncio.shield(process.wait()), child.PATIENCE + 1)
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]  # lets go of pipes that something else holds
+    process._transport.close()  # type: ignore[attr-defined]  # closes pipes that another process still holds
     await process.wait()
 
 
-def _read(answer: bytes, status: int | None) -> Any:
-    """Return the output in an answer. Raises `Isolated` for an error, a missing answer, or one that is too long."""
+def _parse_answer(answer: bytes, status: int | None) -> Any:
+    """Return the output in the child's answer. Raises `Isolated` for an error, a missing answer, or one that is too
+    long."""
     if len(answer) >= MOST_OUTPUT:
         raise Isolated("TooLarge", f"the output is longer than {MOST_OUTPUT:,} bytes; give less, or write it to a file")
     try:

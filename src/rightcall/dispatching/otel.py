@@ -49,7 +49,7 @@ class Spans(Hook):
         self._open[invocation] = (span, context.attach(trace.set_span_in_context(span)))
 
     def _attributes(self, invocation: Invocation) -> dict[str, Any]:
-        """Return the attributes of the span; the arguments only with `content`."""
+        """Return the attributes of the span that are not empty; the arguments only with `content`, without secrets."""
         found = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": invocation.call.name,
@@ -62,7 +62,8 @@ class Spans(Hook):
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """End the span of this `invocation` with its `result`."""
+        """End the span of this `invocation`; record the kind of its `result` unless completed, and the output with
+        `content`."""
         span = self._detach(invocation)
         if span is None:
             return
@@ -74,7 +75,8 @@ class Spans(Hook):
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """End the span of this `invocation` with the `error`."""
+        """End the span of this `invocation` with the status ERROR and the type of the `error`; its message only with
+        `content`."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._detach(invocation)
@@ -82,7 +84,7 @@ class Spans(Hook):
             return
         if isinstance(error, DispatchTerminated):
             span.set_attribute("rightcall.outcome", "terminated")
-        # What a tool raises may quote its arguments: the message is content too.
+        # An error message may quote the arguments, so it counts as content.
         span.set_attribute("error.type", getattr(error, "type", None) or type(error).__qualname__)
         span.set_status(Status(StatusCode.ERROR, _SPAN_SCRUBBER.text(str(error))[:500] if self._content else None))
         span.end()
@@ -108,7 +110,7 @@ class Spans(Hook):
             span.add_event("rightcall.intervention", attributes)
 
     def _detach(self, invocation: Invocation) -> Any:
-        """Return the span, no longer the current one. None for a call that this hook did not see before."""
+        """Make the span of this invocation no longer the current one and return it; None if `before` was not called."""
         from opentelemetry import context
 
         found = self._open.pop(invocation, None)

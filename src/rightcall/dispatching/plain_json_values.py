@@ -18,25 +18,26 @@ import msgspec
 
 DEEPEST = 200
 MOST_VALUES = 2_000_000
-_LONG_NUMBER = 12_000  # bits: Python writes no longer ones in decimal
+_LONG_NUMBER = 12_000  # bits: Python refuses to write longer ones in decimal
 _TOO_DEEP = "[nested too deeply]"
 _TOO_MANY = "[too many values]"
-_PLACE = re.compile(r" at 0x[0-9a-f]{1,16}")  # where an object lies, in what Python says of it
+_ADDRESS = re.compile(r" at 0x[0-9a-f]{1,16}")  # the address in the `repr` of an object
 _ITSELF = "[refers to itself]"
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to plain JSON data."""
-    return _Plain().of(value, 0)
+    """Return any value as plain JSON data that can be encoded as UTF-8. Never raises."""
+    return _Converter().convert(value, 0)
 
 
 def comparable_text(value: Any) -> str:
-    """Return a value as text by which two processes can compare their values."""
-    return _PLACE.sub(" at 0x", json.dumps(plain(value), sort_keys=True))
+    """Return a value as sorted JSON text without memory addresses, so that two processes can compare their values."""
+    return _ADDRESS.sub(" at 0x", json.dumps(plain(value), sort_keys=True))
 
 
-def clean(text: str) -> str:
-    """Return the text with U+FFFD for what UTF-8 cannot encode."""
+def replace_surrogates(text: str) -> str:
+    """Return the text with surrogate pairs joined and each lone surrogate replaced by U+FFFD, so that UTF-8 can
+    encode it."""
     if text.isascii():
         return text
     try:
@@ -46,27 +47,29 @@ def clean(text: str) -> str:
     return text
 
 
-class _Plain:
-    """Converts one value; counts the values, and knows the containers that are open."""
+class _Converter:
+    """Converts one value; counts the values, and tracks the containers that are being converted."""
 
     def __init__(self) -> None:
         self.open: set[int] = set()
         self.left = MOST_VALUES
 
-    def of(self, value: Any, depth: int) -> Any:
-        """Convert a value; scalars here, everything else by `inside`."""
+    def convert(self, value: Any, depth: int) -> Any:
+        """Return the value as JSON data: scalars are converted here, a float that is not finite to text, an integer
+        that is too long to hexadecimal text."""
         if isinstance(value, str):
-            return clean(str(value))
+            return replace_surrogates(str(value))
         if value is None or isinstance(value, bool):
             return value
         if type(value) is int:
             return value if value.bit_length() < _LONG_NUMBER else hex(value)
         if type(value) is float:
             return value if math.isfinite(value) else str(value)
-        return self.inside(value, depth)
+        return self.convert_nested(value, depth)
 
-    def inside(self, value: Any, depth: int) -> Any:
-        """Convert a container or an object; a note in its place if it is too deep, too large or inside itself."""
+    def convert_nested(self, value: Any, depth: int) -> Any:
+        """Return a container or an object as JSON data; a note in brackets if it is nested too deeply, contains
+        itself, or is beyond the limit of values."""
         if depth >= DEEPEST:
             return _TOO_DEEP
         if id(value) in self.open:
@@ -76,35 +79,36 @@ class _Plain:
             return _TOO_MANY
         self.open.add(id(value))
         try:
-            return self.container(value, depth + 1)
-        except Exception:  # noqa: BLE001 - an object that cannot be taken apart is told by its type
+            return self.convert_container(value, depth + 1)
+        except Exception:  # noqa: BLE001 - an object that cannot be converted is represented by its type
             return f"[{type(value).__name__}]"
         finally:
             self.open.discard(id(value))
 
-    def container(self, value: Any, depth: int) -> Any:
-        """Convert the items of a container, or an object by one step towards JSON."""
+    def convert_container(self, value: Any, depth: int) -> Any:
+        """Return a mapping as an object, a sequence or set as a list, bytes as text; any other object is converted
+        by one step first."""
         if isinstance(value, Mapping):
-            return {clean(str(key)): self.of(item, depth) for key, item in value.items()}
+            return {replace_surrogates(str(key)): self.convert(item, depth) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.of(item, depth) for item in value]
+            return [self.convert(item, depth) for item in value]
         if isinstance(value, (set, frozenset)):
-            return [self.of(item, depth) for item in sorted(value, key=repr)]
+            return [self.convert(item, depth) for item in sorted(value, key=repr)]
         if isinstance(value, (bytes, bytearray, memoryview)):
-            return _bytes(bytes(value))
-        return self.of(_simpler(value), depth)
+            return _bytes_to_text(bytes(value))
+        return self.convert(_convert_one_step(value), depth)
 
 
-def _bytes(value: bytes) -> str:
-    """Return bytes as text: UTF-8, else Base64."""
+def _bytes_to_text(value: bytes) -> str:
+    """Return bytes decoded as UTF-8, or as Base64 if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
         return base64.b64encode(value).decode()
 
 
-def _simpler(value: Any) -> Any:
-    """Convert an object by one step towards JSON: its fields, what msgspec makes of it, or its text."""
+def _convert_one_step(value: Any) -> Any:
+    """Return an object as its fields, as what msgspec converts it to, or as its text."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
         return value.model_dump(mode="json")
     if isinstance(value, msgspec.Struct):

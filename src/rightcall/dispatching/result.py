@@ -38,7 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     - `output`: the output of the tool, or a message where there is none.
     - `error`: the model must treat the output as a failure.
     - `kind`: "completed", or what happened instead.
-    - `reason`: the same in words.
+    - `reason`: the reason as text; empty for a completed call.
     - `problems`: why a call was rejected, and notes.
     - `duration`: seconds, of the tool alone.
     - `envelope`: the output cut to size, where a limit was set.
@@ -78,7 +78,8 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def outcome(self) -> CallOutcome:
-        """Return the text for the model, and whether it is an error."""
+        """Return the call, the text for the model (bounded), and whether it is an error, as the writers of history
+        messages take them."""
         return CallOutcome(self.call, (self.envelope or bound(self.output)).text, self.error)
 
     def to_json(self) -> Json:
@@ -90,20 +91,23 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def failed_result(call: Call, kind: Kind, message: str, *, duration: float = 0.0, thread: str = "") -> Result:
-    """Return the result of a call that failed with this message."""
+    """Return the result of a call that failed in this way (`kind`); the message, cut to `LONGEST_ERROR`, is both
+    output and reason."""
     message = message[:LONGEST_ERROR]
     return Result(call, message, True, kind, message, duration=duration, thread=thread)
 
 
 def rejected_result(call: Call, problems: Sequence[Problem]) -> Result:
-    """Return the result of a call that was rejected: why, and the arguments that were sent."""
+    """Return the "refused" result of a call: the messages of its blocking problems, and the arguments text if it was
+    no object."""
     message = "the call was not run: " + "; ".join([problem.message for problem in problems if problem.blocking])
     message += _input_note(call)
     return Result(call, message[:LONGEST_ERROR], True, "refused", message[:LONGEST_ERROR], tuple(problems))
 
 
 def _input_note(call: Call) -> str:
-    """Return the input where it was no object: a history holds only objects, so the model is shown its text."""
+    """Return a note with the arguments text if it was no JSON object, since a history contains only objects;
+    otherwise ""."""
     if call.arguments or not call.json.strip("{} \t\r\n"):
         return ""
     sent = call.json if len(call.json) <= _LONGEST_SENT else call.json[:_LONGEST_SENT] + "..."
@@ -125,9 +129,9 @@ def describe_error(error: BaseException) -> str:
     """Return an exception in one line, for the model: no traceback, bounded length."""
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - an exception that cannot say what it is still has a type
+    except Exception:  # noqa: BLE001 - an exception whose `str` fails still has a type
         text = ""
-    if text and type(error) is ToolError:  # raised on purpose, and worded for the model
+    if text and type(error) is ToolError:  # raised intentionally, with a message for the model
         return text[:LONGEST_ERROR]
     return f"{type(error).__name__}: {text}"[:LONGEST_ERROR] if text else type(error).__name__
 
@@ -146,8 +150,8 @@ def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") 
     - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
     """
     given = list(results)
-    outcomes = [_custom(_take_result(call, given).outcome, reply) for call in reply.attempts]
-    return write_results(api, outcomes, feedback(_without_calls(reply)))
+    outcomes = [_mark_custom(_take_result(call, given).outcome, reply) for call in reply.attempts]
+    return write_results(api, outcomes, feedback(_keep_reply_problems(reply)))
 
 
 def _take_result(call: Call, given: list[Result]) -> Result:
@@ -159,14 +163,14 @@ def _take_result(call: Call, given: list[Result]) -> Result:
     return not_run_result(call, "it has no result") if call.ok else rejected_result(call, call.problems)
 
 
-def _custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
-    """Mark the outcome of a custom tool's call, which providers answer in another shape."""
+def _mark_custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
+    """Return the outcome, marked if its call is of a custom tool: providers expect another shape for it."""
     kind = reply.extras.get(outcome.call.id, {}).get("type")
     return outcome._replace(custom=True) if kind in _CUSTOM else outcome
 
 
-def _without_calls(reply: Reply) -> Reply:
-    """Return the reply with only the problems that the answers to calls do not report."""
+def _keep_reply_problems(reply: Reply) -> Reply:
+    """Return the reply with only its blocking problems that belong to no call; unchanged if it has no calls."""
     if not reply.attempts:
         return reply
     kept = [problem for problem in reply.problems if problem.call is None and problem.blocking]

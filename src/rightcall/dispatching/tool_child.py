@@ -1,10 +1,11 @@
-"""Run one tool in its own process. Started by `isolate` only; request and answer are one JSON object each.
+"""Run one tool in a separate process. Started only by `isolate`; request and answer are one JSON object each.
 
-There are two processes: a keeper, which is this program, and a worker that it starts and that runs the tool.
-Processes that the worker starts become children of the keeper when their own parent ends, whatever session or group
-they are in (on Linux; elsewhere only the worker's group is known). The keeper kills all of them when the worker has
-ended, and when the other end of the pipe that it watches is closed. The answer goes to the standard output of the
-start. From then on the tool's own prints go to standard error."""
+There are two processes: a keeper, which is this program, and a worker that it starts and that runs the tool. Processes
+that the worker starts become children of the keeper when their parent ends, whatever session or group they are in (on
+Linux; elsewhere only the worker's group is known). The keeper kills all of them when the worker has ended, and when the
+other end of the pipe that it watches is closed. The answer is written to the standard output that the process was
+started with; whatever the tool prints goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import time
 from typing import Any
 
 SET_CHILD_SUBREAPER = 36  # of prctl(2)
-PATIENCE = 5.0  # seconds for what was killed to be gone
+PATIENCE = 5.0  # seconds to wait until killed processes are gone
 
 
 def supervise() -> None:
@@ -34,7 +35,7 @@ def supervise() -> None:
     if worker == 0:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setpgid(0, 0)  # what the tool does to its group does not reach the keeper
+        os.setpgid(0, 0)  # signals of the tool to its group must not reach the keeper
         for handle in (watched, woken, waker):
             os.close(handle)
         run_worker()
@@ -57,7 +58,7 @@ def run_worker() -> None:
     sys.path[:] = request["path"]
     try:
         answer_fields: dict[str, Any] = {"output": run_tool(request)}
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the tool raised is the answer
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any exception of the tool is the answer
         answer_fields = {"error": type(error).__name__, "message": str(error)[:2000]}
     data = json.dumps(answer_fields).encode()
     while data:
@@ -74,7 +75,8 @@ def adopt_orphans() -> None:
 
 
 def wait_for_worker(worker: int, watched: int, woken: int) -> int:
-    """Wait until the worker has ended, or the caller has closed the pipe. Return the worker's exit code."""
+    """Wait until the worker has ended and return its exit code, 128 + N for signal N; or return 1 when the caller
+    closes the pipe."""
     while True:
         ready, _, _ = select.select([watched, woken], [], [])
         if watched in ready:
@@ -87,7 +89,7 @@ def wait_for_worker(worker: int, watched: int, woken: int) -> int:
 
 
 def reap() -> tuple[int, int] | None:
-    """Return process id and status of a child that has ended, or None."""
+    """Collect one child that has ended and return its process id and wait status; None if none has."""
     with contextlib.suppress(ChildProcessError):
         pid, status = os.waitpid(-1, os.WNOHANG)
         return (pid, status) if pid else None
@@ -95,7 +97,7 @@ def reap() -> tuple[int, int] | None:
 
 
 def end_all(worker: int) -> None:
-    """Kill the worker's group and all children, until there are none or `PATIENCE` is over."""
+    """Kill the worker's group and all children repeatedly, until there are none or `PATIENCE` seconds have passed."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         with contextlib.suppress(OSError):

@@ -109,7 +109,7 @@ TraceEvent = (
 )
 Row = tuple[Any, ...]
 _SCRUBBER = Scrubber()
-WENT_WELL = "went well"  # with a call's index, its name and the number of hooks: all that there is to say of most calls
+COMPLETED = "completed"  # the row of a call without incidents: its index, its name, and the number of hooks
 
 
 class Trace:
@@ -121,7 +121,7 @@ class Trace:
     __slots__ = ("_rows",)
 
     def __init__(self, events: Iterable[TraceEvent] = ()) -> None:
-        # A class and its fields: an event is made when somebody looks, which in most runs nobody does.
+        # Each row is a class and its fields: events are created on access, because most runs never read them.
         self._rows: list[Row] = []
         if events:
             self.add(events)
@@ -133,7 +133,7 @@ class Trace:
     @property
     def events(self) -> tuple[TraceEvent, ...]:
         """Return every event so far, in order."""
-        return tuple([event for row in self._rows for event in _events(*row)])
+        return tuple([event for row in self._rows for event in _events_of_row(*row)])
 
     def __iter__(self) -> Iterator[TraceEvent]:
         return iter(self.events)
@@ -165,45 +165,48 @@ class Trace:
         branch: list[str] = []
         for event in self.events:
             if isinstance(event, Intervention):
-                lines.append(_escape_invisible(f"guard  {event.policy}: {event.action}{_in_brackets(event.reason)}"))
+                lines.append(_escape_invisible(f"guard  {event.policy}: {event.action}{_in_parentheses(event.reason)}"))
                 continue
-            branch.append(_line(event))
+            branch.append(_draw_event(event))
             if isinstance(event, Outcome):
-                lines += [_escape_invisible(f"call {event.call + 1}  {event.name}"), *_tree(branch)]
+                lines += [_escape_invisible(f"call {event.call + 1}  {event.name}"), *_draw_branch(branch)]
                 branch = []
-        return "\n".join([*lines, *_tree(branch)])
+        return "\n".join([*lines, *_draw_branch(branch)])
 
 
-def _events(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
-    """Return the events of one row, with secrets replaced."""
-    if kind is not WENT_WELL:
+def _events_of_row(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
+    """Return the events of one row, with secrets replaced; for a row `COMPLETED` those of every hook and of the
+    outcome."""
+    if kind is not COMPLETED:
         return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
     name, hooks = fields
     befores: list[TraceEvent] = [HookBefore(call, at, "continue") for at in range(hooks)]
     return [*befores, *[HookAfter(call, at) for at in range(hooks)], Outcome(call, name, "completed")]
 
 
-def _tree(branch: list[str]) -> list[str]:
+def _draw_branch(branch: list[str]) -> list[str]:
+    """Return the lines of one call's branch in the tree."""
     return [("`- " if at == len(branch) else "|- ") + _escape_invisible(line) for at, line in enumerate(branch, 1)]
 
 
-def _line(event: Any) -> str:
-    """Return one event as a line of the tree."""
+def _draw_event(event: Any) -> str:
+    """Return one event of a call as a line of text."""
     match event:
         case HookBefore():
-            return f"hook {event.hook + 1} before: {event.action}{_in_brackets(event.reason)}"
+            return f"hook {event.hook + 1} before: {event.action}{_in_parentheses(event.reason)}"
         case HookAfter():
             return f"hook {event.hook + 1} after"
         case HookCleanup():
             return f"hook {event.hook + 1} cleanup"
         case Outcome():
             broken = f"; a hook failed: {event.hook_error}" if event.hook_error else ""
-            return event.kind + _in_brackets(event.reason) + broken
+            return event.kind + _in_parentheses(event.reason) + broken
     stage = {HookBeforeError: "before", HookAfterError: "after", HookCleanupError: "cleanup"}[type(event)]
     return f"hook {event.hook + 1} {stage}: raised {event.message}"
 
 
-def _in_brackets(reason: str) -> str:
+def _in_parentheses(reason: str) -> str:
+    """Return the reason in parentheses after a blank; "" for an empty one."""
     return f" ({reason})" if reason else ""
 
 

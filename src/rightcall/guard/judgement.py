@@ -29,18 +29,22 @@ from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
 
 
-def _parse() -> tuple[GuardPolicy, ...]:
+def _parse_policies() -> tuple[GuardPolicy, ...]:
     return malformed_budget(), unknown_tool(), problems(), near_calls()
 
 
-def _full() -> tuple[GuardPolicy, ...]:
+def _full_policies() -> tuple[GuardPolicy, ...]:
     return (
-        *(failing_budget(), *_parse()),
+        *(failing_budget(), *_parse_policies()),
         *(tool_choice(), one_at_a_time(), repeated(), announced(), silence(), oversized_results()),
     )
 
 
-PRESETS: dict[str, Callable[[], tuple[GuardPolicy, ...]]] = {"none": tuple, "parse": _parse, "full": _full}
+PRESETS: dict[str, Callable[[], tuple[GuardPolicy, ...]]] = {
+    "none": tuple,
+    "parse": _parse_policies,
+    "full": _full_policies,
+}
 
 
 Decision = Literal["run", "again", "done", "stop"]
@@ -51,7 +55,7 @@ class Judgement(msgspec.Struct, frozen=True):
     """What happens to a reply.
 
     - `reply`: as it was read.
-    - `decision`: "run" its calls, ask "again", the task is "done", or "stop" here.
+    - `decision`: "run" its calls, send a request "again", the task is "done", or "stop" here.
     - `calls`: those to run, in order.
     - `results`: of those that are not run: rejected, or answered without running.
     - `interventions`: the interventions of the policies, in order.
@@ -65,7 +69,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Return why the reply is not simply accepted; "" where it is."""
+        """Return the reasons of all interventions, joined; "" without any."""
         return "; ".join([each.reason for each in self.interventions])
 
     @property
@@ -80,7 +84,8 @@ class Judgement(msgspec.Struct, frozen=True):
         return any(each.action == "end" for each in self.interventions)
 
     def over(self, results: Iterable[Result] = ()) -> bool:
-        """Return whether the loop is over, given the `results` of the calls."""
+        """Return whether the loop is over, given the `results` of the calls: by the decision, or because all calls
+        succeeded and an intervention ends the task then."""
         if self.decision in ("done", "stop"):
             return True
         return self.ends and all(result.kind in FINE and not result.error for result in results)
@@ -94,14 +99,15 @@ class Judgement(msgspec.Struct, frozen=True):
         nudges = [each.message for each in self.interventions if each.action == "nudge"]
         if self.reply.attempts:
             every = [self._with_notes(result, nudges) for result in (*results, *self.results)]
-            said = answers(self.reply, every, api=api)
+            following = answers(self.reply, every, api=api)
         else:
-            said = [_from_user("\n".join(nudges), api)] if nudges else []
+            following = [_user_message("\n".join(nudges), api)] if nudges else []
         turn = self.reply.message(api)
-        return [*(turn if isinstance(turn, list) else [turn]), *said]
+        return [*(turn if isinstance(turn, list) else [turn]), *following]
 
     def _with_notes(self, result: Result, nudges: list[str]) -> Result:
-        """Return a result with the notes for its call appended, and nudges for the whole reply after the last one."""
+        """Return the result with the notes of policies for its call appended; the result of the reply's last call
+        also gets the nudges for the whole reply."""
         attempts = self.reply.attempts
         notes = [
             each.message
@@ -114,21 +120,22 @@ class Judgement(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(result, output="\n".join([result.outcome.output, *notes]), envelope=None)
 
 
-def cut(turn: Turn, said: Iterable[Intervention]) -> list[Json]:
-    """Return the messages of the `turn`, with those results shortened that the interventions name."""
-    cuts = {each.at: each.message for each in said if each.action == "cut"}
+def cut(turn: Turn, interventions: Iterable[Intervention]) -> list[Json]:
+    """Return a copy of the messages of the `turn` in which each result that an intervention "cut" has the shortened
+    content."""
+    cuts = {each.at: each.message for each in interventions if each.action == "cut"}
     return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
 
 
-def _from_user(words: str, api: str) -> Json:
-    """Return a message of the user with this text."""
+def _user_message(content: str, api: str) -> Json:
+    """Return a message of the user with this content, in the shape of this API."""
     from rightcall.providers.history_messages import write_results
 
-    return write_results(api, [], words)[0]
+    return write_results(api, [], content)[0]
 
 
 class Guard:
-    """Policies in their order: `Guard(*policies)`; the names "none", "parse" and "full" stand for three presets.
+    """Policies in their order: `Guard(*policies)`; the names "none", "parse" and "full" are presets.
 
     See `rightcall.guard` for the `policies` there are; any function of a `Turn` is a policy too."""
 
@@ -137,10 +144,11 @@ class Guard:
 
     @staticmethod
     def of(guard: str | Guard) -> Guard:
-        """Return the `guard` of this name.
+        """Return the `guard` of this name; a `Guard` is returned unchanged.
 
-        "none" changes nothing, "parse" tells the model what was wrong with its calls, "full" also keeps it on its
-        task. Raises `CallerError` for another name."""
+        "none" changes nothing, "parse" reports to the model what was wrong with its calls, "full" also keeps it on its
+        task. Raises `CallerError` for another name.
+        """
         if isinstance(guard, Guard):
             return guard
 
@@ -153,7 +161,8 @@ class Guard:
         return Guard(*self.policies, *policies)
 
     def tools(self, tools: Tools | None) -> Toolset | None:
-        """Return the `tools` to offer: the given ones, and those that policies add (`respond`)."""
+        """Return the `tools` to offer: the given ones, and those that policies add (`respond`). None if tools is
+        None and no policy adds one."""
         brought = [policy.tool for policy in self.policies if hasattr(policy, "tool")]
         given = Toolset.of(tools)
         return given if not brought else Toolset(*([given] if given else []), *brought)
@@ -189,13 +198,14 @@ class Guard:
         said = self.interventions(turn)
         final = {each.call: each for each in said if each.action in _FINAL_ACTIONS}
         run = tuple([call for at, call in enumerate(reply.attempts) if call.ok and at not in final])
-        results = tuple([_result(reply.attempts[at], each) for at, each in final.items() if at is not None])
-        decision = _decision(reply, run, said)
+        results = tuple([_result_without_run(reply.attempts[at], each) for at, each in final.items() if at is not None])
+        decision = _decide(reply, run, said)
         return Judgement(reply, decision, () if decision == "stop" else run, results, tuple(said))
 
 
-def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
-    """Return whether to run calls, ask again, or end the task."""
+def _decide(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
+    """Return the decision about a reply: "stop" if a policy stops the task, "run" if there are calls to run, "done"
+    for a reply that is the answer or ends the task, otherwise "again"."""
     actions = {each.action for each in said}
     if "stop" in actions:
         return "stop"
@@ -206,8 +216,8 @@ def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -
     return "done" if "end" in actions and "refuse" not in actions else "again"
 
 
-def _result(call: Call, each: Intervention) -> Result:
-    """Return the result of a call that a policy answered or refused."""
+def _result_without_run(call: Call, each: Intervention) -> Result:
+    """Return the result of a call that a policy answered (its message is the output) or refused (an error)."""
     if each.action == "answer":
         return Result(call, each.message, False, "skipped", each.reason)
     return Result(call, each.message, True, "refused", each.reason, call.problems)

@@ -23,13 +23,13 @@ _OFFER = re.compile(
     r"\b(?:if you|would you|should i|shall i|do you want|let me know|feel free)\b|\?\s*$", re.IGNORECASE
 )
 
-_LAST = 240
+_SEARCHED_CHARS = 240
 
 
 def announced(*, most: int = 3) -> GuardPolicy:
-    """Ask for the call when a reply announces one and makes none.
+    """Send a nudge when a reply announces a call and makes none.
 
-    - `most`: how often in one task; a model that means no call can say so then.
+    - `most`: how often in one task; a model that intends no call can answer then.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
@@ -37,7 +37,7 @@ def announced(*, most: int = 3) -> GuardPolicy:
         reply = turn.reply
         if reply is None or reply.attempts or turn.choice == "none" or turn.ever_told("announced") >= most:
             return
-        name = _announced(reply.content, turn)
+        name = _announced_tool(reply.content, turn)
         if name is not None:
             what = f"a call of {name}" if name else "a call"
             yield Intervention(
@@ -54,9 +54,10 @@ def announced(*, most: int = 3) -> GuardPolicy:
     return policy
 
 
-def _announced(text: str, turn: Turn) -> str | None:
-    """Return the tool that a text announces, "" for one that is not named, None where nothing is announced."""
-    last = text.rstrip()[-_LAST:]
+def _announced_tool(text: str, turn: Turn) -> str | None:
+    """Return the name of the tool that the last sentence announces a call of; "" if it names none but ends with a
+    colon or dots; otherwise None. Offers and questions are no announcements."""
+    last = text.rstrip()[-_SEARCHED_CHARS:]
     sentence = re.split(r"(?<=[.!?\n])\s+", last)[-1]
     if not _INTENT.search(sentence) or _OFFER.search(sentence):
         return None
@@ -85,7 +86,7 @@ class Respond:
                 "required": ["message"],
             },
             read_only=True,
-            run=_spoken,
+            run=_return_message,
         )
 
     def __call__(self, turn: Turn) -> Iterator[Intervention]:
@@ -111,12 +112,13 @@ class Respond:
             yield Intervention(policy="respond", action="answer", call=at, reason="an answer is given", message="sent")
 
 
-def _spoken(message: str) -> str:
+def _return_message(message: str) -> str:
+    """Return the message unchanged: the function of the `respond` tool."""
     return message
 
 
 def silence(*, most: int = 4) -> GuardPolicy:
-    """Ask again after an empty reply, and stop the task after `most` in a row."""
+    """Send a nudge after an empty reply, and stop the task after `most` nudges in a row."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a nudge for an empty reply, or a stop."""
@@ -136,11 +138,11 @@ def silence(*, most: int = 4) -> GuardPolicy:
 
 LONGEST_NUDGE = 1_200
 
-MOST_NUDGES = 5  # turns in a row in which the same was asked for; a loop must end also where nobody listens
+MOST_NUDGES = 5  # turns in a row with the same nudge; a loop must end even if the model ignores it
 
 GuardPolicy = Callable[[Turn], Iterable[Intervention]]
 
-_TIERS = ("{words}", "You were told before. {words}", "STOP. {words} Do just that, and nothing else.")
+_URGENCIES = ("{words}", "You were told before. {words}", "STOP. {words} Do just that, and nothing else.")
 
 
 def policy_message(policy: str, words: str, again: int = 0) -> str:
@@ -148,14 +150,16 @@ def policy_message(policy: str, words: str, again: int = 0) -> str:
 
     `again`, the number of turns in a row with the same message before, makes it more urgent. Shortened to
     `LONGEST_NUDGE`."""
-    said = f"[guard: {policy}] {_TIERS[min(again, len(_TIERS) - 1)].replace('{words}', words)}"
+    said = f"[guard: {policy}] {_URGENCIES[min(again, len(_URGENCIES) - 1)].replace('{words}', words)}"
     return said if len(said) <= LONGEST_NUDGE else said[: LONGEST_NUDGE - 3] + "..."
 
 
 def nudge_or_stop(policy: str, turn: Turn, reason: str, words: str, *, tier: int | None = None) -> Intervention:
-    """Return a nudge for something that is missing; after `UNHEEDED` turns in a row without effect, a stop.
+    """Return a nudge for something that the reply lacks; after `MOST_NUDGES` turns in a row with the same nudge, a
+    stop.
 
-    The message becomes more urgent each time, unless `tier` is given."""
+    The message becomes more urgent each time, unless `tier` (0 to 2) is given.
+    """
     again = turn.told(policy)
     tier = again if tier is None else tier
     if again < MOST_NUDGES:
@@ -172,7 +176,7 @@ def malformed_budget(most: int = 5) -> GuardPolicy:
     def policy(turn: Turn) -> Iterator[Intervention]:
         attempts = turn.reply.attempts if turn.reply else ()
         if attempts and not any(call.ok for call in attempts) and turn.streak("refused") >= most:
-            yield _stop("malformed_budget", f"{most + 1} turns in a row made only calls that cannot run")
+            yield _stop_task("malformed_budget", f"{most + 1} turns in a row made only calls that cannot run")
 
     return policy
 
@@ -187,7 +191,7 @@ def failing_budget(most: int = 6) -> GuardPolicy:
             return
         failed = {call.name for past in turn.past[-most:] for call in past.calls}
         if all(call.name in failed for call in attempts):
-            yield _stop("failing_budget", f"the calls of {most} turns in a row failed")
+            yield _stop_task("failing_budget", f"the calls of {most} turns in a row failed")
 
     return policy
 
@@ -197,13 +201,13 @@ def turn_budget(most: int = 30) -> GuardPolicy:
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         if turn.reply is not None and turn.reply.attempts and len(turn.past) >= most:
-            yield _stop("turn_budget", f"{most} turns were not enough")
+            yield _stop_task("turn_budget", f"{most} turns were not enough")
 
     return policy
 
 
-def _stop(policy: str, reason: str) -> Intervention:
-    """Return an intervention that stops the task for this reason."""
+def _stop_task(policy: str, reason: str) -> Intervention:
+    """Return the intervention of this policy that stops the task for this reason."""
     return Intervention(
         policy=policy, action="stop", reason=reason, message=policy_message(policy, f"The task was stopped: {reason}.")
     )
@@ -221,7 +225,7 @@ def unknown_tool() -> GuardPolicy:
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             found = [problem for problem in call.problems if problem.blocking and problem.code in _UNKNOWN]
             if found:
-                names = _callable(turn)
+                names = _allowed_names(turn)
                 listed = ", ".join(names[:_LISTED]) + (" ..." if len(names) > _LISTED else "")
                 words = f"{found[0].message}. The tools you can call: {listed or 'none'}."
                 if turn.told("unknown_tool"):
@@ -237,14 +241,15 @@ def unknown_tool() -> GuardPolicy:
     return policy
 
 
-def _callable(turn: Turn) -> Sequence[str]:
-    """Return the names of the tools that may be called in this turn."""
+def _allowed_names(turn: Turn) -> Sequence[str]:
+    """Return the names of the tools that the turn's `choice` allows; none for "none"."""
     names = turn.tools.names if turn.tools else ()
     return names if turn.choice in ("auto", "required") else [name for name in names if name == turn.choice]
 
 
 def problems() -> GuardPolicy:
-    """Refuse a call that is wrong in another way, with what is wrong and what to send instead."""
+    """Refuse a call that is not runnable for any other reason; the message names the problem and what to send
+    instead."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each call that is not `ok`."""
@@ -255,21 +260,24 @@ def problems() -> GuardPolicy:
                     policy="problems",
                     action="refuse",
                     call=at,
-                    reason=f"the call of {call.name!r:.60} is wrong: {_codes(call)}",
+                    reason=f"the call of {call.name!r:.60} is wrong: {_blocking_codes(call)}",
                     message=policy_message(
-                        "problems", rejected_result(call, call.problems).reason + _advice(turn, call, again)
+                        "problems",
+                        rejected_result(call, call.problems).reason + _repeated_fault_hint(turn, call, again),
                     ),
                 )
 
     return policy
 
 
-def _codes(call: Call) -> str:
+def _blocking_codes(call: Call) -> str:
+    """Return the codes of the blocking problems, joined; "cut off" for an incomplete call without any."""
     return ", ".join(dict.fromkeys([problem.code for problem in call.problems if problem.blocking])) or "cut off"
 
 
-def _advice(turn: Turn, call: Call, again: int) -> str:
-    """Return an addition for a repeated fault: first the arguments of the tool, then the option to give up."""
+def _repeated_fault_hint(turn: Turn, call: Call, again: int) -> str:
+    """Return text to append for a repeated fault: the arguments of the tool, and from the third time the option to
+    give up. "" for a first fault or an unknown tool."""
     tool = turn.tools.get(call.name) if turn.tools else None
     if not again or tool is None:
         return ""
@@ -281,8 +289,8 @@ def _advice(turn: Turn, call: Call, again: int) -> str:
 
 
 def near_calls(*, most: int = 4) -> GuardPolicy:
-    """Report a text that is almost a call, in a reply without calls: otherwise a loop would end as if it were the
-    answer.
+    """Send a nudge for a text that is almost a call, in a reply without calls: otherwise a loop would end as if it were
+    the answer.
 
     - `most`: in how many turns of one task.
     """
@@ -304,7 +312,7 @@ def near_calls(*, most: int = 4) -> GuardPolicy:
 
 
 _LONGEST_CYCLE = 4
-_ECHO = 400  # characters of an earlier result that are shown again
+_MAX_ECHO = 400  # characters of an earlier result that are shown again
 
 
 def repeated(
@@ -312,9 +320,10 @@ def repeated(
 ) -> GuardPolicy:
     """Act on a call that was made before with the same outcome.
 
-    - `tell`, `answer`, `refuse`, `stop`: after how many earlier equal calls the model is told, gets the earlier result
-      without a run, is refused, or the task is stopped. A number that is never reached switches one off. A call that
-      succeeded and whose tool is not `read_only` is refused where another would be told or answered.
+    - `tell`, `answer`, `refuse`, `stop`: after how many earlier equal calls a note is added to the result, the earlier
+      result is returned without a run, the call is refused, or the task is stopped. A number that is never reached
+      disables one. A call that succeeded and whose tool is not `read_only` is refused where another would get a note
+      or the earlier result.
     - `window`: how many earlier calls are compared.
     - `exempt`: tools that may be called again and again, such as those that wait for something.
     """
@@ -330,10 +339,10 @@ def repeated(
             if call.name in exempt or not call.ok:
                 continue
             if len(now) == len(now := now | {fingerprint(call)}):
-                yield _repetition("twice", at, call, 1, "")
+                yield _repetition_intervention("twice", at, call, 1, "")
                 continue
-            same = [] if asks_anew else _same(turn, past, call)
-            cycles = _cycles(past, call)
+            same = [] if asks_anew else _equal_calls_with_same_result(turn, past, call)
+            cycles = _count_cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)
             known = next((each.result for each in reversed(same) if each.outcome == "ok"), None)
@@ -342,23 +351,26 @@ def repeated(
             if action == "answer" and known is None:
                 action = "refuse" if cycles >= answer else "tell"
             if action is not None:
-                yield _repetition(action, at, call, count, known or "")
+                yield _repetition_intervention(action, at, call, count, known or "")
 
     return policy
 
 
 def _is_countable(call: PastCall) -> bool:
-    """Return whether an earlier call counts as a repetition. One that another policy refused may be sent again."""
+    """Return whether an earlier call counts as a repetition: it ran, or this policy refused it. A call that another
+    policy refused may be sent again."""
     return call.outcome in ("ok", "failed") or call.told == "repeated"
 
 
-def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
-    """Return the earlier equal calls since the last change: a successful call of a tool that is not read-only."""
+def _equal_calls_with_same_result(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
+    """Return the latest earlier calls equal to `call`, oldest first, back to the last successful call of a tool that
+    may change something. Where the results of equal calls differ, only those after the difference are returned, and
+    none if there is just one."""
     mark = fingerprint(call)
     found: list[PastCall] = []
     for each in reversed(past):
         if each.name == call.name and each.fingerprint == mark:
-            if each.outcome != "refused" and any(_differ(each, other) for other in found):
+            if each.outcome != "refused" and any(_has_other_result(each, other) for other in found):
                 return found[::-1] if len(found) > 1 else []
             found.append(each)
         elif each.outcome == "ok" and _may_change_state(turn, each.name):
@@ -366,18 +378,20 @@ def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
     return found[::-1]
 
 
-def _differ(one: PastCall, other: PastCall) -> bool:
-    """Return whether two calls had different results."""
+def _has_other_result(one: PastCall, other: PastCall) -> bool:
+    """Return whether two equal calls had different results; False if `other` was refused."""
     return other.outcome != "refused" and one.result != other.result
 
 
 def _may_change_state(turn: Turn, name: str) -> bool:
+    """Return whether a call of this tool may change something: it is unknown or not read-only."""
     tool = turn.tools.get(name) if turn.tools else None
     return tool is None or not tool.read_only
 
 
-def _cycles(past: Sequence[PastCall], call: Call) -> int:
-    """Count how many times the earlier calls repeated the same few calls and results, with this call next."""
+def _count_cycles(past: Sequence[PastCall], call: Call) -> int:
+    """Return how many times in a row the latest 2 to 4 calls and results were repeated, if this call would continue
+    the cycle; 0 if there is no cycle."""
     best = 0
     for period in range(2, _LONGEST_CYCLE + 1):
         if len(past) < 2 * period or past[-period].name != call.name:
@@ -396,15 +410,16 @@ def _cycles(past: Sequence[PastCall], call: Call) -> int:
     return best
 
 
-def _repetition(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
-    """Return the intervention for a repeated call. `known` is the result that it had before."""
+def _repetition_intervention(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
+    """Return the intervention for a call that was made `count` times before. `known` is its earlier result; "hold"
+    and "twice" are refusals with their own message."""
     times = f"{count} times before" if count > 1 else "before"
     reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
     words = {
         "tell": f"You made this very call {times} and got the same. Use what it gave, or try something else.",
-        "twice": "This call stands in your reply twice; it was made once.",
+        "twice": "Your reply contains this call twice; it was made once.",
         "hold": f"This call was not made a second time: it went well before and may have changed something. It gave: "
-        f"{known[:_ECHO]}{'...' if len(known) > _ECHO else ''}. Go on from there.",
+        f"{known[:_MAX_ECHO]}{'...' if len(known) > _MAX_ECHO else ''}. Go on from there.",
         "refuse": f"This call was not run: you made it {times} and got the same. Do something else, or answer now.",
         "stop": f"The task was stopped: the same call of {call.name:.60} came again and again.",
         "answer": "",
@@ -415,7 +430,7 @@ def _repetition(action: str, at: int, call: Call, count: int, known: str) -> Int
     return Intervention("repeated", done, reason, message, call_at)  # type: ignore[arg-type]
 
 
-_ONE = "One call at a time: look at the first result, then send this again."
+_ONE_CALL = "One call at a time: look at the first result, then send this again."
 
 
 def tool_choice() -> GuardPolicy:
@@ -465,7 +480,7 @@ def one_at_a_time() -> GuardPolicy:
                 action="refuse",
                 call=at,
                 reason="several calls at once, where one is allowed",
-                message=policy_message("one_at_a_time", _ONE, turn.told("one_at_a_time")),
+                message=policy_message("one_at_a_time", _ONE_CALL, turn.told("one_at_a_time")),
             )
 
     return policy

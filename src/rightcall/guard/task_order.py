@@ -34,7 +34,7 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
         for at, call in enumerate(turn.reply.attempts):
             if call.name in before:
                 words = template.format(name=call.name, missing=", ".join(missing), first=missing[0])
-                yield _refused("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
+                yield _refuse_call("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
         if not turn.reply.attempts:
             words = template.format(name="your answer", missing=", ".join(missing), first=missing[0])
             yield nudge_or_stop("required_steps", turn, f"an answer before {', '.join(missing)}", words, tier=0)
@@ -52,23 +52,27 @@ def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tup
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each call whose prerequisites are missing."""
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
-            missing = [each for each in _needs_list(needs.get(call.name, ())) if not _has(turn, call, each)]
+            missing = [each for each in _to_needs_list(needs.get(call.name, ())) if not _is_met(turn, call, each)]
             if missing and call.ok:
                 named = " and ".join([_describe_need(call, each) for each in missing])
                 words = (
                     f"{call.name} was not run: call {named} first, look at what it gives, then call {call.name} again."
                 )
-                yield _refused("prerequisites", at, f"{call.name} before {named}", words, turn.told("prerequisites"))
+                yield _refuse_call(
+                    "prerequisites", at, f"{call.name} before {named}", words, turn.told("prerequisites")
+                )
 
     return policy
 
 
-def _needs_list(needs: Any) -> list[str | tuple[str, str]]:
+def _to_needs_list(needs: Any) -> list[str | tuple[str, str]]:
+    """Return the needs of one tool as a list, also if a single one is given."""
     return [needs] if isinstance(needs, (str, tuple)) and needs else list(needs)
 
 
-def _has(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
-    """Return whether the needed call succeeded in an earlier turn, with an equal argument if one is named."""
+def _is_met(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
+    """Return whether the needed tool was called with success in an earlier turn, with an equal argument if one is
+    named."""
     name, argument = (need, "") if isinstance(need, str) else need
     done = [past for past in turn.calls if past.name == name and past.outcome == "ok"]
     if not argument:
@@ -77,7 +81,8 @@ def _has(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
 
 
 def _describe_need(call: Call, need: str | tuple[str, str]) -> str:
-    """Return a needed call in words."""
+    """Return a needed call as text for the model: the tool's name, and the argument with the value of this call if
+    one is named."""
     if isinstance(need, str):
         return need
     return f"{need[0]} with {need[1]} = {call.arguments.get(need[1])!r:.80}"
@@ -106,7 +111,9 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
     return policy
 
 
-def _refused(policy: str, at: int, reason: str, words: str, again: int = 0) -> Intervention:
+def _refuse_call(policy: str, at: int, reason: str, words: str, again: int = 0) -> Intervention:
+    """Return the intervention of this policy that refuses the call at index `at`; `again` is the number of turns in
+    a row with the same message."""
     return Intervention(
         policy=policy, action="refuse", call=at, reason=reason, message=policy_message(policy, words, again)
     )

@@ -17,12 +17,12 @@ from rightcall.tools.toolset import Tools, Toolset
 from rightcall.types import Call, Json, Reply
 
 CallState = Literal["ok", "failed", "refused", "open"]
-_MARK = "[guard: "
-_TOLD = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
-_EACH_TOLD = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
+_POLICY_MARK = "[guard: "
+_POLICY_MESSAGE = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
+_EACH_POLICY_MESSAGE = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
 _NO_POLICIES: frozenset[str] = frozenset()
-_REMINDERS = re.compile(  # of Claude Code, beside results
+_REMINDERS = re.compile(  # that Claude Code adds next to results
     r"(?:\s*+<system-reminder>[^<]*+(?:<(?!/system-reminder>)[^<]*+)*+</system-reminder>)++"
 ).fullmatch
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
@@ -47,7 +47,7 @@ class PastCall:
 
     @property
     def arguments(self) -> Json:
-        """Return the arguments; `{}` for what was no object."""
+        """Return the arguments as an object; `{}` if they are invalid JSON or no object."""
         value = decode(self._given, MAX_DEPTH) if isinstance(self._given, str) else self._given
         return value if isinstance(value, dict) else {}
 
@@ -62,7 +62,7 @@ class PastCall:
         """Set `result` and `outcome` from the text of the tool's answer: "refused" if a policy answered or the call was
         not run, else "failed" or "ok" by `is_error`, or by the text if that is None. Notes of policies are removed from
         the end; `told` and `noted` get the policies' names."""
-        if _MARK in result:
+        if _POLICY_MARK in result:
             result = self._remove_notes(result)
         if self.told or result.startswith(_NOT_RUN):
             self.outcome = "refused"
@@ -70,12 +70,14 @@ class PastCall:
             self.outcome = "failed"
         else:
             self.outcome = "ok"
-        self.result = result if self.outcome == "ok" else result.removeprefix("ERROR: ")  # some wires have a flag
+        self.result = (
+            result if self.outcome == "ok" else result.removeprefix("ERROR: ")
+        )  # some APIs have a flag instead
 
     def _remove_notes(self, result: str) -> str:
         """Return the result without the notes of policies at its end, and set `told` and `noted`."""
-        found = _TOLD.match(result)
-        while not found and (note := _TOLD.match(result, (end := result.rfind("\n")) + 1)):
+        found = _POLICY_MESSAGE.match(result)
+        while not found and (note := _POLICY_MESSAGE.match(result, (end := result.rfind("\n")) + 1)):
             self.noted, result = (*self.noted, note[1]), result[:end]
         self.told = found[1] if found else ""
         return result
@@ -135,7 +137,7 @@ class Turn:
         """
         given = chat_messages(history, api=api)
         start = next((at for at in range(len(given) - 1, -1, -1) if is_from_user(given[at])), 0)
-        past = tuple(_turns(given[start:]))
+        past = tuple(_past_turns(given[start:]))
         return cls(past, Toolset.of(tools), reply=reply, choice=choice, parallel=parallel, messages=given)
 
     @cached_property
@@ -156,7 +158,7 @@ class Turn:
 
     def told(self, policy: str) -> int:
         """Return in how many turns in a row, up to the last one, this `policy` has intervened."""
-        return _streak(policy in turn.told for turn in reversed(self.past))
+        return _count_leading_true(policy in turn.told for turn in reversed(self.past))
 
     def ever_told(self, policy: str) -> int:
         """Return in how many turns since the last user message this `policy` has intervened."""
@@ -164,12 +166,12 @@ class Turn:
 
     def streak(self, outcome: CallState) -> int:
         """Return how many turns in a row, up to the last one, made calls that all had this `outcome`."""
-        return _streak(
+        return _count_leading_true(
             bool(turn.calls) and all(call.outcome == outcome for call in turn.calls) for turn in reversed(self.past)
         )
 
 
-def _streak(holds: Iterable[bool]) -> int:
+def _count_leading_true(holds: Iterable[bool]) -> int:
     """Return how many values are true before the first false one."""
     count = 0
     for each in holds:
@@ -185,11 +187,12 @@ def is_from_user(message: Mapping[str, Any]) -> bool:
     if message.get("role") != "user":
         return False
     said = content_text(message.get("content")).strip()
-    return not _TOLD.match(said) and not _REMINDERS(said)
+    return not _POLICY_MESSAGE.match(said) and not _REMINDERS(said)
 
 
 def content_text(content: Any) -> str:
-    """Return content as text: of parts, those that are text."""
+    """Return the content of a message as text: its text parts joined by line breaks; "" for None, JSON for anything
+    else."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -197,16 +200,16 @@ def content_text(content: Any) -> str:
     return "" if content is None else compact_json(content)
 
 
-def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
-    """Return the turns of the model in these messages, with the results of their calls and the policies that
-    intervened."""
+def _past_turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
+    """Return the model's turns in these messages, each with its calls, their results, and the policies that
+    intervened. A nudge that follows no turn counts as an empty turn."""
     made: list[tuple[str, list[PastCall], set[str]]] = []
     waiting: dict[str, PastCall] = {}
-    answered = True  # a nudge that stands behind no turn was for one that said nothing, which not every wire can say
+    answered = True  # a nudge that follows no turn was for an empty one, which not every API can represent
     for message in messages:
         role = message.get("role")
         if role == "assistant":
-            calls = [_call(each) for each in message.get("tool_calls") or ()]
+            calls = [_to_past_call(each) for each in message.get("tool_calls") or ()]
             waiting.update({call.id: call for call in calls})
             made.append((content_text(message.get("content")), calls, set()))
             answered = False
@@ -217,16 +220,16 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
                 call._set_answer(content_text(message.get("content")), message.get("is_error"))
                 if made and (call.told or call.noted):
                     made[-1][2].update({call.told, *call.noted} - {""})
-        elif role == "user" and _TOLD.match(said := content_text(message.get("content"))):
+        elif role == "user" and _POLICY_MESSAGE.match(said := content_text(message.get("content"))):
             if answered:
                 made.append(("", [], set()))
-            made[-1][2].update(_EACH_TOLD.findall(said))
+            made[-1][2].update(_EACH_POLICY_MESSAGE.findall(said))
             answered = True
     return [PastTurn(said, tuple(calls), frozenset(told) if told else _NO_POLICIES) for said, calls, told in made]
 
 
-def _call(given: Any) -> PastCall:
-    """Return the call in a message of the history."""
+def _to_past_call(given: Any) -> PastCall:
+    """Return the call in an entry of `tool_calls`; empty name and id where they are missing."""
     call = given if isinstance(given, dict) else {}
     function = call.get("function")
     function = function if isinstance(function, dict) else call

@@ -25,14 +25,15 @@ Summary = Callable[[Sequence[Json]], str]
 
 
 def estimate_tokens(messages: Sequence[Json]) -> int:
-    """Estimate the tokens of messages: one for four characters."""
+    """Estimate the tokens of messages: one for four characters of their JSON."""
     return sum(len(compact_json(message)) for message in messages) // 4
 
 
 def fit(
     messages: Sequence[Json], tokens: int, *, count: Count = estimate_tokens, summarise: Summary | None = None
 ) -> list[Json]:
-    """Return the `messages` shortened to `tokens`, as far as possible: what must stay stays even if it is too long.
+    """Return the `messages` shortened to `tokens`, as far as possible: the leading messages, the last two exchanges and
+    the last user message are always kept, even if they are too long.
 
     - `count`: counts the tokens of messages.
     - `summarise`: returns a text about the messages that are left out; without it their number is stated.
@@ -43,11 +44,11 @@ def fit(
     gone = window.fewest_to_drop(tokens, count)
     if not gone or summarise is None:
         return window.without(gone)
-    said = summarise(window.dropped(gone))
-    if count(window.without(gone, said)) > tokens:  # a long summary, which needs room of its own
-        gone = window.fewest_to_drop(tokens, count, said)
-        said = summarise(window.dropped(gone))
-    return window.without(gone, said)
+    summary = summarise(window.dropped(gone))
+    if count(window.without(gone, summary)) > tokens:  # a long summary needs room too
+        gone = window.fewest_to_drop(tokens, count, summary)
+        summary = summarise(window.dropped(gone))
+    return window.without(gone, summary)
 
 
 class _Window:
@@ -57,31 +58,33 @@ class _Window:
     before any exchange is dropped."""
 
     def __init__(self, messages: Sequence[Json]) -> None:
-        self._head, groups = _grouped(messages)
+        self._head, groups = _group_exchanges(messages)
         self._recent = groups[-RECENT:]
         self._old = groups[:-RECENT]
-        self._short = [[_shortened(message) for message in group] for group in self._old]
+        self._short = [[_shorten_result(message) for message in group] for group in self._old]
         asked = [at for at, group in enumerate(groups) if is_from_user(group[0])]
-        self._stays = asked[-1] if asked else -1
+        self._last_user_group = asked[-1] if asked else -1
 
-    def fewest_to_drop(self, tokens: int, count: Count, said: str = "") -> int:
-        """Return how many of the oldest exchanges must be dropped to fit."""
-        return bisect_left(range(len(self._old)), True, key=lambda gone: count(self.without(gone, said)) <= tokens)
+    def fewest_to_drop(self, tokens: int, count: Count, summary: str = "") -> int:
+        """Return how many of the oldest exchanges must be dropped to fit `tokens`; all droppable ones if that is not
+        enough."""
+        return bisect_left(range(len(self._old)), True, key=lambda gone: count(self.without(gone, summary)) <= tokens)
 
     def dropped(self, gone: int) -> list[Json]:
-        """Return the messages of the dropped exchanges."""
-        return _flat([group for at, group in enumerate(self._old[:gone]) if at != self._stays])
+        """Return the messages of the oldest `gone` exchanges, except the last user message."""
+        return _flatten([group for at, group in enumerate(self._old[:gone]) if at != self._last_user_group])
 
-    def without(self, gone: int, said: str = "") -> list[Json]:
-        """Return the messages without the oldest `gone` exchanges; `said` replaces them."""
-        asked = self._old[self._stays] if 0 <= self._stays < gone else []
-        note = _note(self.dropped(gone), said)
-        return [*self._head, *note, *asked, *_flat(self._short[gone:]), *_flat(self._recent)]
+    def without(self, gone: int, summary: str = "") -> list[Json]:
+        """Return the messages without the oldest `gone` exchanges; a message with `summary`, or with their number,
+        replaces them."""
+        asked = self._old[self._last_user_group] if 0 <= self._last_user_group < gone else []
+        note = _drop_notice(self.dropped(gone), summary)
+        return [*self._head, *note, *asked, *_flatten(self._short[gone:]), *_flatten(self._recent)]
 
 
-def _grouped(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
-    """Return the leading messages (system messages, the first user), then exchanges: a turn with its results, or one
-    message."""
+def _group_exchanges(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
+    """Return the leading messages (system messages and the first user message), and the others in groups that are
+    kept or dropped whole: a turn with its results, or one message."""
     head: list[Json] = []
     rest = list(messages)
     while rest and rest[0].get("role") in ("system", "developer"):
@@ -97,30 +100,32 @@ def _grouped(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
     return head, groups
 
 
-def _shortened(message: Json) -> Json:
-    """Return a long result with only its head and tail; other messages unchanged."""
-    said = message.get("content")
-    if message.get("role") != "tool" or not isinstance(said, str) or len(said) <= SHORT:
+def _shorten_result(message: Json) -> Json:
+    """Return a tool result longer than `SHORT` characters with only its head and tail; any other message unchanged."""
+    content = message.get("content")
+    if message.get("role") != "tool" or not isinstance(content, str) or len(content) <= SHORT:
         return message
     half = SHORT // 2
-    return {**message, "content": said[:half] + _SHORTENED.format(lost=len(said) - SHORT) + said[-half:]}
+    return {**message, "content": content[:half] + _SHORTENED.format(lost=len(content) - SHORT) + content[-half:]}
 
 
-def _note(gone: list[Json], said: str) -> list[Json]:
-    """Return the message that replaces dropped exchanges; none if nothing was dropped."""
+def _drop_notice(gone: list[Json], summary: str) -> list[Json]:
+    """Return the message that replaces the dropped messages, as a list: the summary, or their number. Empty if
+    nothing was dropped."""
     if not gone:
         return []
     calls = sum(len(message.get("tool_calls") or ()) for message in gone)
     turns = sum(message.get("role") == "assistant" for message in gone)
-    return [{"role": "user", "content": said or _DROPPED.format(turns=turns, calls=calls)}]
+    return [{"role": "user", "content": summary or _DROPPED.format(turns=turns, calls=calls)}]
 
 
-def _flat(groups: Sequence[Sequence[Any]]) -> list[Any]:
+def _flatten(groups: Sequence[Sequence[Any]]) -> list[Any]:
+    """Return the items of all groups in one list."""
     return [each for group in groups for each in group]
 
 
 Status = Literal["open", "done", "stopped", "cancelled"]
-_LOST = "ERROR: it is not known what became of this call: the program ended while it ran. Look before you repeat it."
+_LOST = "ERROR: the outcome of this call is unknown: the program ended while it ran. Check its effects before you repeat it."
 _VERSION = 1
 
 
@@ -162,18 +167,20 @@ class Conversation:
 
         Raises `CallerError` while calls are pending."""
         if self.pending is not None:
-            raise CallerError("the calls of the last turn are not answered; give their results first")
+            raise CallerError("the calls of the last turn have no results yet; add their results first")
         self.messages.append({"role": "user", "content": text})
         self.status, self.reason, self.answer = "open", "", ""
 
     def begin(self, message: Json, known: Mapping[str, str] | None = None) -> None:
-        """Keep a turn of the model, the assistant's `message`, until its calls are answered.
+        """Store the model's turn, the assistant's `message`, as pending until its calls are answered.
 
-        `known` are the answers of calls that are not run, by their ids."""
+        `known` are the answers of calls that are not run, by call id.
+        """
         self.pending, self.known = message, dict(known or {})
 
     def settle(self, messages: Sequence[Json]) -> None:
-        """Append the pending turn and the answers to its calls, all in `messages`, to the history."""
+        """Append `messages`, the pending turn with the answers to its calls, to the history; nothing is pending any
+        more."""
         self.messages += messages
         self.pending, self.known = None, {}
 
@@ -182,8 +189,8 @@ class Conversation:
         self.status, self.reason, self.answer = status, reason, answer
 
     def add(self, reply: Reply, *, calls: int = 0, seconds: float = 0.0) -> None:
-        """Add the cost of this `reply`: a turn, tokens where the provider counted them, `calls` that ran, and
-        `seconds`."""
+        """Add the cost of this `reply` to `spent`: one turn, the tokens where the provider counted them, the `calls`
+        to run, and the `seconds` it took. The history is unchanged."""
         counted = getattr(reply, "tokens", None)
         self.spent = Spent(
             self.spent.turns + 1,
@@ -209,7 +216,8 @@ class Conversation:
 
     @classmethod
     def from_json(cls, data: Any) -> Conversation:
-        """Return the conversation that `to_json` wrote as `data`. Raises `CallerError` for anything else."""
+        """Return the conversation that `to_json` wrote as `data`; the calls of a pending turn are answered as
+        interrupted. Raises `CallerError` for anything else."""
         if not isinstance(data, dict) or data.get("version") != _VERSION or not isinstance(data.get("messages"), list):
             raise CallerError("not a conversation of this version; pass what Conversation.to_json returned")
         try:
@@ -222,11 +230,12 @@ class Conversation:
             raise CallerError(f"not a conversation that can be continued: {error}") from None
         made.reason, made.answer = str(data.get("reason", "")), str(data.get("answer", ""))
         if isinstance(data.get("pending"), dict):
-            made.settle(interrupted_turn(data["pending"], known))
+            made.settle(close_interrupted_turn(data["pending"], known))
         return made
 
 
-def interrupted_turn(message: Json, known: Mapping[str, str]) -> list[Json]:
-    """Return a turn whose calls were running when the program ended, with answers that say so."""
+def close_interrupted_turn(message: Json, known: Mapping[str, str]) -> list[Json]:
+    """Return the assistant `message` and a result for each of its calls: the one in `known` by call id, or a note
+    that the program ended before it."""
     ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
     return [message, *[{"role": "tool", "tool_call_id": id, "content": known.get(id, _LOST)} for id in ids]]

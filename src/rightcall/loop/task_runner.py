@@ -39,30 +39,31 @@ NoteListener = Callable[[Json], None]
 class RunNotes(Hook):
     """Writes the events of a run to its journal; it is also the first hook of the run.
 
-    `told` is called with each note after it is in the journal."""
+    `listener` is called with each note after it was written."""
 
-    def __init__(self, journal: RunJournal, conversation: Conversation, edits: EditLog, told: NoteListener) -> None:
-        self._journal, self._conversation, self._edits, self._listener = journal, conversation, edits, told
+    def __init__(self, journal: RunJournal, conversation: Conversation, edits: EditLog, listener: NoteListener) -> None:
+        self._journal, self._conversation, self._edits, self._listener = journal, conversation, edits, listener
         self._text: list[Text | Reasoning] = []
         self._ended: set[str] = set()
         self._spent, self._before = conversation.spent, conversation.spent
-        self._began = time.monotonic()
+        self._started = time.monotonic()
 
     def task(self, text: str) -> None:
-        """Note that a new task begins, or that an interrupted one continues."""
-        self._began, self._before = time.monotonic(), self._conversation.spent
+        """Write a note that a new task, the `text`, begins or an interrupted one continues; its time and cost count
+        from here."""
+        self._started, self._before = time.monotonic(), self._conversation.spent
         self.note("task", text=text)
 
     def note(self, event: str, **fields: object) -> None:
-        """Append a note to the journal, with the time."""
+        """Append a note with the time (seconds since 1970) to the journal, and pass it to the listener."""
         note: Json = {"event": event, "time": round(time.time(), 3), **fields}
         self._journal.note(note)
         self._listener(note)
 
-    # -- what the model says -------------------------------------------------------------------------------------------
+    # -- events of the reply -------------------------------------------------------------------------------------------
 
     def event(self, event: RunEvent) -> None:
-        """Note one event of the run. Text is collected until something else follows it."""
+        """Write the note of one event of the run. Text is collected and written before the next other event."""
         if isinstance(event, Text | Reasoning):
             self._text.append(event)
         elif isinstance(event, Done):
@@ -76,7 +77,8 @@ class RunNotes(Hook):
             self._note_outcome(event)
 
     def _note_outcome(self, event: RunEvent) -> None:
-        """Note a problem of the reply, an intervention, a result or the end."""
+        """Write the note of a problem that belongs to no call, an intervention, a result or the end of the run;
+        ignore other events."""
         if isinstance(event, Problem):
             if event.call is None:
                 self._flush()
@@ -86,7 +88,7 @@ class RunNotes(Hook):
             self.note("guard", policy=event.policy, action=event.action, reason=event.reason)
         elif isinstance(event, CallRan):
             self._flush_turn()
-            self._result(event.result)
+            self._note_result(event.result)
         elif isinstance(event, Over):
             self.over(event.status, event.reason, event.answer)
 
@@ -107,7 +109,7 @@ class RunNotes(Hook):
             self._text.append(Reasoning("".join(reversed(moved))))
 
     def _flush(self) -> None:
-        """Note the collected text and reasoning."""
+        """Write the collected text and reasoning, one note for each stretch, and empty the collection."""
         kind, pieces = "text", list[str]()
         for each in self._text:
             of = "reasoning" if isinstance(each, Reasoning) else "text"
@@ -119,29 +121,31 @@ class RunNotes(Hook):
         self._text = []
 
     def _note_text(self, kind: str, pieces: list[str]) -> None:
+        """Write a note of this kind with the joined pieces; none if they are empty."""
         if text := "".join(pieces):
             self.note(kind, text=text)
 
     def _flush_turn(self) -> None:
-        """Note the collected text, then the cost of the turn if one has ended."""
+        """Write the collected text, then the cost of the turn if one has ended since the last such note."""
         self._flush()
         now = self._conversation.spent
         if now.turns > self._spent.turns:
-            self.note("turn", **_cost(self._spent, now), seconds=round(now.seconds - self._spent.seconds, 3))
+            self.note("turn", **_token_cost(self._spent, now), seconds=round(now.seconds - self._spent.seconds, 3))
             self._spent = now
 
     def over(self, status: str, reason: str = "", answer: str = "") -> None:
-        """Note the end of the run with the cost of this task alone."""
+        """Write the note that the run has ended, with the turns, calls, tokens and seconds of this task alone."""
         self._flush_turn()
         now, before = self._conversation.spent, self._before
-        counted = {"turns": now.turns - before.turns, "calls": now.calls - before.calls, **_cost(before, now)}
-        seconds = round(time.monotonic() - self._began, 3)
+        counted = {"turns": now.turns - before.turns, "calls": now.calls - before.calls, **_token_cost(before, now)}
+        seconds = round(time.monotonic() - self._started, 3)
         self.note("over", status=status, reason=reason, answer=answer, **counted, seconds=seconds)
 
-    # -- what becomes of its calls -------------------------------------------------------------------------------------
+    # -- hook methods, for calls ---------------------------------------------------------------------------------------
 
     def before(self, invocation: Invocation) -> None:
-        """Note that a call starts, and the change of a file that it will make."""
+        """Write a note that a call starts, and one with the diff of the file that it will change, if any. Returns
+        None: the call runs."""
         self._flush_turn()
         self.note("start", id=invocation.call.id, name=invocation.tool.name, read_only=invocation.tool.read_only)
         edit = self._edits.preview(invocation)
@@ -149,29 +153,30 @@ class RunNotes(Hook):
             self.note("diff", id=invocation.call.id, path=edit.path, diff=edit.diff)
 
     def permission_answered(self, invocation: Invocation, answer: Permission) -> None:
-        """Note the answer of the user to a question of permission."""
-        words = answer.words if isinstance(answer, Denial) else ""
-        describe_error = "no" if isinstance(answer, Denial) else str(answer)
-        self.note("asked", id=invocation.call.id, answer=describe_error, words=words)
+        """Write a note with the answer of the user to a question of permission: "no" with the user's words, or the
+        permission."""
+        name, words = ("no", answer.words) if isinstance(answer, Denial) else (str(answer), "")
+        self.note("asked", id=invocation.call.id, answer=name, words=words)
 
     def edited(self, invocation: Invocation, edit: FileEdit) -> None:
-        """Note a change of a file."""
+        """Write a note of a change of a file, which can be undone with it."""
         kept = msgspec.to_builtins(edit)
         del kept["diff"]  # noted before
         self.note("edited", id=invocation.call.id, **kept)
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        self._result(result)
+        """Write the note of the result of a call that ran or was skipped."""
+        self._note_result(result)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Note the result of a call that failed, timed out or was cancelled."""
+        """Write the note of the result of a call that failed, timed out or was cancelled."""
         kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
         kind = "cancelled" if isinstance(error, asyncio.CancelledError) else kind
         text = "it was cancelled; it may have done a part of its work" if kind == "cancelled" else describe_error(error)
-        self._result(Result(invocation.call, text, True, kind, text))
+        self._note_result(Result(invocation.call, text, True, kind, text))
 
-    def _result(self, result: Result) -> None:
-        """Note a result, once for each call."""
+    def _note_result(self, result: Result) -> None:
+        """Write the note of a result; only the first one for each call id."""
         if result.id in self._ended:
             return
         self._ended.add(result.id)
@@ -179,7 +184,8 @@ class RunNotes(Hook):
         self.note("result", id=result.id, **fields, reason=result.reason, seconds=round(result.duration, 3))
 
 
-def _cost(before: Spent, now: Spent) -> Json:
+def _token_cost(before: Spent, now: Spent) -> Json:
+    """Return the prompt and completion tokens that were spent between two states."""
     return {"prompt": now.prompt - before.prompt, "completion": now.completion - before.completion}
 
 
@@ -187,7 +193,8 @@ def _cost(before: Spent, now: Spent) -> Json:
 
 
 def standing_edits(notes: list[Json]) -> list[FileEdit]:
-    """Return the changes of files in these notes that were not undone, in order."""
+    """Return the changes of files in these notes that were not undone, oldest first. An undo removes the latest
+    change."""
     found: list[FileEdit] = []
     for note in notes:
         if note["event"] == "edited":
@@ -198,7 +205,7 @@ def standing_edits(notes: list[Json]) -> list[FileEdit]:
 
 
 def undone_paths(notes: list[Json]) -> list[str]:
-    """Return the files whose last change was undone since the last task: the model does not know it yet."""
+    """Return the files whose changes were undone since the last task; the model does not know of it yet."""
     paths: list[str] = []
     for note in notes:
         if note["event"] == "undone":
@@ -222,19 +229,20 @@ class RunJournal:
         if self._file.is_empty:
             self._file.append({"run_journal": 1})
         else:
-            self.conversation, self.notes = _read(Path(path))
+            self.conversation, self.notes = _read_journal(Path(path))
             self._written = 0 if self.conversation is None else len(self.conversation.messages)
-            if self.conversation is not None:  # as it is now that it is taken up again
+            if self.conversation is not None:  # the state with which it continues
                 self._file.append({"all": self.conversation.messages, "state": _state(self.conversation)})
 
     def write(self, conversation: Conversation) -> None:
-        """Append what is new in the conversation, in one line: a line is written whole or not at all."""
+        """Append the new messages and the state of the conversation in one line, which is written completely or not
+        at all."""
         new = conversation.messages[self._written :]
         self._file.append({"new": new, "state": _state(conversation)})
         self._written = len(conversation.messages)
 
     def note(self, note: Json) -> None:
-        """Append a note; notes are not part of the conversation."""
+        """Append a note to the journal and to `notes`; notes are not part of the conversation."""
         self._file.append(note)
         self.notes.append(note)
 
@@ -243,24 +251,25 @@ class RunJournal:
 
 
 def _state(conversation: Conversation) -> Json:
-    """Return everything of a conversation but the messages."""
+    """Return everything of a conversation except the messages, as JSON data."""
     return {key: value for key, value in conversation.to_json().items() if key != "messages"}
 
 
 def read_notes(path: str | Path) -> Iterator[Json]:
-    """Yield the notes of a run, in order, also while it goes on. Raises `FileFailed` for a file of another kind."""
+    """Yield the notes of a run in order; the run may still be writing them. Raises `FileFailed` for a file of
+    another kind."""
     existing(Path(path), KIND)
-    for _, row in _rows(Path(path)):
+    for _, row in _read_rows(Path(path)):
         if "event" in row:
             yield row
 
 
-def _read(path: Path) -> tuple[Conversation | None, list[Json]]:
-    """Return the conversation and the notes in a journal; None for the conversation of a new one."""
+def _read_journal(path: Path) -> tuple[Conversation | None, list[Json]]:
+    """Return the conversation and the notes in a journal; the conversation is None if none was written yet."""
     messages: list[Any] = []
     notes: list[Json] = []
     state: Json = {}
-    for _, row in _rows(path):
+    for _, row in _read_rows(path):
         if "event" in row:
             notes.append(row)
             continue
@@ -270,13 +279,16 @@ def _read(path: Path) -> tuple[Conversation | None, list[Json]]:
     return Conversation.from_json({**state, "messages": messages}) if state else None, notes
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Json]]:
-    """Yield the rows of a journal with their line numbers, without a torn last line. Raises `FileFailed`."""
+def _read_rows(path: Path) -> Iterator[tuple[int, Json]]:
+    """Yield line number and row of each line of a journal, without a torn last line. Raises `FileFailed` for any
+    other invalid line."""
     for number, row in read_rows(path):
         if not isinstance(row, LineFault):
             yield number, row
         elif not row.torn:
-            raise FileFailed(f"line {number} of {path} is no JSON object; the journal of a run has one in every line")
+            raise FileFailed(
+                f"line {number} of {path} is not a JSON object; the journal of a run has one in every line"
+            )
 
 
 _LIMITS = RunLimits()
@@ -303,7 +315,7 @@ RunEvent = Event | Intervention | CallRan | Over
 class Runner:
     """The loop of a model, its tools and a guard.
 
-    - `model`: a backend; None for a program that asks the model itself.
+    - `model`: a backend; None for a program that sends the requests itself.
     - `tools`: what may be called, as `parse` takes it.
     - `guard`: "none", "parse", "full" or a `Guard`.
     - `conversation`: the conversation to continue; a new one by default.
@@ -344,36 +356,38 @@ class Runner:
         self._journal = RunJournal(journal) if isinstance(journal, str | Path) else journal
         found = self._journal.conversation if self._journal else None
         if conversation is not None and found is not None and conversation is not found:
-            raise CallerError("the journal holds a conversation already; leave the other out, or name a new file")
+            raise CallerError("the journal has a conversation already; do not pass another one, or name a new file")
         self.conversation = conversation or found or Conversation(system=system)
         self.trace = trace
         self._choice, self._parallel, self._hooks, self._limits = choice, parallel, tuple(hooks), limits
         self._context, self._summarise, self._seconds = context, summarise, seconds
         self._fields = dict(fields or {})
-        self._asked: Turn | None = None
+        self._requested: Turn | None = None
         self._judged: Judgement | None = None
         self._until: float | None = None
 
     # -- one step at a time --------------------------------------------------------------------------------------------
 
     def ask(self, task: str) -> None:
-        """Append the `task` of the user, in words."""
+        """Append the `task`, a text of the user, to the conversation and write it to the journal. Raises
+        `CallerError` while results are missing."""
         self.conversation.ask(task)
         self._write()
 
     def next_request(self) -> Request | None:
-        """Return the next request for the model; None when the task is over.
+        """Return the next request for the model, with the history shortened to the limits; None when the task is over.
 
-        Raises `CallerError` while results are missing."""
+        Raises `CallerError` while results are missing.
+        """
         if self._judged is not None:
             raise CallerError("the calls of the last turn have no results yet; give them first")
         if self.conversation.status != "open":
             return None
-        turn = self._asked = self._turn()
-        describe_error = self.guard.interventions(turn)
-        told = {each.at for each in self.conversation.interventions if each.action == "cut"}
-        self._publish([each for each in describe_error if each.at not in told])
-        messages = cut(turn, describe_error)
+        turn = self._requested = self._turn()
+        interventions = self.guard.interventions(turn)
+        reported = {each.at for each in self.conversation.interventions if each.action == "cut"}
+        self._report_interventions([each for each in interventions if each.at not in reported])
+        messages = cut(turn, interventions)
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
         return Request(
@@ -386,14 +400,16 @@ class Runner:
         )
 
     def receive(self, reply: Reply, *, seconds: float = 0.0) -> Judgement:
-        """Judge this `reply`: its runnable calls are in `calls`, and their results must be given next.
+        """Judge this `reply`, add it to the conversation, and return the judgement. If its `calls` are not empty, run
+        them and pass the results to `give`; otherwise the turn is completed here.
 
-        `seconds` is how long the reply took."""
-        asked, self._asked = self._asked, None
+        `seconds` is how long the reply took.
+        """
+        asked, self._requested = self._requested, None
         if asked is None or asked.messages != self.conversation.messages:
             asked = self._turn()
         judged = self.guard.judge(asked.answered(reply))
-        self._publish(judged.interventions)
+        self._report_interventions(judged.interventions)
         self.conversation.add(reply, calls=len(judged.calls), seconds=seconds)
         self.conversation.begin(reply.message(), {result.id: result.text for result in judged.results})
         self._judged = judged
@@ -403,10 +419,11 @@ class Runner:
         return judged
 
     def give(self, results: Sequence[Result]) -> None:
-        """Accept the `results` of the calls to run. Raises `CallerError` when none are expected."""
+        """Add the `results` of the calls to the conversation, and end it as done or stopped if the task is over.
+        Raises `CallerError` when none are expected."""
         judged, self._judged = self._judged, None
         if judged is None:
-            raise CallerError("no results are waited for; ask the model first")
+            raise CallerError("no results are expected; send the next request and receive its reply first")
         self.conversation.settle(judged.messages(results))
         if judged.over(results):
             stopped = judged.decision == "stop"
@@ -414,8 +431,8 @@ class Runner:
             self.conversation.end("stopped" if stopped else "done", why, judged.answer)
         self._write()
 
-    def _publish(self, interventions: Sequence[Intervention]) -> None:
-        """Pass interventions to the conversation, the trace and all hooks."""
+    def _report_interventions(self, interventions: Sequence[Intervention]) -> None:
+        """Add interventions to the conversation and the trace, and pass each to `intervened` of all hooks."""
         self.conversation.interventions += interventions
         if self.trace is not None:
             self.trace.add(interventions)
@@ -429,7 +446,7 @@ class Runner:
             self._journal.close()
 
     def _turn(self) -> Turn:
-        """Return the turn that follows the conversation. After a successful call, the choice is "auto" unless it is
+        """Return the guard's view of the next turn. After a successful call, its choice is "auto" unless it is
         "none"."""
         turn = Turn.of(self.conversation.messages, self.tools, parallel=self._parallel, api="chat")
         made = any(call.outcome == "ok" for call in turn.calls)
@@ -437,16 +454,18 @@ class Runner:
         return turn
 
     def _write(self) -> None:
+        """Write the conversation to the journal, if there is one."""
         if self._journal is not None:
             self._journal.write(self.conversation)
 
     # -- the whole run -------------------------------------------------------------------------------------------------
 
     async def run(self, task: str | None = None) -> Over:
-        """Run the `task` to its end; without one, continue with what the conversation holds.
+        """Run the `task` to its end and return the last event; without a task, continue with the conversation.
 
-        Raises a `BackendError` where the model cannot be asked; what was done until then is in the conversation, and
-        it can continue."""
+        Raises a `BackendError` when the model server fails; the conversation has what was done until then, and can
+        continue.
+        """
         last = Over("stopped", "nothing was done")
         async for event in self.events(task):
             if isinstance(event, Over):
@@ -469,11 +488,11 @@ class Runner:
         if task is not None:
             self.ask(task)
         self._until = None if self._seconds is None else asyncio.get_running_loop().time() + self._seconds
-        while (request := self._in_time()) is not None:
+        while (request := self._next_request_in_time()) is not None:
             try:
                 async with self.model.stream(request) as stream:
                     began = time.monotonic()
-                    while (event := await self._next(stream)) is not None:
+                    while (event := await self._next_event(stream)) is not None:
                         yield event
                 judged = self.receive(stream.answer, seconds=time.monotonic() - began)
             except TimeoutError:
@@ -489,16 +508,17 @@ class Runner:
                 for result in [*(await self._run_calls(judged) if judged.calls else ()), *judged.results]:
                     yield CallRan(result)
             finally:
-                if self._judged is judged:  # whoever listened has left, or a hook has failed
+                if self._judged is judged:  # the consumer stopped iterating, or a hook failed
                     self.give([not_run_result(call, "the run was left before it") for call in judged.calls])
         yield Over(self.conversation.status, self.conversation.reason, self.conversation.answer)
 
-    async def _next(self, stream: Streaming) -> Event | None:
+    async def _next_event(self, stream: Streaming) -> Event | None:
+        """Return the next event of the reply, None at its end. Raises `TimeoutError` when the task is out of time."""
         async with asyncio.timeout_at(self._until):
             return await anext(stream, None)
 
-    def _in_time(self) -> Request | None:
-        """Return the next request, or None after ending a task that is over its time."""
+    def _next_request_in_time(self) -> Request | None:
+        """Return the next request; None if the task is over, or is ended here because its time is over."""
         request = self.next_request()
         if request is not None and self._is_late():
             self._end_conversation("stopped", f"the task took longer than {self._seconds:g} seconds")
@@ -506,6 +526,7 @@ class Runner:
         return request
 
     def _is_late(self) -> bool:
+        """Return whether the time limit of the task has passed; False without one."""
         return self._until is not None and asyncio.get_running_loop().time() >= self._until
 
     def _end_conversation(self, status: Status, reason: str) -> None:
@@ -514,7 +535,8 @@ class Runner:
         self._write()
 
     async def _run_calls(self, judged: Judgement) -> Sequence[Result]:
-        """Run the calls. However that ends, each has a result, and the history contains it."""
+        """Run the calls of the judgement, give their results to the conversation, and return them. Every call has a
+        result, also if a hook ends the batch, the time is over, or the run is cancelled (raised again)."""
         lost = [not_run_result(call, "it was cancelled") for call in judged.calls]
         results: Sequence[Result]
         try:
@@ -525,7 +547,7 @@ class Runner:
             self.give(results)
             self._end_conversation("stopped", str(stopped))
         except TimeoutError as late:
-            results = getattr(late.__cause__, "results", lost)  # the loop ends by itself: it is late
+            results = getattr(late.__cause__, "results", lost)  # the loop ends at the next request: the task is late
             self.give(results)
         except asyncio.CancelledError as cancelled:
             self.give(getattr(cancelled, "results", lost))
@@ -549,9 +571,9 @@ class Runner:
 async def run(
     task: str, model: BaseBackend, tools: Tools | None = None, *, guard: str | Guard = "full", **options: Any
 ) -> Over:
-    """Run a task to its end.
+    """Run a task to its end and return the last event.
 
-    - `task`: what is to be done, in words.
+    - `task`: the instructions of the user.
     - `model`, `tools`, `guard`: as in `Runner`.
     - `options`: the other options of a `Runner`.
     """
