@@ -70,9 +70,8 @@ class PastCall:
             self.outcome = "failed"
         else:
             self.outcome = "ok"
-        self.result = (
-            result if self.outcome == "ok" else result.removeprefix("ERROR: ")
-        )  # some APIs have a flag instead
+        # Where an API has no flag for errors, the text begins with "ERROR: ".
+        self.result = result if self.outcome == "ok" else result.removeprefix("ERROR: ")
 
     def _remove_notes(self, result: str) -> str:
         """Return the result without the notes of policies at its end, and set `told` and `noted`."""

@@ -125,7 +125,7 @@ def _flatten(groups: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 Status = Literal["open", "done", "stopped", "cancelled"]
-_LOST = "ERROR: the outcome of this call is unknown: the program ended while it ran. Check its effects before you repeat it."
+_LOST = "ERROR: the outcome of this call is unknown: the program ended while it ran. Check its effects first."
 _VERSION = 1
 
 
