@@ -137,7 +137,7 @@ def test_no_tools_are_no_sections_of_tools() -> None:
     ("options", "error", "cause"),
     [
         ({"mode": "grammar"}, CallerError, "no mode 'grammar'"),
-        ({"compact": ["nope"]}, CallerError, "'nope', which is no tool here"),
+        ({"compact": ["nope"]}, CallerError, "the unknown tool 'nope'"),
         ({"format": "herms"}, UnknownFormat, "did you mean 'hermes'"),
     ],
     ids=str,
