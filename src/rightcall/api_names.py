@@ -26,12 +26,13 @@ ALIASES: dict[str, Api] = {
 
 
 def api_name(name: str, known: Iterable[str] = APIS, *, what: str = "api") -> str:
-    """Return the canonical name of an API or alias. Raises `CallerError` with a suggestion if it is not in `known`."""
+    """Return the canonical name of an API, given by name or alias. Raises `CallerError` with a suggestion if it is
+    not in `known`; `what` is the parameter in its message."""
     word = ALIASES.get(name.lower().replace("-", "_"), name)
     known = tuple(known)
     if word in known:
         return word
     near = difflib.get_close_matches(name, [*known, *ALIASES], 1, 0.6)
-    meant = ALIASES.get(near[0], near[0]) if near else ""
-    hint = f" (did you mean {meant!r}?)" if meant in known else ""
+    suggestion = ALIASES.get(near[0], near[0]) if near else ""
+    hint = f" (did you mean {suggestion!r}?)" if suggestion in known else ""
     raise CallerError(f"no {what} {name!r}{hint}; there are {', '.join(known)}")

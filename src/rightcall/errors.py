@@ -143,7 +143,7 @@ class WorkerLost(RightcallError):
 
 
 class ModelError(RightcallError):
-    """What the model wrote is wrong, and the caller asked for an exception. `problems` are the `Problem`s behind it."""
+    """The model made a mistake, and the caller requested an exception. `problems` are the `Problem`s found."""
 
     problems: tuple[Any, ...] = ()
 

@@ -38,7 +38,7 @@ def is_installed(extra: Extra) -> bool:
         return sys.modules[module] is not None
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
@@ -49,5 +49,5 @@ def require_extra(extra: Extra) -> None:
 
 
 def install_advice(extra: Extra) -> str:
-    """Return the message for a missing extra, with the command that installs it."""
+    """Return the error message for a missing extra: what needs which package, and the command that installs it."""
     return f"{_MODULES[extra][1]}, which is not installed: pip install 'rightcall[{extra}]'"

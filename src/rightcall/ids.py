@@ -14,7 +14,7 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 _POOL: list[str] = []
-os.register_at_fork(after_in_child=_POOL.clear)  # or two processes would mint the same ids
+os.register_at_fork(after_in_child=_POOL.clear)  # otherwise two processes would create the same ids
 _PREFIX = "call_"
 
 
@@ -33,7 +33,8 @@ def random_hex() -> str:
     return random_id().removeprefix(_PREFIX)
 
 
-def nine_id() -> str:
+def random_nine() -> str:
+    """Return nine random letters and digits."""
     return "".join([ALPHABET[byte % 62] for byte in os.urandom(9)])
 
 
@@ -63,7 +64,7 @@ class Ids:
     def nine() -> Ids:
         """Return `Ids` with nine letters or digits; an id of another form, or a repeated one, is replaced by a new
         one."""
-        return Ids(nine_id, suffix=False)
+        return Ids(random_nine, suffix=False)
 
     @staticmethod
     def numbered(prefix: str) -> Ids:
@@ -77,8 +78,8 @@ class Ids:
         self._turn, self._before = self._turn + 1, len(self._taken)
 
     def take(self, received: str = "") -> str:
-        """Return the id to use for the `received` one, or for none: unique in the conversation. Its origin is
-        remembered."""
+        """Return the id to use for the `received` one, or for none: unique in the conversation. `received` is stored
+        for the method `received`."""
         used = received if received and (self._suffix or is_nine(received)) else self._mint()
         if used in self._taken:
             used = self._unique(used)
@@ -86,17 +87,17 @@ class Ids:
         return used
 
     def forget(self, used: Iterable[str]) -> None:
-        """Release these ids in `used`, the last that were taken: no call has them after all."""
+        """Release these ids in `used`, so that they can be taken again; unknown ones are ignored."""
         for each in used:
             self._taken.pop(each, None)
 
     def received(self, used: str) -> str:
-        """Return the id that was received for the one in `used`, which `take` returned; a created id is returned as it
-        is."""
+        """Return the id that was received for the one in `used`, which `take` returned; `used` itself if none was
+        received."""
         return self._taken.get(used) or used
 
     def _unique(self, wanted: str) -> str:
-        """Return a free id in place of `wanted`: a new one, or one with a suffix."""
+        """Return an id that is not taken in place of `wanted`: a new one, or `wanted` with `_dup_N` appended."""
         candidate = wanted
         while candidate in self._taken and not self._suffix:
             candidate = self._mint()
@@ -107,4 +108,5 @@ class Ids:
 
 
 def is_nine(text: str) -> bool:
+    """Return True for nine ASCII letters or digits, the form of id that Mistral's servers require."""
     return len(text) == 9 and text.isascii() and text.isalnum()

@@ -9,8 +9,9 @@ from typing import Any
 
 
 def load_lazily(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module. `homes` maps each name to the module that defines it; `modules` are its
-    submodules."""
+    """Return a function to assign to `__getattr__` of a module: it imports a name on first use and stores it in the
+    module, or raises `AttributeError`. `homes` maps each name to the module that defines it; `modules` are the names
+    of its submodules."""
 
     def find(name: str) -> Any:
         if name in modules:

@@ -1,4 +1,4 @@
-"""Servers that listen: aiohttp (`WebServer`) and ASGI applications (`gate_asgi`), both behind a `Gate`.
+"""Servers that listen: aiohttp (`WebServer`) and ASGI applications (`gate_asgi`), both protected by a `Gate`.
 
     async with WebServer(handle, gate, port=0) as server:
         print(server.address)
@@ -33,7 +33,7 @@ _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: c
 
 
 class WebServer:
-    """An aiohttp server behind a gate, listening while it is entered.
+    """An aiohttp server protected by a gate; it listens inside its `async with` block.
 
     `handle` receives the accepted requests with their bodies read and within the limits. `on_refused` is called with
     method, status and code of every other request. On exit, answers in progress get `stop_seconds` to end. Raises
@@ -58,6 +58,7 @@ class WebServer:
 
     @property
     def address(self) -> str:
+        """Return the URL of the server; its port is known once the server listens."""
         host = f"[{self.gate.host}]" if ":" in self.gate.host else self.gate.host
         return f"http://{host}:{self.port}"
 
@@ -87,6 +88,7 @@ class WebServer:
         return self
 
     async def _listen(self, runner: web.AppRunner) -> None:
+        """Open the port and store its number. Raises `OSError` if it cannot be opened."""
         handlers, seconds = runner.server, self.gate.limits.head_seconds
         assert handlers is not None  # `setup` created it
         loop = asyncio.get_running_loop()
@@ -117,13 +119,15 @@ class WebServer:
         if refused is not None:
             return self._refuse(refused, request)
         async with self._slots:
-            return await self._read_and_handle(request)
+            return await self._read_body_and_handle(request)
 
     async def _add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Add the CORS headers of the gate to a response before it is sent."""
         response.headers.update(self.gate.cors_headers(request.headers.get("origin")))
 
-    async def _read_and_handle(self, request: web.Request) -> web.StreamResponse:
-        """Read the body within the limits and call the handler."""
+    async def _read_body_and_handle(self, request: web.Request) -> web.StreamResponse:
+        """Read the body, then return the response of the handler; return a refusal if the body is too large, too
+        slow or malformed."""
         from aiohttp import web
 
         try:
@@ -141,6 +145,7 @@ class WebServer:
         return await self._handle(request)
 
     def _refuse(self, refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
+        """Call `on_refused`, if there is one, and return the response for this refusal."""
         if self._on_refused is not None:
             self._on_refused(request.method, refused.status, refused.code)
         return _refusal_response(refused, request)
@@ -155,6 +160,7 @@ def _server_log() -> logging.Logger:
 
 
 def _is_server_fault(record: logging.LogRecord) -> bool:
+    """Return False for a record of malformed HTTP, which the client caused, and True for any other."""
     error = record.exc_info[1] if record.exc_info else None
     return type(error).__module__ != "aiohttp.http_exceptions"  # aiohttp's parse errors have no public base class
 
@@ -184,12 +190,13 @@ class TimedHead(asyncio.Protocol):
         self._last = b""  # the last bytes: the end of the head may be split
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the timer for the first request head, and pass the transport on to the wrapped protocol."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's class is not a subclass
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._close)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the data on, and stop the timer at the end of the first request head."""
+        """Pass the data on to the wrapped protocol, after stopping the timer if the first request head ends in it."""
         if self._timer is not None:
             seen = self._last + data if self._last else data.lstrip(b"\r\n")  # empty lines may precede the head
             self._last = seen[-3:]
@@ -205,21 +212,26 @@ class TimedHead(asyncio.Protocol):
             self._transport.close()
 
     def _cancel_timer(self) -> None:
+        """Stop the timer for good; do nothing if it is stopped already."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def eof_received(self) -> bool | None:
+        """Pass this callback of the transport on to the wrapped protocol, and return its answer."""
         return self._inner.eof_received()
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Stop the timer, and pass this callback of the transport on to the wrapped protocol."""
         self._cancel_timer()
         self._inner.connection_lost(error)
 
     def pause_writing(self) -> None:
+        """Pass this callback of the transport on to the wrapped protocol."""
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
+        """Pass this callback of the transport on to the wrapped protocol."""
         self._inner.resume_writing()
 
 
@@ -227,10 +239,13 @@ class TimedHead(asyncio.Protocol):
 
 
 def gate_asgi(app: AsgiApp, gate: Gate) -> AsgiApp:
-    """Return the ASGI application behind a gate. It receives accepted HTTP requests only, and no web sockets."""
+    """Return an ASGI application that checks each HTTP request with the gate and passes accepted ones to `app`. Web
+    sockets are closed; lifespan events are passed on."""
     slots = asyncio.Semaphore(gate.limits.concurrent)
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request: the gate's refusal, 204 for a CORS preflight, 503 if too many requests are in progress,
+        otherwise what the application sends."""
         if scope["type"] == "lifespan":
             return await app(scope, receive, send)
         if scope["type"] != "http":
@@ -238,7 +253,7 @@ def gate_asgi(app: AsgiApp, gate: Gate) -> AsgiApp:
         head = _request_head(scope)
         origin = dict(head.headers).get("origin")
         # One request per connection, because only the first head of a connection is timed.
-        send = _adding_headers(send, {**gate.cors_headers(origin), "Connection": "close"})
+        send = _add_headers_to_response(send, {**gate.cors_headers(origin), "Connection": "close"})
         refused = gate.check(head)
         if refused is None and (allowed := gate.preflight_headers(head)) is not None:
             return await _send_response(send, 204, allowed, b"")
@@ -253,6 +268,7 @@ def gate_asgi(app: AsgiApp, gate: Gate) -> AsgiApp:
 
 
 def _request_head(scope: Scope) -> RequestHead:
+    """Return the head of the request in this ASGI scope, with header names in lower case."""
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
     return RequestHead(scope["method"], scope["path"], headers)
 
@@ -268,16 +284,17 @@ class _BoundedRequest:
         self._gate, self._receive, self._send, self._path = gate, receive, send, path
         self._size = 0
         self._until = asyncio.get_running_loop().time() + gate.limits.seconds
-        self._is_whole = self._has_begun = False
+        self._is_whole = self._is_started = False
 
     async def run(self, app: AsgiApp, scope: Scope) -> None:
+        """Run the application for this request; return normally if a limit was exceeded."""
         try:
             await app(scope, self.receive, self.send)
         except _Stopped:
             return
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """Receive the next message of the body; refuse the request if a limit is exceeded."""
+        """Return the next message of the body. If a limit is exceeded, send the refusal and raise `_Stopped`."""
         if self._is_whole:
             return await self._receive()  # the next message can only be the disconnect
         try:
@@ -292,33 +309,37 @@ class _BoundedRequest:
         return message
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        self._has_begun = True
+        """Send a message of the response, and note that the response has started."""
+        self._is_started = True
         await self._send(message)
 
     async def _stop(self, refused: RequestRefusal) -> _Stopped:
-        if not self._has_begun:
+        """Send the refusal, unless the application has started its response, and return the exception to raise."""
+        if not self._is_started:
             await _send_refusal(self._send, refused, self._path)
         return _Stopped()
 
 
-def _adding_headers(send: Send, more: dict[str, str]) -> Send:
-    """Return a `send` that adds these headers to the response."""
+def _add_headers_to_response(send: Send, more: dict[str, str]) -> Send:
+    """Return a `send` that adds these headers to the start of the response."""
     added = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in more.items()]
 
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def send_with_headers(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", []), *added]}
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
 async def _send_refusal(send: Send, refused: RequestRefusal, path: str) -> None:
+    """Send the response for this refusal as JSON, in the shape of the API that the path belongs to."""
     headers = {**refused.headers, "Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
     await _send_response(send, refused.status, headers, json.dumps(refusal_body(refused, path)).encode())
 
 
 async def _send_response(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+    """Send a whole response, with the length of the body added to the headers."""
     written = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     written.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": written})

@@ -52,7 +52,7 @@ class Vocabulary:
         return cls(tokens, eos=len(tokens) - 1, specials={text: 256 + at for at, text in enumerate(specials)})
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Return the text of these `tokens`, without the end token."""
+        """Return the text of these `tokens`, without the end token; bytes that are not UTF-8 become U+FFFD."""
         return b"".join([self.tokens[token] for token in tokens if token != self.eos]).decode("utf-8", "replace")
 
 
@@ -71,7 +71,7 @@ class _Greedy:
         self._longest = max(map(len, self._by_bytes), default=1)
 
     def __call__(self, text: bytes | str) -> list[int]:
-        """Return the tokens of a text, longest first at each position."""
+        """Return the tokens of a text, the longest that fits at each position. Raises `CallerError` where none fits."""
         data = text if isinstance(text, bytes) else text.encode()
         out: list[int] = []
         at = 0
@@ -99,12 +99,13 @@ class Matcher:
         self._check()
 
     def _check(self) -> None:
+        """Raise `GrammarCompileError` with llguidance's message if it reports an error."""
         if self._matcher.is_error():
             raise GrammarCompileError(f"llguidance rejects the grammar: {self._matcher.get_error()[:500]}")
 
     def mask(self) -> bytes:
-        """Return one bit per token, with the first token in the lowest bit of the first byte. The bit of the end token
-        is set where the reply may end."""
+        """Return one bit per token, with the first token in the lowest bit of the first byte; 1 means allowed. The
+        bit of the end token is set where the reply may end. Raises `GrammarCompileError` if llguidance fails."""
         found = bytes(self._matcher.compute_bitmask())
         self._check()
         return found
@@ -114,7 +115,8 @@ class Matcher:
         return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
     def accept(self, token: int) -> bool:
-        """Consume this `token` and return whether it was allowed; if not, the state is unchanged."""
+        """Consume this `token` and return whether it was allowed; if not, the state is unchanged. For the end token,
+        return only whether the reply may end."""
         if token == self.vocabulary.eos:
             return self.may_end
         if not 0 <= token < len(self.vocabulary.tokens):
@@ -122,12 +124,14 @@ class Matcher:
         return bool(self._matcher.try_consume_tokens([token]) == 1)
 
     def accept_text(self, text: str | bytes) -> int:
-        """Consume a `text` in the longest tokens that fit. Return how many of them were allowed."""
+        """Consume a `text` in the longest tokens that fit, up to the first that is not allowed. Return how many were
+        consumed."""
         tokens = _Greedy(self.vocabulary)(text)
         return int(self._matcher.try_consume_tokens(tokens))
 
     def forced(self) -> list[int]:
-        """Return the tokens that must come next because there is no alternative."""
+        """Return the tokens that must come next because there is no alternative; empty if there is a choice. The
+        state is unchanged."""
         return list(self._matcher.compute_ff_tokens())
 
     @property
@@ -164,7 +168,7 @@ class LogitsProcessor:
 
     def __call__(self, tokens: Sequence[int], logits: Any) -> Any:
         if self._seen is None:
-            self._seen = len(tokens)  # the first call comes right behind the prompt
+            self._seen = len(tokens)  # the first call follows the prompt directly
         for token in list(tokens)[self._seen :]:
             if not self.matcher.accept(int(token)):
                 raise CallerError(f"the token {int(token)} was sampled although the mask forbids it")

@@ -24,6 +24,7 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def _hermes_call(arguments: str, name: str = "book") -> str:
+    """Return the text of one call in the format hermes; `arguments` is inserted as it is."""
     return f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
 
 

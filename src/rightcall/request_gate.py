@@ -73,7 +73,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     limits: RequestLimits = RequestLimits()
 
     def check(self, head: RequestHead) -> RequestRefusal | None:
-        """Return why this request is refused, or None if it is accepted."""
+        """Return why this request is refused (status, code, message), or None if it is accepted. The body is not
+        checked."""
         found = self._check_headers(head)
         if found is not None:
             return found
@@ -86,7 +87,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _check_headers(self, head: RequestHead) -> RequestRefusal | None:
-        """Refuse too many or too large headers, and repeated ones that must be unique."""
+        """Return a refusal (431 or 400) for too many or too large headers, or a repeated one that must be unique;
+        else None."""
         size = sum([len(name) + len(value) for name, value in head.headers])
         if len(head.headers) > self.limits.headers or size > self.limits.header_bytes:
             most = f"{self.limits.headers} headers of {self.limits.header_bytes:,} bytes together"
@@ -98,7 +100,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def _check_host(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Refuse a Host header that does not name this server."""
+        """Return a refusal (421) for a Host header that is missing or does not name this server; else None."""
         host = headers.get("host", "")
         name = parse_host(host)
         if name is not None and self._is_own_name(name):
@@ -107,14 +109,15 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return RequestRefusal(421, "wrong_host", f"this server does not answer to the Host {host[:80]!r}; {cure}")
 
     def _is_own_name(self, name: str) -> bool:
-        """Return whether a host name refers to this server."""
+        """Return whether a host name refers to this server: loopback, its own name, an allowed one, or any IP
+        address if it listens on all."""
         if is_loopback(name) or name == self.host.lower() or name in self.hosts:
             return True
         # DNS can point a name anywhere; an address cannot be redirected.
         return is_unspecified(self.host) and is_ip_address(name)
 
     def _check_origin(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Refuse a request from a web page of another origin."""
+        """Return a refusal (403) for a request from a web page of another origin that is not allowed; else None."""
         origin = headers.get("origin")
         if origin is not None:
             return None if self.allows_origin(origin, headers.get("host", "")) else _origin_refusal(origin)
@@ -132,13 +135,13 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc == host.lower()
 
     def cors_headers(self, origin: str | None) -> dict[str, str]:
-        """Return the CORS headers for an allowed origin; none for any other."""
+        """Return the CORS headers for an explicitly allowed origin; an empty dict for any other and for None."""
         if origin is None or origin.lower() not in self.origins:
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
     def preflight_headers(self, head: RequestHead) -> dict[str, str] | None:
-        """Return the headers that answer a CORS preflight request, or None if this is not one."""
+        """Return the headers that answer a CORS preflight request of an allowed origin; None for any other request."""
         if head.method != "OPTIONS":
             return None
         headers = dict(head.headers)
@@ -154,7 +157,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _check_content_type_and_key(self, head: RequestHead, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Refuse a body that is not JSON, and a request without the key unless its path is open."""
+        """Return a refusal for a body that is not JSON (415), or for a missing or wrong key (401) unless the path is
+        open; else None."""
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         bare = self.bare_bodies and "content-type" not in headers and not _is_browser(headers)
         if head.method in _WITH_BODY and kind != "application/json" and not bare:
@@ -163,15 +167,15 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None if head.path in OPEN_PATHS and head.method in ("GET", "HEAD") else self._check_key(headers)
 
     def _check_key(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Refuse a missing or wrong key."""
-        if self.key is None or any(_is_same_key(each, self.key.reveal()) for each in _sent_keys(headers)):
+        """Return a refusal (401) for a missing or wrong key; None if it is right or the server has none."""
+        if self.key is None or any(_is_same_key(each, self.key.reveal()) for each in _request_keys(headers)):
             return None
-        cause = "the key is wrong" if any(_sent_keys(headers)) else "the request has no key"
+        cause = "the key is wrong" if any(_request_keys(headers)) else "the request has no key"
         cure = "send the key of this server as Authorization: Bearer KEY or as x-api-key"
         return RequestRefusal(401, "invalid_api_key", f"{cause}; {cure}", {"WWW-Authenticate": "Bearer"})
 
     def _check_length(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Refuse an invalid or too large Content-Length."""
+        """Return a refusal for an invalid (400) or too large (413) Content-Length; else None."""
         length = headers.get("content-length", "0").strip()
         if not (length.isascii() and length.isdigit()):
             return RequestRefusal(
@@ -180,17 +184,21 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return self.large_body_refusal() if len(length) > 15 or int(length) > self.limits.body else None
 
     def large_body_refusal(self) -> RequestRefusal:
+        """Return the refusal (413) of a body beyond the size limit."""
         return RequestRefusal(413, "body_too_large", f"the body is larger than {self.limits.body:,} bytes; send less")
 
     def malformed_body_refusal(self) -> RequestRefusal:
+        """Return the refusal (400) of a body that cannot be read as its headers declare."""
         return RequestRefusal(400, "bad_body", "the body does not match its headers; send it uncompressed and whole")
 
     def slow_body_refusal(self) -> RequestRefusal:
+        """Return the refusal (408) of a body that did not arrive in time."""
         return RequestRefusal(
             408, "too_slow", f"the body did not arrive within {self.limits.seconds:g} seconds; send it again"
         )
 
     def busy_refusal(self) -> RequestRefusal:
+        """Return the refusal (503 with Retry-After) of a request beyond the limit of concurrent ones."""
         cause = f"{self.limits.concurrent} requests are in progress already"
         return RequestRefusal(503, "too_many_requests", f"{cause}; try again in a moment", {"Retry-After": "1"})
 
@@ -215,7 +223,7 @@ def make_gate(
         raise CallerError(f"{host!r} can be reached from other machines: set a key, or listen on 127.0.0.1")
     if key is None and not no_key:
         raise CallerError("no key: other programs and web pages can reach this server; set a key, or pass no_key")
-    allowed = frozenset([_checked_origin(each) for each in origins])
+    allowed = frozenset([_parse_origin(each) for each in origins])
     return Gate(
         host=host,
         key=key,
@@ -227,7 +235,7 @@ def make_gate(
 
 
 def new_key() -> Key:
-    """Create a random key, valid until the server stops."""
+    """Return a new random key for one run of a server."""
     return Key("rck_" + secrets.token_urlsafe(24), "made for this start")
 
 
@@ -238,8 +246,9 @@ def given_key(text: str) -> Key:
     return Key(text, "given")
 
 
-def _checked_origin(origin: str) -> str:
-    """Return the origin in its canonical form. Raises `CallerError` if it is not one."""
+def _parse_origin(origin: str) -> str:
+    """Return the origin as scheme, host and port in lower case. Raises `CallerError` if it is not an http or https
+    origin."""
     parts = urlsplit(origin.strip().lower().rstrip("/"))
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or "*" in origin:
         raise CallerError(f"{origin!r} is not an origin; write it like http://localhost:3000")
@@ -252,12 +261,14 @@ def _is_browser(headers: Mapping[str, str]) -> bool:
 
 
 def _origin_refusal(origin: str) -> RequestRefusal:
+    """Return the refusal (403) of a request from a page of this origin."""
     cure = "allow it with --allow-origin when the server starts"
     return RequestRefusal(403, "foreign_origin", f"pages from {origin[:80]!r} may not use this server; {cure}")
 
 
-def _sent_keys(headers: Mapping[str, str]) -> list[str]:
-    """Return the keys in the headers of a request."""
+def _request_keys(headers: Mapping[str, str]) -> list[str]:
+    """Return the keys in a request's headers: the bearer token, then those of Anthropic's and Google's headers;
+    empty ones left out."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
     others = [headers.get(name, "").strip() for name in _KEY_HEADERS]
@@ -265,11 +276,12 @@ def _sent_keys(headers: Mapping[str, str]) -> list[str]:
 
 
 def _is_same_key(given: str, key: str) -> bool:
+    """Return whether two keys are equal, in a time that does not depend on their content."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), key.encode())
 
 
 def parse_host(header: str) -> str | None:
-    """Return the host of a Host header without port, brackets and final dot, or None if it is malformed."""
+    """Return the host of a Host header in lower case, without port, brackets and final dot; None if it is malformed."""
     found = _HOST(header.strip())
     return None if found is None else found[1].strip("[]").lower().removesuffix(".")
 
@@ -279,14 +291,15 @@ def is_ip_address(name: str) -> bool:
 
 
 def is_unspecified(name: str) -> bool:
-    """Return whether this address means all addresses of the machine (0.0.0.0, ::)."""
+    """Return whether this is the address for all addresses of the machine (0.0.0.0, ::); False for a host name."""
     address = _parse_address(name)
     return address is not None and address.is_unspecified
 
 
 @lru_cache(1000)
 def is_loopback(host: str) -> bool:
-    """Return whether this host always means the machine of the one who connects."""
+    """Return whether this address or name always refers to the machine of the client: 127.x, ::1, localhost and its
+    subdomains."""
     address = _parse_address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
@@ -295,6 +308,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _parse_address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an IP address, also from brackets; None for a host name."""
     try:
         return ipaddress.ip_address(name.strip("[]"))
     except ValueError:
@@ -328,7 +342,8 @@ _GOOGLE_STATUS = {
 
 
 def error_body(api: Api, status: int, message: str, code: str, details: Any = None) -> Json:
-    """Return the error body in the shape of this API; `details` are added where the dialect has a place for them."""
+    """Return an error as the JSON body of this API; `details` are added unless the API is Ollama, which has no place
+    for them."""
     if api == "ollama":
         return {"error": message}
     beside = {} if details is None else {"details": details}
@@ -346,17 +361,20 @@ def error_type(status: int) -> str:
 
 
 def _google_status(status: int) -> str:
+    """Return Google's status name for an HTTP status; a generic one for 4xx or 5xx if it has none."""
     return _GOOGLE_STATUS.get(status, "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
 
 
 def _google_details(code: str, details: Any) -> list[Any]:
-    """Return the details as Google sends them: a list of objects that name their type."""
+    """Return the error code and the details as Google sends them: a list of objects, the first with the code as
+    reason."""
     reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code.upper(), "domain": "rightcall"}
     return [reason, *(details if isinstance(details, list) else [] if details is None else [details])]
 
 
 def refusal_body(refusal: RequestRefusal, path: str) -> Json:
-    """Return the body of the refusal in the dialect that this path belongs to."""
+    """Return the JSON body of a refusal in the shape of the API that this path belongs to; JSON-RPC for a path that
+    ends in /mcp."""
     message, code = refusal.message, refusal.code
     if path.rstrip("/").endswith("/mcp"):
         return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message, "data": {"code": code}}}

@@ -27,7 +27,7 @@ class _Escapes(dict[int, str]):
 
 
 def _escape(code: int) -> str:
-    """Return the character, or its escape if it is invisible or controls the display."""
+    """Return the character of this code point, or its Python escape if it is invisible or controls the display."""
     char = chr(code)
     category = unicodedata.category(char)
     if char == " " or not (category[0] in "CZ" or code in _INVISIBLE):
@@ -58,7 +58,8 @@ def brief(text: str, most: int = 160) -> str:
 
 
 def percent(rate: float) -> str:
-    """Format a rate with one decimal; 0 and 100 only if they are exact."""
+    """Return a rate (0 to 1) as percent with one decimal; 0 % and 100 % only if they are exact, else `< 0.1 %` and
+    `> 99.9 %`."""
     shown = f"{100 * rate:.1f}"
     if shown == "0.0" and rate > 0:
         return "< 0.1 %"

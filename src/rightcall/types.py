@@ -50,7 +50,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _rebuild_tool(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
-    """Rebuild a pickled tool."""
+    """Return a pickled tool: with `function`, its `run` is built from that function again; otherwise `run` is used
+    as it is."""
     if function is not None:
         from rightcall.tools.collect import to_tool
 
@@ -304,7 +305,8 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def _attach_problems(reply: Reply) -> None:
-    """Add the reply's problems to the calls that they belong to, also in a reply that a program built."""
+    """Add each problem of the reply to the call whose index it has, unless the call has it; indexes without a call
+    are ignored. Changes `reply.parts`."""
     attempts = reply.attempts
     known = {(at, problem) for at, call in enumerate(attempts) for problem in call.problems}
     unassigned: dict[int, list[Problem]] = {}
@@ -317,7 +319,7 @@ def _attach_problems(reply: Reply) -> None:
 
 
 def _with_problems(parts: tuple[Part, ...], unassigned: dict[int, list[Problem]]) -> Iterator[Part]:
-    """Yield the parts with the missing problems added to their calls."""
+    """Yield the parts in order, with the problems for each call index added to that call."""
     at = -1
     for part in parts:
         if type(part) is Call:
@@ -327,7 +329,8 @@ def _with_problems(parts: tuple[Part, ...], unassigned: dict[int, list[Problem]]
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
-    """Return the exception for a problem, for callers who prefer exceptions."""
+    """Return the exception for a blocking problem: `UnknownTool` for a problem of the name, which is `name`, else
+    `MalformedArguments`."""
     unknown = problem.code in ("unknown_tool", "not_authorised", "invalid_name")
     error = UnknownTool(name, problem.message) if unknown else MalformedArguments(problem.message)
     error.problems = (problem,)
@@ -335,7 +338,7 @@ def as_error(problem: Problem, name: str) -> ModelError:
 
 
 def _reply_json(reply: Reply) -> Json:
-    """Return a reply as JSON data."""
+    """Return a reply as JSON data: its fields, the derived values, and each part with a `type`."""
     return {
         "content": reply.content,
         "reasoning": reply.reasoning,
@@ -348,13 +351,13 @@ def _reply_json(reply: Reply) -> Json:
         "usage": reply.usage,
         "api": reply.api,
         "extras": reply.extras,
-        "parts": [{"type": _kind(part), **to_json(part)} for part in reply.parts],
+        "parts": [{"type": _type_name(part), **to_json(part)} for part in reply.parts],
         "spans": to_json(reply.spans),
     }
 
 
 def _struct_json(value: msgspec.Struct) -> Json:
-    """Return the fields of a value as JSON data, without its function."""
+    """Return the fields of a value as JSON data, without the function `run` and without an empty `tag`."""
     named = [name for name in value.__struct_fields__ if name != "run"]
     if isinstance(value, Text) and not value.tag:
         named.remove("tag")
@@ -365,7 +368,8 @@ def _struct_json(value: msgspec.Struct) -> Json:
 
 
 def to_json(value: object) -> Any:
-    """Return plain JSON data for a reply, a list of events or any other value here; parts and events get a `type`."""
+    """Return plain JSON data for a reply, a list of events or any other value here; parts and events get a `type`. A
+    value of another type is returned unchanged."""
     if isinstance(value, Reply):
         return _reply_json(value)
     if isinstance(value, CallEnd):
@@ -373,7 +377,9 @@ def to_json(value: object) -> Any:
     if isinstance(value, msgspec.Struct):
         return _struct_json(value)
     if isinstance(value, (list, tuple)):
-        return [{"type": _kind(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value]
+        return [
+            {"type": _type_name(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value
+        ]
     return value
 
 
@@ -390,5 +396,6 @@ _KINDS: dict[type, str] = {
 }
 
 
-def _kind(value: object) -> str:
+def _type_name(value: object) -> str:
+    """Return the `type` that a part or event gets in JSON."""
     return _KINDS[type(value)]

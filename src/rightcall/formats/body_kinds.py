@@ -1,7 +1,7 @@
-"""The body kinds: how each kind of body writes a call, which markers it has, and what a format file may say of it.
+"""The body kinds: how each kind of body writes a call, which markers it has, and which format files are valid for it.
 
-`BODIES` has one `BodyKind` for each subclass of `Body`; nothing else tells one kind from another. How a kind is parsed
-is in `parsing.bodies`, its grammar in `constrain.call_bodies`.
+`BODIES` has one `BodyKind` for each subclass of `Body`; all other code distinguishes kinds only by
+these objects. `parsing.bodies` parses each kind, and `constrain.call_bodies` has its grammar.
 
     class Pairs(Body, frozen=True): ...                  the data: what one format of this kind is made of
     class PairsKind(BodyKind[Pairs]): ...                how it is written and checked
@@ -142,6 +142,7 @@ class EnvelopeKind(BodyKind[Envelope]):
     is_object = True
 
     def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
+        """Return a JSON object with name and arguments, and the id where the body asks for it."""
         name = encode(call.name)
         if not body.names:
             return f"{{{name}: {arguments}}}"
@@ -170,6 +171,8 @@ class EnvelopeKind(BodyKind[Envelope]):
         return True
 
     def check(self, body: Envelope, where: str, format: Format) -> None:
+        """Raise `BadFormat` for invalid keys or markers, for empty `args` with `names`, and for `write_id` without
+        `ids`."""
         for field in ("names", "args", "ids", "outer"):
             keys = getattr(body, field)
             check_each(f"{where}.{field}", keys, LITERAL)
@@ -181,9 +184,7 @@ class EnvelopeKind(BodyKind[Envelope]):
         if not body.args and body.names:
             reject_field(f"{where}.args", "it is empty", "name the key that holds the arguments")
         if body.write_id and not body.ids:
-            reject_field(
-                f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id"
-            )
+            reject_field(f"{where}.ids", "it is empty, and write_id requires an id", "name the key that holds the id")
 
 
 # -- a name, then JSON -------------------------------------------------------------------------------------------------
@@ -194,6 +195,7 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
     named_by_header = True
 
     def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
+        """Return the opening marker with the name, the arguments as JSON, and the closing marker."""
         return fill_marker(body.open, call, index) + arguments + first_alternative(body.close)
 
     def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
@@ -209,10 +211,11 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         return not first_alternative(body.open)
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
+        """Raise `BadFormat` for invalid markers, and for an opening marker without a name unless a header has it."""
         if body.open:
             check_marker(f"{where}.open", body.open, OPENER)
         elif format.channels is None and len(format.bodies) == 1:
-            reject_field(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
+            reject_field(f"{where}.open", "without it a call has no name", "write a marker with {name}")
         check_marker(f"{where}.close", body.close, OPTIONAL)
         check_template(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
 
@@ -229,6 +232,8 @@ class ParamsKind(BodyKind[Params]):
     declared_only = True
 
     def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
+        """Return the opening marker with the name, each argument in its tags, and the closing marker; `arguments` is
+        not used."""
         inside = "".join([_write_param(body, key, value) for key, value in call.arguments.items()])
         call = msgspec.structs.replace(call, name=escape_name(body, call.name)) if body.escapes else call
         return fill_marker(body.open, call, index) + inside + first_alternative(body.close)
@@ -257,10 +262,11 @@ class ParamsKind(BodyKind[Params]):
         return body.value_close
 
     def check(self, body: Params, where: str, format: Format) -> None:
+        """Raise `BadFormat` for invalid markers, tags that cannot be nested, types or escapes."""
         typed = ("type",) if body.types else ()
         check_marker(f"{where}.open", body.open, OPENER)
         check_marker(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
-        # The first is the one that is written, and must say the type; a model may leave it out.
+        # The first alternative is written and must contain the type; a model may omit it.
         check_template(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
         check_marker(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
         if not marker_alternatives(body.value_close)[0]:
@@ -273,8 +279,8 @@ class ParamsKind(BodyKind[Params]):
         check_each(f"{where}.json", body.json or (), LITERAL)
         for text in marker_alternatives(body.param):
             if _ENDS_IN_HOLE(text):
-                said = f"nothing tells the end of {text[:80]!r} from the value"
-                reject_field(f"{where}.param", said, "end it with a literal")
+                cause = f"nothing separates the end of {text[:80]!r} from the value"
+                reject_field(f"{where}.param", cause, "end it with a literal")
         _check_types(f"{where}.types", body.types)
         _check_escapes(f"{where}.escapes", body.escapes)
 
@@ -285,20 +291,24 @@ def _check_item(where: str, body: Params) -> None:
     if not body.item:
         return
     if not _ITEM(body.item):
-        reject_field(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
+        reject_field(
+            f"{where}.item", f"{body.item[:80]!r} is not the name of a tag", "write its name alone, such as item"
+        )
     for field, tag in (("param", first_alternative(body.param)), ("value_close", first_alternative(body.value_close))):
         if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
             reject_field(
-                f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>"
+                f"{where}.{field}", f"{tag[:80]!r} cannot be nested, which item requires", "write <{key}> and </{key}>"
             )
 
 
 def _check_types(where: str, types: dict[str, Any]) -> None:
+    """Raise `BadFormat` unless every type word is valid and there is one for strings and one for JSON, or there are
+    none at all."""
     check_each(where, types, LITERAL)
     for word in types:
         if len(word) > 32 or _UNFIT_WORD(word):
             reject_field(
-                where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >"
+                where, f"{word[:80]!r} is not a type word", "write 1-32 characters without blanks, quotes, < or >"
             )
     if types and set(types.values()) != {"string", "json"}:
         example = 'for example { text = "string", other = "json" }'
@@ -306,22 +316,25 @@ def _check_types(where: str, types: dict[str, Any]) -> None:
 
 
 def _check_escapes(where: str, escapes: dict[str, str]) -> None:
+    """Raise `BadFormat` for an escape that is not one character with an unambiguous replacement, and if the
+    quotation mark has none."""
     check_each(where, escapes.values(), LITERAL)
     for char, written in escapes.items():
         if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
-            cure = "write one character and what stands for it, which begins with a character that is escaped too"
-            reject_field(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+            cure = "write one character and its replacement, which begins with a character that is escaped too"
+            reject_field(where, f"{char[:80]!r} = {written[:80]!r} is not an escape", cure)
     if escapes and '"' not in escapes:
-        reject_field(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
+        reject_field(where, "the quotation mark has no escape", "a key ends at one: add its replacement")
 
 
 def _write_param(body: Params, key: str, value: Any) -> str:
-    """Return one argument in its tags."""
+    """Return one argument in its tags: a string as it is, nested tags for a list or object if the body has `item`,
+    else JSON."""
     key = escape_name(body, key)
-    opener = first_alternative(body.param).replace("{type}", _find_type_word(body, value)).replace("{key}", key)
+    opener = first_alternative(body.param).replace("{type}", _type_word(body, value)).replace("{key}", key)
     close = first_alternative(body.value_close).replace("{key}", key)
     if isinstance(value, str):
-        before, after = _find_quotes(body, value, close.strip())
+        before, after = _quotes_for(body, value, close.strip())
         return opener + before + value + after + close
     if body.item and isinstance(value, (dict, list)) and value:
         entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
@@ -329,13 +342,13 @@ def _write_param(body: Params, key: str, value: Any) -> str:
     return opener + ("" if body.item and value in ({}, []) else encode(value)) + close
 
 
-def _find_quotes(body: Params, text: str, close: str) -> tuple[str, str]:
-    """Return the quotes around a text that contains its own closing tag."""
+def _quotes_for(body: Params, text: str, close: str) -> tuple[str, str]:
+    """Return the quotes around a text: the body's if the text contains its closing tag, otherwise two empty strings."""
     return body.quote if body.quote and close and close in text else ("", "")
 
 
-def _find_type_word(body: Params, value: Any) -> str:
-    """Return the word for a `{type}` placeholder."""
+def _type_word(body: Params, value: Any) -> str:
+    """Return the word for the `{type}` placeholder of this value; "" if the body has none."""
     wanted = "string" if isinstance(value, str) else "json"
     name = _JSON_TYPES.get(type(value), "string")
     if body.types.get(name) == wanted:
@@ -351,6 +364,7 @@ class PythonicKind(BodyKind[Pythonic]):
     lines = True
 
     def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
+        """Return a Python call with keyword arguments; `arguments` is not used, since the notation is not JSON."""
         arguments = ", ".join([f"{key}={_write_python_value(value)}" for key, value in call.arguments.items()])
         return f"{call.name}({arguments})"
 
@@ -368,6 +382,7 @@ class PythonicKind(BodyKind[Pythonic]):
 
 
 def _write_python_value(value: Any) -> str:
+    """Return a JSON value as a Python literal."""
     if isinstance(value, list):
         return "[" + ", ".join([_write_python_value(item) for item in value]) + "]"
     if isinstance(value, dict):
@@ -396,6 +411,7 @@ class BracedKind(BodyKind[Braced]):
 
 
 def _write_braced_value(body: Braced, value: Any) -> str:
+    """Return a JSON value with bare keys in braces and each text between the quotes of the body."""
     if isinstance(value, dict):
         return "{" + ",".join([f"{key}:{_write_braced_value(body, item)}" for key, item in value.items()]) + "}"
     if isinstance(value, list):
@@ -423,14 +439,17 @@ class TsCallKind(BodyKind[TsCall]):
         return bool(_is_function_name(name))
 
     def check(self, body: TsCall, where: str, format: Format) -> None:
+        """Raise `BadFormat` for an invalid label, and for a format without markers around a call."""
         check_each(f"{where}.labels", body.labels, LITERAL)
         for label in body.labels:
             if not _IS_LABEL(label):
                 cure = "write a word of letters, digits, _ and -, at most 40"
-                reject_field(f"{where}.labels", f"{label[:80]!r} is no label", cure)
+                reject_field(f"{where}.labels", f"{label[:80]!r} is not a label", cure)
         if "" in marker_alternatives(format.call[0]) or not any(marker_alternatives(format.call[1])):
             reject_field(
-                where, "without markers around a call nothing tells it from text", "write call with both markers"
+                where,
+                "without markers around a call it cannot be distinguished from text",
+                "write call with both markers",
             )
 
 
@@ -442,13 +461,13 @@ def write_literal(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join([write_literal(item) for item in value]) + "]"
     if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
-        tag = _free_tag(value)
+        tag = _unused_heredoc_tag(value)
         return f"<<{tag}\n{value}\n{tag}"
     return encode(value)
 
 
-def _free_tag(text: str) -> str:
-    """Return a heredoc tag with which no line of the text begins."""
+def _unused_heredoc_tag(text: str) -> str:
+    """Return a heredoc tag (EOF, EOF2 ...) with which no line of the text begins."""
     number = 1
     while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
         number += 1

@@ -1,9 +1,9 @@
-"""DeepSeek V3.2 and V4, the type of a value stands in its tag:
+"""DeepSeek V3.2 and V4, with the type of a value in its tag:
 `<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter></｜DSML｜invoke>`"""
 
 from rightcall.formats.spec import Format, Params, Special, add_spellings, replace
 
-# The token stands inside the tag, which nobody writes by chance; grammars spell the tag out.
+# The tag contains the token, so it does not occur in text by chance; grammars spell the tag out.
 _OPEN, _CLOSE = Special("<｜DSML｜", ()), Special("</｜DSML｜", ())
 # Models and providers double the bars (lsdefine/GenericAgent#804, xorbitsai/xagent#806, MetaFARS/codex-relay#49), or
 # write them in ASCII (stdapi-ai/stdapi.ai#182).
@@ -34,7 +34,7 @@ _V32 = Format(
 )
 _V4_SECTION = ((_TOOLS, _FUNCTIONS, *_ODD), (_TOOLS_END, _FUNCTIONS_END, *_ODD_END))
 _V4 = replace(_V32, name="deepseek_v4", section=_V4_SECTION, aliases=("deepseekv4",), models="DeepSeek V4")
-# A blank stands between the token and the word.
+# There is a blank between the token and the word.
 _V41 = replace(
     _V32,
     name="deepseek_v41",

@@ -1,4 +1,4 @@
-"""GLM 4.5 and kin, key and value in tags of their own:
+"""GLM 4.5 and related models, with key and value in separate tags:
 `<tool_call>f\\n<arg_key>k</arg_key>\\n<arg_value>v</arg_value>\\n</tool_call>`"""
 
 from rightcall.formats.spec import Format, Params, Special, replace

@@ -1,4 +1,4 @@
-"""Others that write key and value in tags of their own, as GLM does:
+"""Other models that write key and value in separate tags, as GLM does:
 `<iquest_tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></iquest_tool_call>`"""
 
 from rightcall.formats.glm import LING3

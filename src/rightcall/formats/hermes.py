@@ -1,4 +1,4 @@
-"""Hermes, Qwen 2.5, Qwen 3 and their kin:  `<tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>`"""
+"""Hermes, Qwen 2.5, Qwen 3 and related models:  `<tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
 from rightcall.formats.turn_ends import CHATML_HEADER

@@ -3,7 +3,7 @@
 
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Special, replace
 
-# How each checkpoint's vocabulary tells its own tags from those in text.
+# How each checkpoint's vocabulary distinguishes its tags from those in text.
 _A, _B = ":opensource", ":6124c78e"
 _PARAM = (
     "<arg_key>{key}</arg_key>\n<arg_value>",

@@ -15,7 +15,7 @@ LLAMA3_JSON = Format(
     body=(Envelope(args=("parameters", "arguments")), Pythonic(wrap=("", "; ", ""))),
     call=((Special("<|python_tag|>"), "", _START), ""),
     between="; ",
-    ends=(*_ENDS, _END),  # Llama 4 writes JSON between its own two tokens too, or behind them
+    ends=(*_ENDS, _END),  # Llama 4 also writes JSON between its own two tokens, or after them
     tools="llama",
     aliases=("llama3", "llama4_json", "llama3.1", "llama3.2", "llama3.3"),
     models="Llama 3.x, Llama 4",

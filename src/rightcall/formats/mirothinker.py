@@ -9,7 +9,7 @@ _NAME = "<tool_name>{name}</tool_name>\n<arguments>\n"
 MIROTHINKER = Format(
     "mirothinker",
     body=NameThenJson(
-        open=(_NAME, "<server_name>{cite}</server_name>\n" + _NAME),  # which server has the tool is not said on
+        open=(_NAME, "<server_name>{cite}</server_name>\n" + _NAME),  # the name of the server is ignored
         close="\n</arguments>",
     ),
     section=("<use_mcp_tool>\n", "\n</use_mcp_tool>"),

@@ -14,7 +14,7 @@ MUSE = Format(
     ),
     section=("<atem:function_calls>\n", "\n</atem:function_calls>"),
     channels=Channels(
-        # Behind the others stands what the model makes somebody else say.
+        # Messages after the others are attributed to someone else by the model.
         start=(
             *(Special("<|start|>") + "assistant", Special("<|start|>") + "user"),
             *(Special("<|start|>") + "system", Special("<|start|>") + "tool"),

@@ -1,9 +1,9 @@
-"""PLaMo 3, name and arguments in tags of their own:
+"""PLaMo 3, with name and arguments in separate tags:
 `<|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>...{"x": 1}...`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Special
 
-# A tag is several tokens, which nobody writes by chance; grammars spell it out.
+# A tag is several tokens that do not occur in text by chance; grammars spell it out.
 _REQUEST = Special("<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>", ())
 _NAMED = "{name}" + Special("<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|>", ())
 _MESSAGE = Special("<|plamo:msg|>")

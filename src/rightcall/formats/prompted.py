@@ -1,4 +1,4 @@
-"""What prompts teach models that have no wire of their own; read only when named, because prose looks like it:
+"""Formats that prompts teach models without a native one; parsed only when named, because prose resembles them:
 `Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`   a fence of `tool_code` with `f(x=1)`
 `functions.f:\\n{"x": 1}`   `✿FUNCTION✿: f\\n✿ARGS✿: {"x": 1}`"""
 

@@ -1,4 +1,4 @@
-"""Qwen3-Coder and kin, values as bare text:
+"""Qwen3-Coder and related models, with values as bare text:
 `<tool_call>\\n<function=f>\\n<parameter=k>\\nv\\n</parameter>\\n</function>\\n</tool_call>`"""
 
 from rightcall.formats.spec import Format, Params, Special, replace

@@ -54,7 +54,7 @@ def register(*formats: Format) -> None:
             if known.get(format.name) == format:
                 continue
             check_format_value(format)
-            _check_free(format, known)
+            _check_names_unused(format, known)
             known[format.name] = format
         _current = _build_known_formats(known)
 
@@ -72,6 +72,7 @@ class FormatCarrier:
     """Base class of objects that are pickled for another process: they register the user's formats there."""
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return the object's state with the user's registered formats."""
         own = [format for name, format in _current.formats.items() if name not in FORMATS]
         return {**self.__dict__, "_carried": own}
 
@@ -81,11 +82,12 @@ class FormatCarrier:
 
 
 def _build_known_formats(formats: dict[str, Format]) -> KnownFormats:
+    """Return these formats with the map of their aliases."""
     aliases = {alias: name for name, format in formats.items() for alias in format.aliases}
     return KnownFormats(formats, aliases)
 
 
-def _check_free(format: Format, known: dict[str, Format]) -> None:
+def _check_names_unused(format: Format, known: dict[str, Format]) -> None:
     """Raise `BadFormat` if a name or alias of the format is already used."""
     taken = {word: other.name for other in known.values() for word in (other.name, *other.aliases)}
     for word in (format.name, *format.aliases):

@@ -1,7 +1,7 @@
-"""What a wire format is: markers, and one body that knows how arguments are written.
+"""The definition of a wire format: markers, and a body that describes how arguments are written.
 
 A *marker* is a template: literal text with the holes `{name} {key} {type} {id} {index} {number}` (index counts calls
-from 0, number from 1; `{cite}` is read over, in markers that are not rendered). A tuple of templates means
+from 0, number from 1; `{cite}` matches any text, in markers that are not rendered). A tuple of templates means
 alternatives, of which the first is rendered. White space at the edge of a marker is written when rendering and optional
 when parsing. A marker that is one token of the model's vocabulary is
 written `Special("<|call|>")`, because grammars and servers must treat it as such.
@@ -60,18 +60,18 @@ class Special(str):
 
 
 class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
-    """How calls and their arguments are written: the data of one body kind, of which `wire/bodies` has the list."""
+    """How calls and their arguments are written: the data of one body kind, which are listed in `body_kinds`."""
 
 
 class Envelope(Body, frozen=True):
-    """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`. Of keys the first is written, all are
-    read.
+    """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`. Of several keys the first is
+    written, all are parsed.
 
     - `names`: keys of the name. With none the key is the name: `{"f": {}}`.
     - `args`: keys of the arguments.
     - `ids`: keys of the id.
-    - `wrap`: what stands before, between and after several calls in one block; None: one call in each.
-    - `write_id`: where an id is written, if it is.
+    - `wrap`: the text before, between and after several calls in one block; None: one call in each.
+    - `write_id`: whether the id is written, and as which key.
     - `outer`: keys that hold the call or a list of calls.
     - `content`: a key that holds text for the user.
     """
@@ -89,8 +89,8 @@ class NameThenJson(Body, frozen=True):
     """A name, then a JSON object: `f[ARGS]{"x": 1}`.
 
     - `open`: the marker with the name, before the object. Empty: the name came from a channel header or the request.
-    - `close`: the marker behind the object.
-    - `id`: how a call's id is made from the holes, where the wire writes it in pieces.
+    - `close`: the marker after the object.
+    - `id`: the template of a call's id, for a format that writes the id in pieces.
     """
 
     open: Marker = ""
@@ -103,12 +103,12 @@ class Params(Body, frozen=True):
 
     - `open`: the marker with the name.
     - `param`: the marker before a value, with its key.
-    - `value_close`: the marker behind a value.
-    - `close`: the marker behind the last value.
-    - `types`: what stands in the `{type}` hole, as "string" or "json"; the first of each is written.
+    - `value_close`: the marker after a value.
+    - `close`: the marker after the last value.
+    - `types`: the words for the `{type}` hole, each meaning "string" or "json"; the first of each is written.
     - `item`: the tag of a list's element, where values are nested tags.
     - `quote`: a pair that may surround a value.
-    - `json`: a pair around one JSON object that holds all arguments; it is read, and never written.
+    - `json`: a pair around one JSON object that holds all arguments; it is parsed, but never written.
     - `empty`: a whole call without arguments in one tag.
     - `escapes`: how characters of a name or a key are written in their holes.
     """
@@ -126,7 +126,7 @@ class Params(Body, frozen=True):
 
 
 class Pythonic(Body, frozen=True):
-    """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`. `wrap` is what stands before, between and after
+    """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`. `wrap` is the text before, between and after
     several calls."""
 
     wrap: tuple[str, str, str] = ("[", ", ", "]")
@@ -136,8 +136,8 @@ class Braced(Body, frozen=True):
     """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`.
 
     - `open`: the marker with the name.
-    - `quote`: what stands on both sides of a text.
-    - `quoted`: "string": a quoted value is a text; "raw": the schema alone types it.
+    - `quote`: the marker on both sides of a text.
+    - `quoted`: "string": a quoted value is a text; "raw": its type is given by the schema alone.
     """
 
     open: Marker
@@ -147,7 +147,8 @@ class Braced(Body, frozen=True):
 
 class TsCall(Body, frozen=True):
     """A call with an object literal, as TypeScript writes it: `f({ k: "v", n: 1 })`; long strings are heredocs.
-    `labels` are words that may stand before the name with a colon and are not read; a call behind any other is refused.
+    `labels` are words that, with a colon, may precede the name and are ignored; a call after any other label is
+    rejected.
     """
 
     labels: tuple[str, ...] = (
@@ -157,19 +158,20 @@ class TsCall(Body, frozen=True):
 
 
 class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages with a header that says what each is: `<|channel|>commentary to=f<|message|>{...}<|call|>`. A header is
-    `start`, then recipient and channel in either order, then `message`.
+    """Messages with a header that gives their recipient and channel:
+    `<|channel|>commentary to=f<|message|>{...}<|call|>`. A header is `start`, then recipient and channel in either
+    order, then `message`.
 
-    - `start`: begins a header; the reply's first has none. Of several the first is the model's own: behind the others
-      stands what it makes somebody else say, which is text.
+    - `start`: begins a header; the reply's first has none. Of several the first begins the model's own messages; a
+      message after another one is attributed to someone else, and is text.
     - `message`: ends a header.
     - `ends`: what ends a message.
-    - `kinds`: what the channels and recipients that are no tools hold.
+    - `kinds`: the content of the channels and recipients that are not tools.
     - `messages`: how a message with reasoning, with content and with a call is written: its header without `start`, and
       its end.
     - `to`: introduces the recipient; empty: the header is the recipient.
     - `channel`: introduces the channel.
-    - `prefix`: stands before a tool's name.
+    - `prefix`: precedes a tool's name.
     """
 
     start: Marker
@@ -183,33 +185,33 @@ class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reply is blocks in tags and nothing else: calls, the format's `content`, and `done`, the pair around the last
-    word.
+    """A reply is blocks in tags and nothing else: calls, the format's `content`, and `done`, the pair around the
+    text that reports the end of the task.
 
-    Text keeps the name of its block as its tag. Outside all blocks a call is one only at the beginning of a line, whole
-    and of a declared tool, and leaves a note.
+    Text keeps the name of its block as its tag. Outside all blocks a call is accepted only at the beginning of a line,
+    complete and of a declared tool, and gives a note.
     """
 
     done: tuple[str, str]
 
 
 class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One wire format, for reading, writing, grammars and prompts. A marker is text with the holes `{name} {key} {type}
-    {id} {index} {number}`; of a tuple of markers all are read and the first is written. White space at a marker's edge
-    is optional when reading. A pair is what opens and what closes.
+    """One wire format, for parsing, writing, grammars and prompts. A marker is text with the holes `{name} {key} {type}
+    {id} {index} {number}`; of a tuple of markers all are parsed and the first is written. White space at a marker's
+    edge is optional when parsing. A pair is an opening and a closing marker.
 
-    - `name`: what it is found by.
-    - `body`: how a call is written between its markers; of several all are read.
+    - `name`: the name by which it is found.
+    - `body`: how a call is written between its markers; of several all are parsed.
     - `section`: a pair around all calls.
     - `call`: a pair around one call, or one block of several.
-    - `between`: what stands between two calls.
-    - `reasoning`: a pair around what the model thinks.
+    - `between`: the text between two calls.
+    - `reasoning`: a pair around reasoning.
     - `content`: pairs around text for the user, for formats that mark it.
     - `ends`: end-of-turn tokens.
-    - `citations`: a pair around marks inside text, which leave it whole.
+    - `citations`: a pair around citation marks inside text, which do not split it.
     - `channels`: for formats whose messages have headers.
-    - `protocol`: for formats whose replies are blocks and nothing else.
-    - `tools`: how this family of models is shown its tools in a prompt.
+    - `protocol`: for formats whose replies consist only of blocks.
+    - `tools`: the listing of tools in a prompt for this family of models.
     - `aliases`: other names it is found by.
     - `models`: which models write it, for the page of formats.
     """
@@ -243,7 +245,7 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def replace(format: Format, **changes: Any) -> Format:
-    """Return the same `format` with the fields named in `changes` replaced. Aliases and models are not copied."""
+    """Return a copy of the `format` with the fields named in `changes` replaced. Aliases and models are not copied."""
     return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
 
 
@@ -272,7 +274,7 @@ def _spell(marker: Marker, text: str, *spellings: str) -> tuple[str, ...]:
 
 
 def marker_alternatives(marker: Marker) -> tuple[str, ...]:
-    """Return the alternatives of a marker as a tuple."""
+    """Return the alternatives of a marker as a tuple; a single marker is its only one."""
     return (marker,) if isinstance(marker, str) else marker
 
 

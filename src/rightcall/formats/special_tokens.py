@@ -17,52 +17,54 @@ _NO_MARKERS = ("name", "aliases", "models", "tools")
 
 def special_tokens(format: Format) -> tuple[str, ...]:
     """Return the special tokens in a format's markers, each once."""
-    return tuple(dict.fromkeys([token for text in _iterate_texts(format) for token in getattr(text, "tokens", ())]))
+    return tuple(dict.fromkeys([token for text in _strings_in(format) for token in getattr(text, "tokens", ())]))
 
 
 def marker_texts(format: Format) -> tuple[str, ...]:
     """Return every string in the marker fields of a format and its bodies, in order; also empty and repeated ones, and
     key names of bodies."""
-    return tuple(_iterate_texts(format))
+    return tuple(_strings_in(format))
 
 
 def mark_special_tokens(format: Format, tokens: Sequence[str]) -> Format:
     """Return the format with these tokens marked as special in all its markers."""
-    return _mark(format, tokens) if tokens else format
+    return _mark_strings(format, tokens) if tokens else format
 
 
 def is_in_marker(format: Format, token: str) -> bool:
     """Return True if a marker of the format contains the token."""
-    return any(token in text for text in _iterate_texts(format))
+    return any(token in text for text in _strings_in(format))
 
 
-def _iterate_texts(value: Any) -> Iterator[str]:
+def _strings_in(value: Any) -> Iterator[str]:
     """Yield every string in a format, a body, or a collection of them."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
-        for name in _marker_fields(value):
-            yield from _iterate_texts(getattr(value, name))
+        for name in _marker_field_names(value):
+            yield from _strings_in(getattr(value, name))
     elif isinstance(value, Mapping):
-        yield from _iterate_texts(tuple(value.values()))
+        yield from _strings_in(tuple(value.values()))
     elif isinstance(value, tuple):
         for each in value:
-            yield from _iterate_texts(each)
+            yield from _strings_in(each)
 
 
-def _mark(value: Any, tokens: Sequence[str]) -> Any:
+def _mark_strings(value: Any, tokens: Sequence[str]) -> Any:
     """Return the value with the tokens marked as special in all its strings."""
     if isinstance(value, str):
         found = tuple(sorted(filter(value.__contains__, tokens), key=value.index))
         return Special(value, found) if found else value
     if isinstance(value, msgspec.Struct):
-        changed = {name: _mark(getattr(value, name), tokens) for name in _marker_fields(value)}
+        changed = {name: _mark_strings(getattr(value, name), tokens) for name in _marker_field_names(value)}
         return msgspec.structs.replace(value, **changed)
     if isinstance(value, Mapping):
-        return {key: _mark(each, tokens) for key, each in value.items()}
-    return tuple([_mark(each, tokens) for each in value]) if isinstance(value, tuple) else value
+        return {key: _mark_strings(each, tokens) for key, each in value.items()}
+    return tuple([_mark_strings(each, tokens) for each in value]) if isinstance(value, tuple) else value
 
 
-def _marker_fields(value: msgspec.Struct) -> list[str]:
+def _marker_field_names(value: msgspec.Struct) -> list[str]:
+    """Return the names of the fields that may hold markers: those of a `Format` that do; all fields of any other
+    struct."""
     left_out = _NO_MARKERS if isinstance(value, Format) else ()
     return [name for name in value.__struct_fields__ if name not in left_out]

@@ -66,7 +66,7 @@ def format_from_toml(text: str) -> Format:
     check_format_value(format)
     for i, token in enumerate(special):
         if not is_in_marker(format, token):
-            reject_field(f"{SPECIAL}[{i}]", f"no marker holds {token[:80]!r}", "write it as it stands in a marker")
+            reject_field(f"{SPECIAL}[{i}]", f"no marker contains {token[:80]!r}", "write it exactly as in a marker")
     return mark_special_tokens(format, special)
 
 
@@ -79,7 +79,7 @@ def _read_special_tokens(given: Any) -> tuple[str, ...]:
 
 
 def check_format_value(format: Format) -> None:
-    """Raise `BadFormat` unless a file could define this format."""
+    """Raise `BadFormat` unless a format file could define this format: the same rules as for a file."""
     _check_names(format)
     _check_markers(format)
     if format.channels is not None:
@@ -109,7 +109,8 @@ def _file_struct(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
 
 
 def _load_toml(text: str) -> dict[str, Any]:
-    """Parse TOML text within limits. Raises `BadFormat`."""
+    """Return the table of a TOML text. Raises `BadFormat` for invalid TOML, and for text beyond the limits on size
+    and depth."""
     if not isinstance(text, str):
         reject_field("the file", f"the TOML must be text, not {type(text).__name__}", "decode it as UTF-8 first")
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
@@ -144,8 +145,8 @@ def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], whe
     """Reject an unknown body kind, and keys that the kind does not have."""
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        said = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
-        reject_field(where + "kind", said, suggest(str(kind or ""), kinds))
+        cause = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
+        reject_field(where + "kind", cause, suggest(str(kind or ""), kinds))
     _check_table_keys({key: value for key, value in table.items() if key != "kind"}, kinds[kind], where)
 
 

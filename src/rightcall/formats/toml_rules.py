@@ -85,7 +85,7 @@ def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
     if hole not in _HOLES:
         reject_field(where, f"there is no hole {{{hole[:40]}}}", suggest(hole, _HOLES))
     if hole not in allowed:
-        cure = f"only {', '.join(allowed)} may stand here" if allowed else "write it without holes"
+        cure = f"only {', '.join(allowed)} can be used here" if allowed else "write it without holes"
         reject_field(where, f"the hole {{{hole}}} has no meaning here", cure)
 
 
@@ -99,10 +99,14 @@ def _check_holes(where: str, text: str, rule: FieldRule) -> None:
             reject_field(where, f"the hole {{{hole}}} occurs twice", "write it once")
     for hole in rule.need:
         if hole not in holes:
-            reject_field(where, f"{text[:80]!r} lacks the hole {{{hole}}}", f"put {{{hole}}} where the {hole} stands")
+            reject_field(
+                where, f"{text[:80]!r} lacks the hole {{{hole}}}", f"put {{{hole}}} at the place of the {hole}"
+            )
     if found := _ADJACENT.search(text):
         first, second = found.groups()
-        reject_field(where, f"nothing tells {{{first}}} from {{{second}}}", "put literal text between the two holes")
+        reject_field(
+            where, f"nothing separates {{{first}}} from {{{second}}}", "put literal text between the two holes"
+        )
 
 
 def check_pair(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:

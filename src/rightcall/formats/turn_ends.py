@@ -22,7 +22,7 @@ TURN_ENDS = (
 )
 # How the next message of the assistant begins where messages are ChatML.
 CHATML_HEADER = Special("<|im_start|>") + "assistant\n"
-# What servers leave behind the last word of an answer: how a turn ends, and how the next one begins, in any model. A
+# What servers leave at the end of an answer: how a turn ends, and how the next one begins, in any model. A
 # format is written by models of other families than its own, whose tokens it does not know.
 LAST_TOKENS = (
     *TURN_ENDS,

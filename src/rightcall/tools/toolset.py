@@ -348,8 +348,8 @@ class Toolset:
         return tuple(out)
 
     def kinds(self, name: str) -> dict[str, Kind]:
-        """Return the kind of each declared argument of the callable tool `name`, by argument; empty for any other
-        name."""
+        """Return how the text of each declared argument of the callable tool `name` is parsed: "plain", "string",
+        "nullable", "json" or "any" (see `Kind`); empty for any other name."""
         tool = self._by_name.get(name)
         if tool is None:
             return {}

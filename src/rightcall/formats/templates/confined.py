@@ -78,21 +78,21 @@ def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
         close_fds=True,
     )
     try:
-        said, _ = process.communicate(request, timeout=bounds.wall_seconds)
+        output, _ = process.communicate(request, timeout=bounds.wall_seconds)
     except subprocess.TimeoutExpired:
         raise _limit_error("wall", bounds) from None
     finally:
         process.kill()
         process.communicate()
-    return _read_answer(said, process.returncode, bounds)
+    return _parse_answer(output, process.returncode, bounds)
 
 
-def _read_answer(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
+def _parse_answer(output: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
     """Parse the child's output. Raises `TemplateStopped` if it was killed or wrote none."""
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise _limit_error("cpu", bounds)
     try:
-        answer: dict[str, Any] = json.loads(said)
+        answer: dict[str, Any] = json.loads(output)
     except ValueError:
         raise _limit_error("memory", bounds) from None  # nothing was left to say even that
     return answer

@@ -73,7 +73,7 @@ def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | No
 
 
 def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
-    """Yield the positions where the call stands with its arguments as JSON."""
+    """Yield the positions of the call with its arguments as JSON."""
     at, decoder = text.find("{", begin), json.JSONDecoder()
     for _ in range(_MOST_OBJECTS):
         if at < 0:

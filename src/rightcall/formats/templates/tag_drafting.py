@@ -1,4 +1,4 @@
-"""Draft a body whose arguments are in tags of their own, from calls with known arguments.
+"""Draft a body with tagged arguments from calls with known arguments.
 
     <use tool="get_weather"><with key="city">Oslo</with> ... </use>     ->   Params(open='<use tool="{name}">', ...)
 
@@ -16,7 +16,7 @@ from rightcall.formats.spec import Params
 from rightcall.types import Call
 
 _OPENERS = "<["
-_MAX_GAP = 128  # of what may stand between two things that belong together
+_MAX_GAP = 128  # characters between two texts that belong together
 
 
 class _Argument(NamedTuple):

@@ -43,7 +43,8 @@ def limit_resources(cpu_seconds: int, memory: int) -> None:
 
 
 def render_contexts(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the rendered texts, each with its error if there was one; or the limit that stopped all."""
+    """Return {"results": [...]} with the text or error of each context; {"stopped": "memory" or "output"} if a limit
+    was reached; {"error": message} if the template itself cannot be used."""
     left = request["output"]
     try:
         template = compile_template(request["template"], request["now"])

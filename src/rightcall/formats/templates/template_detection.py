@@ -142,7 +142,7 @@ def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
         return formats
     known = known_formats().formats
     replies = {name: read_whole(text, compile_format(known[name]), ReadOptions(TOOLS)) for name in formats}
-    # The header of the turn may stand before the thought.
+    # The header of the turn may precede the thought.
     told = {
         name: reply.reasoning.strip().endswith(_THOUGHT) and reply.content.strip() == _SAID
         for name, reply in replies.items()
