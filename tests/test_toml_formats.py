@@ -138,7 +138,7 @@ def test_newlines_and_escapes_in_toml_strings_are_what_they_say() -> None:
         (params(empty="<f/>"), ["body.empty", "lacks the hole {name}"]),
         (params() + "\ntypes = { str = 'string', other = 'json' }", ["lacks the hole {type}"]),
         (params(param="<{key} {type}>") + "\ntypes = { a = 'string' }", ["body.types", "one for json"]),
-        (params(param="<{key} {type}>") + "\ntypes = { 'a b' = 'string', c = 'json' }", ["no type word"]),
+        (params(param="<{key} {type}>") + "\ntypes = { 'a b' = 'string', c = 'json' }", ["not a type word"]),
         (HEAD + "body = { kind = 'namethenjson' }", ["body.open", "{name}"]),
         (HEAD + "body = { kind = 'namethenjson', open = '[ARGS]' }", ["lacks the hole {name}"]),
         (HEAD + "body = { kind = 'braced', open = '{name}', quote = '' }", ["body.quote", "empty"]),
