@@ -168,7 +168,8 @@ NAMES = (
     "DB_PASSWORD user.password connection_string connectionString credentials credential creds authorization "
     "proxy-authorization cookie set-cookie Ocp-Apim-Subscription-Key x-csrf-token auth db_pass smtpPass password2 "
     "password_confirmation passwordHash jwt otp AccountKey SharedAccessKey DD_API_KEY MISTRAL_KEY api_keys "
-    "passwords access_tokens secrets GITHUB_TOKEN webhook_secret openai_keys stripeKeys"
+    "passwords access_tokens secrets GITHUB_TOKEN webhook_secret openai_keys stripeKeys password_b64 secret_base64 "
+    "api_key_pem tokenBase64"
 ).split()
 OTHER_NAMES = (
     "max_tokens maxTokens token_count tokens prompt_tokens total_tokens completion_tokens_details tokenizer "

@@ -51,9 +51,10 @@ def split_name(name: str) -> list[str]:
 
 
 def _significant_words(name: str) -> list[str]:
-    """Return the words of a name without digits, and without final words such as `value` that do not change its
-    meaning."""
-    words = [word for word in (each.rstrip("0123456789") for each in split_name(name)) if word]
+    """Return the words of a name without digits at their ends (`key2` is `key`), and without final words such as
+    `value` and `b64` that do not change its meaning."""
+    split = split_name(name)
+    words = [word for word in (each if each in _BEHIND else each.rstrip("0123456789") for each in split) if word]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
     return words
