@@ -53,7 +53,8 @@ class Commits:
         self.syncs = 0
 
     async def append(self, row: Json) -> None:
-        """Append a row and wait until it is on disk. Raises `FileFailed` with the step, the path and the cause."""
+        """Append a row and wait until it is on disk. Raises `FileFailed` or `OSError` if this row, or any row before
+        it, could not be written."""
         if self._failure is not None:
             raise self._failure
         if self._alone:
@@ -66,7 +67,8 @@ class Commits:
         await done
 
     async def flush(self) -> None:
-        """Wait until the rows appended so far are written or have failed, also those of cancelled tasks."""
+        """Wait until the rows appended so far are written or have failed, also those of cancelled tasks. Raises nothing
+        for a failed row: its `append` does."""
         if self._writer is not None:
             await self._writer
 
@@ -103,12 +105,13 @@ def journal_path(output: Path) -> Path:
 
 
 def journal_head(run: Json) -> Json:
-    """Return the first line of a run's journal, with its identity."""
+    """Return the first line of a journal as JSON data; `run` identifies the run (see `capture_identity`)."""
     return {"rightcall_journal": VERSION, "run": run}
 
 
 def check_same_run(before: Json, run: Json) -> None:
-    """Raise `CannotResume` if the identity of the earlier run (`before`) differs from that of this one (`run`)."""
+    """Raise `CannotResume` for the first setting that differs, or that only one has, between the identity of the
+    earlier run (`before`) and that of this one (`run`)."""
     for name in dict.fromkeys([*before, *run]):
         if before.get(name) != run.get(name):
             values = [msgspec.json.encode(each.get(name)).decode()[:200] for each in (before, run)]
@@ -133,8 +136,8 @@ class PastRun:
 
     @classmethod
     def read(cls, path: Path) -> PastRun:
-        """Return the last run of the journal at `path`; an empty one if there is no file. Raises `CannotResume`,
-        `FileFailed`."""
+        """Return the last run of the journal at `path`; an empty one if there is no file. Raises `CannotResume` for an
+        invalid line, `FileFailed` for a file that cannot be read."""
         past = cls()
         if not path.exists():
             return past
@@ -150,8 +153,9 @@ class PastRun:
         return past
 
     def _add_line(self, path: Path, number: int, line: bytes, place: _Place) -> None:
-        """Add a line: the head of a new run, which replaces the earlier one, an answer or a result. Raises
-        `CannotResume`."""
+        """Record one line of the journal: the head of a run, which discards the earlier run, an answer of the model, or
+        the result of a tool. `place` is its offset and length. Raises `CannotResume` for an invalid line, one of
+        another version, and an answer before any head."""
         value = decode_row(line)
         if isinstance(value, LineFault):
             raise CannotResume(f"{path}:{number}: {value.message}; the run cannot be continued with this journal")
@@ -177,10 +181,9 @@ class PastRun:
         self._groups[entry.task] = entry.group
 
     def find_rows(self, output: Path, report: Callable[[Json], None]) -> None:
-        """Find the rows of this run in the capture file, so that `has_row` and `is_done` know them; pass each to
-        `report`.
+        """Read the capture file, record its rows of this run for `has_row` and `is_done`, and call `report` with each.
 
-        Raises `FileFailed` for a line that is not a row.
+        Rows of other runs are skipped. Raises `FileFailed` for a line that is not a row.
         """
         groups = set(self._groups.values())
         for number, row in read_rows(output) if groups else ():
@@ -214,7 +217,10 @@ class PastRun:
         return self._groups.get(task, "")
 
     def is_done(self, task: str) -> bool:
+        """Return whether `find_rows` found the row of the task's outcome, which is its last row."""
         return self._groups.get(task) in self._done
 
     def has_row(self, row: Json) -> bool:
+        """Return whether `find_rows` found this row in the capture file. Rows of conversations that have ended are not
+        kept: for them it is False."""
         return capture_key(row) in self._written.get(row["example_group_id"], ())

@@ -162,7 +162,8 @@ def outcome_row(
     captured_at_unix_ms: int | None = None,
 ) -> Json:
     """Return the row of the end of a scenario: with an answer (`text`), out of turns, or with an `error`. `messages` is
-    the conversation before the last turn; the other parameters are those of `capture_row`."""
+    the conversation before the last turn; `assistant` is that turn, by default the `text` if it ended with an answer,
+    else None. The other parameters are those of `capture_row`."""
     row = _shared_fields(OUTCOME, group, request, tools, trace, messages, captured_at_unix_ms)
     turn = {"role": "assistant", "content": text} if assistant is None and ended == "answer" else assistant
     return {
@@ -184,7 +185,8 @@ def _shared_fields(
     messages: Sequence[Json],
     at: int | None,
 ) -> Json:
-    """Return the fields that rows of every kind have."""
+    """Return the fields that rows of every kind have, with metadata that marks the row as private. `at` is the time of
+    capture in milliseconds; None is now."""
     return {
         "schema_version": SCHEMA,
         "kind": kind,
@@ -212,7 +214,8 @@ def _shared_fields(
 
 
 def workflow_state(completed: Sequence[str], errors: Sequence[str], required: Sequence[str] = ()) -> Json:
-    """Return the state of a task before a call: completed and pending steps, and recent errors."""
+    """Return the state of a task before a call as JSON data: required, completed and pending steps (required, but not
+    completed), recent errors, and `respond` as the only terminal tool."""
     done = set(completed)
     return {
         "required_steps": list(required),
@@ -224,7 +227,8 @@ def workflow_state(completed: Sequence[str], errors: Sequence[str], required: Se
 
 
 def available_tools(tools: Iterable[Tool]) -> list[Json]:
-    """Return the definitions of the tools without nesting, with `respond` at the end."""
+    """Return each tool as a flat object with name, description and parameters. The built-in `respond` is last, in place
+    of any tool of that name."""
     own = [tool for tool in tools if tool.name != RESPOND.name]
     return [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in (*own, RESPOND)
@@ -232,11 +236,12 @@ def available_tools(tools: Iterable[Tool]) -> list[Json]:
 
 
 def example_group_id(domain: str, scenario: str, run_index: int, at_unix_ms: int) -> str:
-    """Return the id that the rows of one run of a scenario share."""
+    """Return the id that the rows of one run of a scenario share. It contains all four arguments."""
     return f"rightcall-{domain}-{scenario}-run-{run_index:05d}-{at_unix_ms}"
 
 
 def unix_ms() -> int:
+    """Return the current time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -253,7 +258,9 @@ def capture_key(row: Json) -> str:
 
 
 def conversation_before(row: Json) -> list[Json]:
-    """Return the conversation before a row, without the solved examples that a capture put before the request."""
+    """Return the messages before the turn of a row. For a captured row, the solved examples before the request are left
+    out: system messages, and everything from the last occurrence of the request, remain. Other rows give all messages.
+    """
     messages: list[Json] = row["messages"]
     if row["source_bucket"] != "real_model_call":
         return messages
@@ -263,7 +270,8 @@ def conversation_before(row: Json) -> list[Json]:
 
 
 def call_of(row: Json) -> Call:
-    """Return the call of a row, with its exact text and repairs if the row has them."""
+    """Return the call of a row. A row without its exact text, source or repairs gives the arguments encoded as JSON, an
+    empty `raw`, and none."""
     candidate, details = row["candidate_call"], row.get("call") or {}
     text = details.get("json")
     return Call(
@@ -290,11 +298,13 @@ def blocking_of(row: Json) -> list[Problem]:
 
 
 def tools_of(row: Json) -> Toolset:
-    """Return the tools of a row without `respond`. Toolsets are cached, since rows share their tools."""
+    """Return the tools of a row without `respond`. Toolsets are cached, since rows share their tools. Raises `BadTools`
+    for invalid declarations."""
     encoded = encode_row({"tools": row["available_tools"]})
     return _read_tools(encoded) if len(encoded) < _MAX_CACHED else _read_tools.__wrapped__(encoded)
 
 
 @lru_cache(64)
 def _read_tools(encoded: bytes) -> Toolset:
+    """Return the toolset of encoded JSON `{"tools": [...]}` without `respond`. Raises `BadTools`."""
     return Toolset([tool for tool in json.loads(encoded)["tools"] if tool["name"] != RESPOND.name])

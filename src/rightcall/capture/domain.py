@@ -114,8 +114,8 @@ class Domain:
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
     def run(self, name: str, arguments: Json) -> StubOutcome:
-        """Return the answer of the stub `name` to these `arguments`. Equal arguments have equal answers; nothing is
-        changed."""
+        """Return the answer of the stub `name` to these `arguments`; an error outcome, not an exception, for an unknown
+        tool. Equal arguments have equal answers; nothing is changed."""
         answers = self._answers.get(name)
         if answers is None:
             return StubOutcome("error", {"error": f"unknown tool: {name}"})
@@ -130,7 +130,8 @@ class Domain:
 def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = None) -> Domain:
     """Parse a domain from TOML text; with `real`, these tools replace its stubs.
 
-    `origin` names the text in errors. Raises `BadDomain`, whose message lists all faults.
+    `origin` names the text in errors. Raises `BadDomain` for text that is too long or not TOML of this structure, else
+    with all faults of the content in one message.
     """
     if len(text) > MAX_SIZE:
         raise BadDomain(f"{origin}: longer than {MAX_SIZE} characters; split it into several domains")
@@ -154,7 +155,7 @@ def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = Non
 
 
 def _check_json(value: Any, origin: str) -> None:
-    """Raise `BadDomain` for TOML values that JSON does not have, such as dates: models cannot send or receive them."""
+    """Raise `BadDomain` for a value from TOML that JSON does not have, at any depth: dates, times, NaN and infinity."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             _check_json(each, origin)
@@ -171,6 +172,7 @@ def _make_toolset(file: _File, origin: str) -> Toolset:
 
 
 def _tool(stub: Stub) -> Tool:
+    """Return the declaration of a stub as a `Tool`, without its answers."""
     return Tool(name=stub.name, description=stub.description, parameters=stub.parameters, read_only=stub.read_only)
 
 
@@ -190,11 +192,13 @@ def _find_faults(file: _File, tools: Toolset) -> Iterator[str]:
 
 
 def _duplicates(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, each once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _find_stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
-    """Yield the faults of a stub, whose tool has the `declared` arguments."""
+    """Yield the faults of a stub as text: no answers, an answer with both or neither of `result` and `error`, an
+    argument that is not in `declared`, invalid comparisons."""
     if not stub.answers:
         yield f"tool {stub.name}: it has no answers"
     for at, answer in enumerate(stub.answers):
@@ -207,7 +211,8 @@ def _find_stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
 
 
 def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
-    """Return the arguments of an expected call that its tool does not declare."""
+    """Return the argument names of an expected call that its tool does not declare, sorted; none if the tool is unknown
+    or declares no arguments."""
     declared = set(tools.kinds(call.name)) if call.name in tools else set()
     return sorted((call.arguments.keys() | set(call.free)) - declared) if declared else []
 
@@ -230,7 +235,8 @@ def _find_scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
 
 
 def _find_comparison_faults(compared: dict[str, dict[str, Any]], where: str) -> Iterator[str]:
-    """Yield the faults of comparisons, given by argument: unknown names and operands of a wrong type."""
+    """Yield the faults of comparisons, given by argument, as text: unknown names, and operands of a wrong type. `where`
+    begins each text."""
     for name, comparisons in compared.items():
         for word, wanted in comparisons.items():
             if word not in COMPARISONS:
@@ -252,13 +258,16 @@ def built_in_names() -> list[str]:
 
 @cache
 def built_in_domain(name: str) -> Domain:
+    """Return the built-in domain of this name, parsed once per process. Raises `FileNotFoundError` for an unknown
+    name."""
     return read_domain((_BUILT_IN_FOLDER / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 
 def find_domain(name: str, real: Toolset | None = None) -> Domain:
-    """Return a built-in domain, or that of a TOML file; with `real`, these tools replace its stubs.
+    """Return the built-in domain `name`, or, if it ends with `.toml`, the domain in that file; with `real`, these tools
+    replace its stubs.
 
-    Raises `CallerError` for an unknown name, `BadDomain` for an invalid file.
+    Raises `CallerError` for an unknown name, `BadDomain` for an invalid file or one that cannot be read.
     """
     if name in built_in_names():
         return built_in_domain(name) if real is None else read_domain_file(_BUILT_IN_FOLDER / f"{name}.toml", real)
@@ -270,7 +279,8 @@ def find_domain(name: str, real: Toolset | None = None) -> Domain:
 
 
 def read_domain_file(path: Path, real: Toolset | None = None) -> Domain:
-    """Parse the domain in a TOML file; with `real`, these tools replace its stubs. Raises `BadDomain`."""
+    """Parse the domain in a TOML file; with `real`, these tools replace its stubs. Raises `BadDomain` for an invalid
+    file, and for one that cannot be read."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_SIZE + 1).decode("utf-8")
@@ -324,7 +334,8 @@ def _find_solvable_scenarios(domain: Domain, but: Scenario) -> Iterator[tuple[Sc
 
 
 def _exact_arguments(call: Acceptable) -> Json | None:
-    """Return the arguments of an expected call; None if one of them cannot be derived from its comparisons."""
+    """Return the arguments of an expected call, without its `free` ones; None if one of them cannot be derived from its
+    comparisons."""
     made: Json = {}
     for name, comparisons in call.arguments.items():
         value = _exact_value(comparisons)
@@ -335,7 +346,8 @@ def _exact_arguments(call: Acceptable) -> Json | None:
 
 
 def _exact_value(comparisons: dict[str, Any]) -> Any:
-    """Return a value that satisfies these comparisons, from `is`, `same_text` or `one_of`; None without one of them."""
+    """Return the operand of `is`, else that of `same_text`, else the first of `one_of`; None without one of them. Other
+    comparisons of the argument are not checked."""
     if "is" in comparisons:
         return comparisons["is"]
     if "same_text" in comparisons:

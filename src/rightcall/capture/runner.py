@@ -116,7 +116,8 @@ class Capture:
     async def go(self) -> None:
         """Run all scenarios. Written rows stay if an error is raised.
 
-        Raises `CaptureFailed` if all scenarios or too many failed, `CannotResume`, `NotOurs` or `FileFailed`.
+        Raises `CaptureFailed` if all scenarios or more than `max_scenario_errors` failed, `CannotResume`, `NotOurs` or
+        `FileFailed`.
         """
         run = capture_identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
@@ -151,7 +152,8 @@ class Capture:
     # -- scenarios -----------------------------------------------------------------------------------------------------
 
     async def _run_tasks(self, rows: Journal, journal: Journal) -> None:
-        """Run all tasks, `concurrency` at a time, and write their rows. The first exception ends all and is raised."""
+        """Run all tasks, `concurrency` at a time, and write their rows and journal. Failures of backend or model are
+        counted up to `max_scenario_errors`; any other exception cancels all tasks and is raised."""
         alone = self.settings.concurrency == 1
         files = Commits(rows, alone=alone), Commits(journal, alone=alone)
         remaining = tasks(self.settings, self.domains)
@@ -166,7 +168,8 @@ class Capture:
                 await file.flush()
 
     async def _run_remaining_tasks(self, remaining: Iterator[Task], rows: Commits, journal: Commits) -> None:
-        """Run tasks from this shared iterator until none remains; failures of backend or model are counted."""
+        """Run tasks from this iterator, which other workers share, until none remains. Tasks that an earlier run ended
+        are skipped; failures of backend or model are counted (see `_count_error`)."""
         for task in remaining:
             if self._past.is_done(task.key):
                 self.resumed += 1
@@ -191,7 +194,8 @@ class Capture:
             )
 
     async def _run_task(self, task: Task, rows: Commits, journal: Commits) -> None:
-        """Run one conversation: write the missing rows of an earlier run's answers, then continue it to its end."""
+        """Run one conversation: write the missing rows of an earlier run's answers, then continue it to its end. Raises
+        the errors of backend, model and files."""
         scenario = ScenarioRun(task, self.settings, at=self._unique_time_ms(), group=self._past.group(task.key))
         for entry in self._past.entries(task.key):
             scenario.replay(entry)
@@ -223,8 +227,8 @@ class Capture:
                 self._watch.row(row)
 
     async def _run_call(self, task: Task, entry: JournalEntry, index: int, call: Call, journal: Commits) -> StubOutcome:
-        """Return the result of a call. A real tool runs once: its result is journaled, and taken from the journal
-        later."""
+        """Return the result of a call: the answer of a stub, or that of a real tool. A real tool runs once: its result
+        is journaled, and a resumed run takes it from the journal."""
         if not task.domain.is_real:
             return task.domain.run(call.name, call.arguments)
         earlier = self._past.tool_result(task.key, entry.turn, index)
@@ -242,14 +246,16 @@ class Capture:
 
 
 def check_output(output: Path, *, force: bool = False) -> None:
-    """Raise `NotOurs` if the file of the rows or of their journal is of another kind. Nothing is written."""
+    """Raise `NotOurs` if the file of the rows, or of their journal, exists and is of another kind; with `force` it is
+    accepted. Streams are not checked, and nothing is written."""
     for path, kind in ((output, CAPTURE), (journal_path(output), ANSWERS)):
         if not is_stream(path):
             existing(path, kind, force=force)
 
 
 async def _run_real_tool(call: Call, tools: Toolset, hooks: Iterable[HookLike]) -> StubOutcome:
-    """Execute a call with a real tool. The outcome is an error if the tool failed or the user did not allow it."""
+    """Execute a call with a real tool and return its output as JSON data; a long output gives the text that a model
+    gets. The outcome is an error if the tool failed or the user did not allow it."""
     (result,) = await dispatch(call, tools, hooks=hooks, limits=RunLimits())
     if result.error or result.reason == DENIED:
         return StubOutcome("error", {"error": result.text.removeprefix("ERROR: ")})
@@ -259,6 +265,6 @@ async def _run_real_tool(call: Call, tools: Toolset, hooks: Iterable[HookLike]) 
 
 
 def first_exception(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception of a task group, also of nested ones: the others are its consequences."""
+    """Return the first exception of a group that is not a group itself. The others are its consequences."""
     first = failures.exceptions[0]
     return first_exception(first) if isinstance(first, BaseExceptionGroup) else first

@@ -82,7 +82,8 @@ class ScenarioRun:
         ]
 
     def request(self) -> Request:
-        """Return the next request to the model: the conversation so far, with the settings of the capture."""
+        """Return the next request to the model: the conversation so far, with the settings of the capture. `choice`
+        applies to the first turn only."""
         settings = self.settings
         return Request(
             messages=list(self._messages),
@@ -99,10 +100,12 @@ class ScenarioRun:
 
     @property
     def _seed(self) -> int | None:
+        """The seed of this run: that of the settings plus the number of the run; None if the settings have none."""
         return None if self.settings.seed is None else self.settings.seed + self.task.run
 
     def entry(self, answer: Answer, *, at: int) -> JournalEntry:
-        """Return the journal entry of an answer that arrived at the time `at`, in milliseconds."""
+        """Return the journal entry of an answer that arrived at the time `at`, in milliseconds. With the guard "none",
+        calls that are not in the requested form become text. The conversation is not changed."""
         if self.settings.guard == "none":
             answer = unguarded(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
@@ -125,7 +128,8 @@ class ScenarioRun:
         )
 
     def replay(self, entry: JournalEntry) -> None:
-        """Reserve the call ids of an answer of an earlier run, so that later calls get other ids."""
+        """Reserve the call ids of an answer of an earlier run, so that later calls get other ids. The answer itself is
+        added to the conversation by `rows`."""
         for received in entry.received:
             self.ids.take(received)
 
@@ -194,7 +198,8 @@ class ScenarioRun:
     def _common_fields(
         self, entry: JournalEntry, index: int = 0, call: Call | None = None, turn: int | None = None
     ) -> dict[str, Any]:
-        """Return the arguments of `capture_row` and `outcome_row` that are the same for all rows of an answer."""
+        """Return the arguments of `capture_row` and `outcome_row` that are the same for all rows of an answer. `index`
+        and `call` are those of the row's call, if it has one; `turn` replaces the turn of the entry."""
         task = self.task
         trace = CallTrace(
             domain=task.domain.name,
@@ -228,7 +233,8 @@ class ScenarioRun:
 
 
 def _make_rejection_result(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
-    """Return the result of a rejected call: its problems, as a message for the model.
+    """Return the error outcome of a rejected call: its problems as a message for the model, or that the call was cut
+    off if it has none.
 
     If the history can only show `{}` for the arguments, the text that the model wrote is quoted, up to a limit.
     """
@@ -241,12 +247,14 @@ def _make_rejection_result(call: Call, blocking: Sequence[Problem]) -> StubOutco
 
 
 def _response_id(id: Any) -> str | None:
-    """Return the id of a response as text; some servers send a number."""
+    """Return the id of a response as text, also if it is an integer, which some servers send; None for any other
+    value."""
     return id if isinstance(id, str) else str(id) if type(id) is int else None
 
 
 def _original_reply(answer: Answer) -> Any:
-    """Return the text of the model if calls were requested as text, otherwise the provider's message."""
+    """Return what the model sent: the provider's message for native calls, its content for calls as text. A response
+    without messages gives its text, else the whole response."""
     choices = answer.raw.get("choices") if isinstance(answer.raw, dict) else None
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     message = first.get("message")
@@ -258,7 +266,8 @@ def _original_reply(answer: Answer) -> Any:
 
 
 def unguarded(answer: Answer) -> Answer:
-    """Return the answer as a plain client parses it: calls that are not in the requested form become text."""
+    """Return the answer as a plain client parses it. If its calls are not in the requested form (native, or text of the
+    requested format), all its calls become text, and their problems are removed; otherwise it is unchanged."""
     codes = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
     if not answer.attempts or (is_native if answer.mode == "native" else codes.isdisjoint(_UNREQUESTED)):

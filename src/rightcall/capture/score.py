@@ -34,11 +34,13 @@ class Score(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
+        """Whether no expected call is missing and every call is valid."""
         return not self.missing and all(label == "valid" for label in self.labels)
 
 
 def score_calls(scenario: Scenario, calls: Sequence[Call]) -> Score:
-    """Return a label for each call of a scenario, in order, and the expected calls that are missing."""
+    """Return a label for each call of a scenario, in order, and the names of the expected calls, except optional ones,
+    that no valid call satisfies."""
     labels = tuple([label_call(scenario, call, calls[:at]) for at, call in enumerate(calls)])
     right = [call for call, given in zip(calls, labels, strict=True) if given == "valid"]
     missing = [
@@ -48,7 +50,11 @@ def score_calls(scenario: Scenario, calls: Sequence[Call]) -> Score:
 
 
 def label_call(scenario: Scenario, call: Call, before: Sequence[Call] = ()) -> Label:
-    """Return the label of a call, given the calls `before` it. Results of the calls are ignored."""
+    """Return the label of a call, given the calls `before` it, whose results are ignored.
+
+    A scenario without calls gives "needs_clarification" or "tool_not_needed", a repeated call "tool_not_needed", an
+    unexpected tool, or one before a call that it depends on, "wrong_tool_semantic".
+    """
     if not scenario.calls:
         return "needs_clarification" if scenario.kind == "clarify" else "tool_not_needed"
     named = [each for each in scenario.calls if each.name == call.name]
@@ -74,6 +80,7 @@ def is_accepted(wanted: Acceptable, call: Call) -> bool:
 
 
 def _is_done(wanted: Acceptable, before: Sequence[Call]) -> bool:
+    """Return whether one of the calls `before` satisfies the expected call."""
     return any(is_accepted(wanted, call) for call in before)
 
 
@@ -127,11 +134,14 @@ def task_outcome(scenario: Scenario, tools: Toolset, calls: Sequence[ExecutedCal
 
 
 def _is_in_order(wanted: Acceptable, made: ExecutedCall, first: dict[str, int]) -> bool:
+    """Return whether each tool that must come before (`after`) first succeeded in an earlier turn than this call;
+    `first` has the turns by tool."""
     return all(first.get(name, made.turn) < made.turn for name in wanted.after)
 
 
 def _is_allowed_attempt(scenario: Scenario, made: ExecutedCall, before: Sequence[ExecutedCall]) -> bool:
-    """Return whether a call is the first that fits an optional one, such as one that must fail before a workaround."""
+    """Return whether a call fits an optional call that no call `before` fits, such as one that must fail before a
+    workaround."""
     return any(
         each.optional and is_accepted(each, made.call) and not any(is_accepted(each, other.call) for other in before)
         for each in scenario.calls
@@ -161,7 +171,8 @@ class Count(msgspec.Struct):
 
 
 def _count_scenario(count: Count, scenario: Scenario, made: list[Call]) -> None:
-    """Add the expected and right calls of an ended scenario to `count`; `made` are its valid calls."""
+    """Score the valid calls (`made`) of an ended scenario, and add its expected calls, right tools, right arguments and
+    whether it is complete to `count`."""
     score = score_calls(scenario, made)
     count.done += score.complete
     count.wanted += sum(not call.optional for call in scenario.calls)
@@ -182,7 +193,8 @@ class Tally:
         self.rows = 0
 
     def add(self, row: Json) -> None:
-        """Count a row. A conversation is scored when the row of its outcome is added."""
+        """Count a row for its model. Its conversation is scored when the row of its outcome is added, unless the
+        scenario is unknown or of kind "open"."""
         self.rows += 1
         trace, group = row["proxy_trace"], row["example_group_id"]
         count = self.models.setdefault(trace["model"], Count())

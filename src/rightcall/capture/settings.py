@@ -85,7 +85,8 @@ def capture_identity(settings: Settings, domains: Sequence[Domain]) -> Json:
 
 
 def _digest(domain: Domain) -> str:
-    """Return a hash of the tools and scenarios of a domain."""
+    """Return a hash, 16 hexadecimal digits, of the tools and scenarios of a domain. Answers of stubs do not change
+    it."""
     content: list[Any] = [
         [[tool.name, tool.description, tool.parameters] for tool in domain.tools],
         msgspec.to_builtins(domain.scenarios),
@@ -104,12 +105,13 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Identifies the task; the same in every run with these settings."""
+        """The text that identifies the task: the same in every run with these settings and domains."""
         return f"{self.model}\n{self.run}\n{self.domain.name}\n{self.scenario.name}"
 
 
 def tasks(settings: Settings, domains: Sequence[Domain]) -> Iterator[Task]:
-    """Yield all tasks in the order in which they run: by model, run, domain and scenario."""
+    """Yield all tasks in the order in which they run: by model, run, domain and scenario. A model that is named twice
+    is used once."""
     number = 0
     for model in dict.fromkeys(settings.models):
         for run in range(settings.runs):

@@ -49,7 +49,8 @@ class StubOutcome(msgspec.Struct, frozen=True):
 
 
 def choose_answer(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutcome:
-    """Return the first answer whose comparisons hold for these arguments, placeholders filled; else an error."""
+    """Return the outcome of the first answer whose comparisons hold for these arguments, with its placeholders filled.
+    If none fits, return an error outcome."""
     for answer in answers:
         if all(all_hold(comparisons, arguments.get(name)) for name, comparisons in answer.when.items()):
             if answer.error:
@@ -59,7 +60,8 @@ def choose_answer(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutco
 
 
 def fill_placeholders(template: Any, arguments: Mapping[str, Any]) -> Any:
-    """Return a template with its placeholders replaced by the arguments; a missing one is ""."""
+    """Return a template with its placeholders `{name}` replaced by the arguments, in every text of it, which may be
+    nested. A text that is only a placeholder becomes the argument with its type; a missing argument is ""."""
     if isinstance(template, str):
         only = _ONLY_PLACEHOLDER(template)
         return (
@@ -73,7 +75,8 @@ def fill_placeholders(template: Any, arguments: Mapping[str, Any]) -> Any:
 
 
 def _placeholder_text(match: re.Match[str], arguments: Mapping[str, Any]) -> str:
-    """Return the text for one match: a brace for a doubled one, otherwise the argument, as JSON if it is not text."""
+    """Return the replacement of one match: a brace for a doubled one, otherwise the argument, as JSON if it is not a
+    text, and "" if it is missing."""
     if match[1] is None:
         return match[0][0]
     value = arguments.get(match[1], "")
@@ -81,7 +84,8 @@ def _placeholder_text(match: re.Match[str], arguments: Mapping[str, Any]) -> str
 
 
 def placeholders(template: Any) -> set[str]:
-    """Return the names of the arguments that a template's placeholders use."""
+    """Return the names of the arguments that the placeholders `{name}` use, in every text of a template, which may be
+    nested."""
     if isinstance(template, str):
         return {match[1] for match in _PLACEHOLDER.finditer(template) if match[1]}
     inner = template.values() if isinstance(template, dict) else template if isinstance(template, list) else ()
@@ -92,11 +96,13 @@ def placeholders(template: Any) -> set[str]:
 
 
 def all_hold(comparisons: Mapping[str, Any], value: Any) -> bool:
-    """Return whether all comparisons, given by name with their operands, hold for this value."""
+    """Return whether all comparisons, given by their names in `COMPARISONS` with their operands, hold for this value.
+    Raises `KeyError` for an unknown name."""
     return all(COMPARISONS[name](value, wanted) for name, wanted in comparisons.items())
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is an integer or a float, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -120,16 +126,19 @@ def _contains(value: Any, wanted: Any) -> bool:
 
 
 def _digits(value: Any, wanted: Any) -> bool:
+    """Return whether a value is a text of exactly `wanted` ASCII digits."""
     return isinstance(value, str) and len(value) == wanted and value.isascii() and value.isdigit()
 
 
 def _is_equal_text(value: Any, wanted: Any) -> bool:
-    """Return whether a text equals `wanted`, ignoring case and differences in white space."""
+    """Return whether a text equals `wanted`, ignoring case. Outer white space of the text is ignored, and runs of it
+    count as one space; that of `wanted` is kept."""
     return isinstance(value, str) and " ".join(value.split()).casefold() == str(wanted).casefold()
 
 
 def _has_equal_items(value: Any, wanted: list[Any]) -> bool:
-    """Return whether a list has the same items as `wanted`, in any order."""
+    """Return whether a list has the same items as `wanted`, in any order. Items are compared with their types: 2
+    differs from 2.0."""
     return isinstance(value, list) and sorted(map(repr, value)) == sorted(map(repr, wanted))
 
 
