@@ -54,7 +54,8 @@ _EXCHANGE = ("request", "response")
 
 def normalize_exchange(row: Json) -> Json:
     """Return a line that has a request and a response, under any of their usual keys, with both as `request` and
-    `response`. A prompt and a completion that are lists become `messages`; any other line is returned unchanged."""
+    `response`. Without them, a prompt and a completion that are lists are joined to `messages`; any other line is
+    returned unchanged."""
     for request_key, response_key in _PAIRS:
         request, response = _unwrap_body(row.get(request_key)), _unwrap_body(row.get(response_key))
         if isinstance(request, list):
@@ -81,8 +82,8 @@ def _is_answer_to(value: Any, messages: list[Any]) -> bool:
 
 
 def _unwrap_body(value: Any) -> Any:
-    """Return the value inside a `body` or `json` key, or inside a JSON text that is a request or response; any other
-    value unchanged."""
+    """Return the value inside a `body` or `json` key, or inside a JSON text that is a request or response, at any depth
+    of both; any other value, such as the text of a model, unchanged."""
     if isinstance(value, str):
         found = decode_container(value)
         return _unwrap_body(found) if _is_api_json(found) else value
@@ -131,7 +132,8 @@ def detect_line_api(row: Json) -> str:
 
 
 def detect_request_api(request: Json, answer_api: str = "") -> str:
-    """Return the API of a request by its keys. Between APIs with the same requests, the API of its answer decides."""
+    """Return the API of a request by its keys; "chat" if they name none. Chat, Ollama and plain Messages requests look
+    the same: there `answer_api`, the API of the answer, decides."""
     if "contents" in request:
         return "gemini"
     if isinstance(request.get("messages"), list):
@@ -146,8 +148,8 @@ def detect_request_api(request: Json, answer_api: str = "") -> str:
 
 
 def detect_answer_api(response: Any) -> str:
-    """Return the API of an answer, whether an object, a list of stream events or the text of a stream; "" for the
-    text of a model."""
+    """Return the API of an answer: an object, a list of stream events, or the text of a stream. "" for the text of a
+    model and for anything that is not recognized."""
     if isinstance(response, str):
         found = parse_recording(response) or []
         return next((api for payload in found if (api := detect_dialect(payload))), "")
@@ -158,9 +160,11 @@ def detect_answer_api(response: Any) -> str:
 
 
 def make_log_reader(api: str) -> Callable[[Json], Log]:
-    """Return a function that reads a line of this API as a `Log`: an exchange, a conversation, or a single answer."""
+    """Return a function that reads a line of this API as a `Log`: an exchange, a conversation, or a single answer. The
+    `Log` has no entries if the line is none of these."""
 
     def read(row: Json) -> Log:
+        """Return the `Log` of a line; its entries are empty if it holds neither messages nor an answer."""
         row = normalize_exchange(row)
         if is_exchange(row):
             return read_exchange(row["request"], row["response"], api, row)
@@ -173,8 +177,8 @@ def make_log_reader(api: str) -> Callable[[Json], Log]:
 
 
 def read_exchange(request: Json, response: Any, api: str, line: Json, model: str = "") -> Log:
-    """Return a `Log` of the request's conversation and its answer; only the answer gets rows. `line` is the line
-    that holds both and `model` the model if neither names one."""
+    """Return a `Log` of the request's conversation and its answer; only the answer gets rows. `line` is the line that
+    holds both, and `model` is used if request, line and answer name none."""
     history, tools = _HISTORIES[api](request, True)
     answer = read_logged_answer(response, api)
     beside = {key: value for key, value in line.items() if key not in _EXCHANGE}
@@ -190,8 +194,8 @@ def read_exchange(request: Json, response: Any, api: str, line: Json, model: str
 
 
 def read_logged_answer(response: Any, api: str) -> LogTurn:
-    """Return the turn of an answer: a recorded stream as the text of its events, a text as the text of a model, an
-    object as it is."""
+    """Return the turn of an answer. A list of stream events becomes their text; other values are kept. The turn's API
+    is detected from the answer; if it is not recognized, it is "text" for a text, else `api`."""
     metadata = _find_answer_metadata(response)
     id = find_id({"id": metadata.get("id", metadata.get("responseId"))}) or None
     value = _join_stream_events(response) if _is_stream(response) else response
@@ -263,8 +267,8 @@ def _convert_message(message: Json) -> Json:
 
 
 def _chat_history(request: Json, is_history: bool, api: str = "chat") -> History:
-    """Return the entries and the declared tools of a Chat request, or of one of the legacy completions API with a
-    `prompt`."""
+    """Return the entries and the declared tools of a Chat or Ollama request (`api`), or of one of the legacy
+    completions API with a `prompt`. `is_history` marks turns of the model as part of a request."""
     prompt = text(request.get("prompt"))
     asked = [{"role": "user", "content": prompt}] if prompt else []
     entries = _collect_entries(api, None, [*asked, *objects(request.get("messages"))], is_history)
@@ -272,13 +276,15 @@ def _chat_history(request: Json, is_history: bool, api: str = "chat") -> History
 
 
 def _messages_history(request: Json, is_history: bool) -> History:
-    """Return the entries and the declared tools of a Messages request."""
+    """Return the entries and the declared tools of a Messages request. `is_history` marks turns of the model as part of
+    a request, so that they get no rows."""
     entries = _collect_entries("messages", request.get("system"), items(request.get("messages")), is_history)
     return entries, request.get("tools")
 
 
 def _responses_history(request: Json, is_history: bool) -> History:
-    """Return the entries and the declared tools of a Responses request, or of a list of its items."""
+    """Return the entries and the declared tools of a Responses request, or of a logged list of its items (`items`,
+    `input`, `output`). `is_history` marks turns of the model as part of a request, so that they get no rows."""
     asked = [{"role": "user", "content": request["input"]}] if isinstance(request.get("input"), str) else []
     listed = [each for key in ("items", "input", "output") for each in objects(request.get(key))]
     entries = _collect_entries("responses", text(request.get("instructions")), [*asked, *listed], is_history)
@@ -286,7 +292,8 @@ def _responses_history(request: Json, is_history: bool) -> History:
 
 
 def _gemini_history(request: Json, is_history: bool) -> History:
-    """Return the entries and the declared tools of a Gemini request."""
+    """Return the entries and the declared tools of a Gemini request. `is_history` marks turns of the model as part of a
+    request, so that they get no rows."""
     contents, system = request.get("contents"), field(request, "systemInstruction")
     found = obj(system)
     instructions = text(system) if found is None else flatten_content(objects(found.get("parts")) or found.get("text"))
@@ -358,8 +365,8 @@ def batch_key(row: Json) -> str:
 
 
 def join_batch(rows: list[Json]) -> Json:
-    """Return a request and its result merged to one line. Several requests or results with one id cannot be matched,
-    so a line with their number (`several`) is returned, which `read_batch` rejects."""
+    """Return a request and its result, which share an id, merged to one line. Several requests or several results with
+    one id cannot be matched: then return a line with their number (`several`), for which `read_batch` raises."""
     requests = [row for row in rows if _first_object(row, _REQUESTS) is not None]
     results = [row for row in rows if _first_object(row, _RESULTS) is not None and row not in requests]
     if max(len(requests), len(results)) > 1:
@@ -374,7 +381,7 @@ def _first_object(row: Json, keys: tuple[str, ...]) -> Json | None:
 
 def read_batch(row: Json) -> Log:
     """Return the exchange of a line from `join_batch` as a `Log`. Raises `PassedOver` for a failed request, and
-    `CallerError` for one without a result or with several."""
+    `CallerError` for a request without a result and for several with one id."""
     id = batch_key(row)
     if "several" in row:
         raise CallerError(

@@ -139,8 +139,8 @@ class _Merge:
         self.db.execute("CREATE UNIQUE INDEX by_key ON inputs (key)")
 
     def read(self, at: int, conflicts: WholeFile, quarantine: WholeFile) -> Counter[str]:
-        """Read the file with this index: record its accepted rows, write conflicts and rejected rows to the two
-        outputs, and return the counts of its rows."""
+        """Read the file with this index: record its accepted rows in the database, write conflicts and rejected rows to
+        the two outputs, and return the counts of its rows by `_COUNTED`."""
         stats: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self.db.execute("BEGIN")
         for line in read_lines(self.files[at], seen=self.seen):
@@ -156,8 +156,9 @@ class _Merge:
         return stats
 
     def _add(self, at: int, line: Line, row: Json, conflicts: WholeFile) -> str:
-        """Record a valid row and return the count it belongs to: "accepted", "duplicates" or "conflicts". A conflict
-        is written to `conflicts`."""
+        """Record a valid row if its input is new, and return the count that it belongs to: "accepted", "duplicates"
+        (same label) or "conflicts" (another label). For a conflict both rows are written to `conflicts`, and the input
+        is marked."""
         text = model_input(row["input"])
         key = digest(text)
         known = self.db.execute("SELECT label, file, number, place, size FROM inputs WHERE key = ?", (key,)).fetchone()
@@ -179,7 +180,7 @@ class _Merge:
         return "conflicts"
 
     def _describe_conflict_row(self, file: int, number: int, row: Json) -> Json:
-        """Return one of two contradicting rows with its file, line and label."""
+        """Return an object with the path, line number, label and content of a row; `file` is the index of its file."""
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
     def write(self, out: WholeFile, notebook: WholeFile, drop: bool) -> tuple[Counter[str], int]:
@@ -199,7 +200,8 @@ class _Merge:
 
 
 def _find_rejection(row: Json | LineFault) -> tuple[str, str] | None:
-    """Return the code and the message of the reason why a row is rejected; None if it is valid."""
+    """Return the code and the message of the reason why a line is rejected: no JSON, no valid training row, or marked
+    as public; None if it is accepted."""
     if isinstance(row, LineFault):
         return "invalid_json", row.message
     if row.get("schema_version") != TRAINING:
@@ -228,7 +230,7 @@ def find_public_mark(row: Json) -> str:
 
 
 def _mark_private(row: Json) -> Json:
-    """Return the row with the marks of a private one in `review`."""
+    """Return a copy of a training row whose `review` says that it is private and must not be exported publicly."""
     return {**row, "review": {**row["review"], "private_agent_log": True, "public_export_allowed": False}}
 
 

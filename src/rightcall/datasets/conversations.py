@@ -24,7 +24,7 @@ from rightcall.types import Call, Json
 
 
 def conversation_key(row: Json) -> str:
-    """Return the key that the rows of one conversation share."""
+    """Return the key that the rows of one conversation share: its group and its model."""
     return f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
 
 
@@ -150,8 +150,8 @@ def _row_order(row: Json) -> tuple[int, bool, int, int]:
 
 
 def _rebuild_history(row: Json, before: list[CapturedTurn]) -> list[Json]:
-    """Return the messages before a row without `messages`: the request, and the turns `before` it with the results
-    of their calls."""
+    """Return the messages before a row that has no `messages`: the request, and the turns `before` it with the results
+    of their calls. A call without a result gets the content `null`."""
     messages: list[Json] = [{"role": "user", "content": row["user_request"]}]
     for turn in before:
         messages.append(turn.assistant)

@@ -105,8 +105,8 @@ def _split_records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _write_kept_rows(sources: Sequence[RowSource], finder: DuplicateFinder, sink: Sink) -> None:
-    """Write the rows that are no duplicates, in order, with their bytes unchanged. Raises `BadRows` if the number of
-    rows has changed since they were read."""
+    """Write the rows whose numbers are not in `finder.dropped`, in order, with their bytes unchanged. Raises `BadRows`
+    if the number of rows has changed since they were read."""
     number = 0
     for part in parts_of(sources, size=row_files.PART):
         kept: list[bytes] = []
@@ -145,6 +145,8 @@ class _FingerprintWork:
         self._keys, self._near = keys, near
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return the fingerprints of the rows of a part, joined. Rows without one, invalid or nested too deeply, are
+        recorded as faults."""
         outcome, prints = RowOutcome(), list[bytes]()
         for number, row in batch.rows():
             outcome.rows += 1
@@ -211,10 +213,11 @@ class DuplicateFinder:
 
     def add(self, fingerprints: Iterable[bytes]) -> None:
         """Add the fingerprints of further rows, in the order of the rows."""
-        self._scratch.insert("INSERT INTO prints VALUES (?, ?, ?, ?, ?, ?)", self._unpack_fingerprints(fingerprints))
+        self._scratch.insert("INSERT INTO prints VALUES (?, ?, ?, ?, ?, ?)", self._make_records(fingerprints))
 
-    def _unpack_fingerprints(self, fingerprints: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
-        """Yield each fingerprint as a record of the table `prints`, with the number of its row, and count the rows."""
+    def _make_records(self, fingerprints: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
+        """Yield a record of the table `prints` for each row, given its fingerprint, with the number of the row, and
+        count the rows in `rows`."""
         for each in fingerprints:
             if self.threshold is None:
                 yield *_EXACT.unpack(each), self.rows, b"", b"", b""
@@ -228,7 +231,7 @@ class DuplicateFinder:
         self._db.execute("BEGIN")
         prints = self._db.execute("SELECT * FROM prints ORDER BY unit, content, number")
         for _, unit in groupby(prints, key=lambda record: record[0]):
-            different = self._yield_first_of_equal(unit)
+            different = self._keep_first_of_equal(unit)
             while rows := list(islice(different, _MOST_ROWS)):
                 self._add_unit(rows)
         self._db.execute("DELETE FROM prints")
@@ -244,9 +247,9 @@ class DuplicateFinder:
             self.near = self.dropped.count - self.exact
         self._db.execute("COMMIT")
 
-    def _yield_first_of_equal(self, unit: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Yield the first of each set of equal rows of a unit, and drop the others. The records are sorted by
-        content."""
+    def _keep_first_of_equal(self, unit: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """Yield the record of the first of each set of equal rows of a unit, and add the numbers of the others to
+        `dropped`. The records must be sorted by content and number."""
         for _, same in groupby(unit, key=lambda record: record[1]):
             records = iter(same)
             yield next(records)
@@ -254,8 +257,9 @@ class DuplicateFinder:
                 self.dropped.add(record[2])
 
     def _add_unit(self, rows: list[tuple[Any, ...]]) -> None:
-        """Record a unit: the digest of all its rows if it is a conversation, which equals another if all rows do;
-        and, if similar rows are sought, its last row."""
+        """Record a unit: for a conversation, the digest of all its rows, by which equal conversations are found, and
+        its row numbers; and, if similar rows are sought, its last row as a candidate. `rows` are records of
+        `prints`."""
         unit, content = rows[0][:2]
         first = min([row[2] for row in rows])
         if unit != content:
@@ -276,7 +280,8 @@ class DuplicateFinder:
     # -- similar units -------------------------------------------------------------------------------------------------
 
     def _find_similar(self, threshold: float) -> None:
-        """Drop the first rows of units that are similar to an earlier one. Units with a common band are compared."""
+        """Drop the first row of each unit whose similarity to an earlier unit that stays is at least `threshold`. Only
+        units that share a band, and whose fixed parts are equal, are compared."""
         self._add_bands(plan_bands(threshold))
         bands = self._db.execute("SELECT band, id FROM bands ORDER BY band, id")
         for _, sharing in groupby(bands, key=lambda record: record[0]):
@@ -312,5 +317,6 @@ class DuplicateFinder:
             id += 1
 
     def _read_unit(self, id: int) -> Any:
-        """Return the first row, the digest of the fixed parts and the signature of a compared unit."""
+        """Return the number of the first row, the digest of the fixed parts and the signature of the compared unit with
+        this id."""
         return self._db.execute("SELECT first, fixed, signature FROM compared WHERE id = ?", (id,)).fetchone()

@@ -187,8 +187,8 @@ def export(
 
 
 def _check_options(to: str, turns: bool, format: str | None, contract: str | None) -> ShapeOptions:
-    """Return the options for the examples of a shape. Raises `CallerError` for an unknown shape, and for options
-    that it does not take or lacks."""
+    """Return the options for the examples of a shape. Raises `CallerError` for an unknown shape or format, and for
+    options that the shape does not take or lacks."""
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != SHAPES[to].takes_format:
@@ -202,6 +202,7 @@ def _check_options(to: str, turns: bool, format: str | None, contract: str | Non
 
 
 def _is_parquet_name(output: str | Path) -> bool:
+    """Return whether the output is written as Parquet: its name ends in ".parquet"."""
     return str(output).endswith(".parquet")
 
 
@@ -209,8 +210,9 @@ def _is_parquet_name(output: str | Path) -> bool:
 def _open_outputs(
     output: str | Path, sources: Sequence[RowSource], *, public: bool, force: bool
 ) -> Iterator[tuple[WholeFile | None, WholeFile]]:
-    """Yield the manifest, None if the output is a stream, and the file. Both appear when the block ends without an
-    error; for a store, they are written to a local file first and then sent."""
+    """Yield the manifest file, None if the output is a stream, and the output file. Both appear when the block ends
+    without an error; for a store, they are written to local files first and then sent. Raises `NotOurs` for an existing
+    file of another kind unless `force`."""
     name = str(output)
     place = unfinished_path(name) if "://" in name else Path(name)
     if "://" in name:
@@ -253,6 +255,8 @@ class _CollectWork:
         self.key, self._public = f"conversations {public}", public
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return a frame for each valid row of a part, with its conversation as the key; if all rows must be public, an
+        unreleased row gives a frame with the reason instead. Other rows are recorded as faults."""
         outcome, frames = RowOutcome(), list[bytes]()
         unlabelled = unreleased = 0
         for number, row in capture_rows(batch, outcome):
@@ -276,6 +280,8 @@ class _ExampleWork(FormatCarrier):
         self.key = f"export {to} {digest(repr(options)).hex()} {keep_system} {columns is None}"
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return the examples of the conversations of a part, encoded, with the counts of conversations, examples and
+        reasons. Each row of the batch is a group, `{"rows": [...]}`."""
         outcome, examples, left_out = RowOutcome(), list[Json](), Counter[str]()
         for _, group in batch.rows():
             assert isinstance(group, dict)

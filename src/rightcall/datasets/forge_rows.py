@@ -89,8 +89,8 @@ def _select_fields(row: Json, names: Iterable[str]) -> Json:
 
 
 def forge_row(row: Json) -> Json | None:
-    """Return the row of `forge-dataset-capture/v1`; None for what that schema cannot hold: an outcome, a call without a
-    result, and a call that does not fit its tool."""
+    """Return a row of a capture as one of `forge-dataset-capture/v1`; None for what that schema cannot hold: an
+    outcome, a call without a result, and a call that does not fit its tool."""
     if row["kind"] == OUTCOME or not row.get("tool_result"):
         return None
     trace, result, marks = row["proxy_trace"], row["tool_result"], row["metadata"]
@@ -121,8 +121,8 @@ _STEPS = ("required_steps", "completed_steps", "pending_steps", "terminal_tools"
 
 
 def training_row(row: Json) -> Json | None:
-    """Return the verifier's training row of a labelled row of a capture; None for an outcome, and for a row without
-    one of the known labels."""
+    """Return the verifier's training row of a labelled row of a capture; None for an outcome, and for a row whose label
+    is missing or not in `LABELS`."""
     label = label_of(row)
     if row["kind"] == OUTCOME or label not in LABELS:
         return None
@@ -162,14 +162,16 @@ def model_input(entry: Json) -> str:
 
 
 def _format_tool(tool: Any) -> str:
-    """Return the text of a tool definition as the verifier reads it."""
+    """Return the text of a tool definition as the verifier reads it: name, description and parameters. The definition
+    may be nested in `function`."""
     inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
     parameters = inner.get("parameters") or {"type": "object", "properties": {}}
     return f"{inner.get('name', '')}: {inner.get('description', '')}\nPARAMETERS: {compact_json(parameters)}"
 
 
 def notebook_row(row: Json) -> Json:
-    """Return a training row without nesting, as notebooks read it."""
+    """Return a training row as a flat object, as notebooks read it: label, the fields of its input, metadata and a rank
+    score."""
     entry, review = row["input"], row["review"]
     return {
         "kind": "tool_call",

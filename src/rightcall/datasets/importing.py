@@ -96,7 +96,7 @@ def import_files(
 
 
 def _write_blocks(lines: Iterator[bytes], sink: Sink) -> None:
-    """Write the lines to the sink in blocks of about 256 KiB."""
+    """Write the encoded lines to the sink, in order, in blocks of at least 256 KiB; the last one may be smaller."""
     pending, size = list[bytes](), 0
     for line in lines:
         pending.append(line)
@@ -123,7 +123,7 @@ class _ImportedRow(msgspec.Struct, array_like=True):
     suffix: str
 
     def line(self, group: str) -> bytes:
-        """Return the row with this group."""
+        """Return the encoded line of the row with the name of its conversation, `group`, filled in."""
         return self.before + encode_row({"example_group_id": group})[1:-2] + self.after
 
 
@@ -156,6 +156,8 @@ class _ImportWork(FormatCarrier):
         self.key = f"import {digest(repr((values, tools))).hex()}"
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return a frame for each line of a part: its imported rows or, for a line that is joined with others, the line
+        itself."""
         outcome, frames = RowOutcome(), list[bytes]()
         options = replace(self._options, at=self._times[batch.source])
         for number, row in batch.rows():
@@ -173,6 +175,8 @@ class _JoinedImportWork(_ImportWork):
     """Read the rows of lines that belong together, joined to one line."""
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return a frame with the imported rows of each group of lines, joined to one line. Each row of the batch is a
+        group, `{"rows": [...], "place": [source, line]}`."""
         outcome, frames = RowOutcome(), list[bytes]()
         for number, group in batch.rows():
             assert isinstance(group, dict)
@@ -188,8 +192,8 @@ class _JoinedImportWork(_ImportWork):
 
 
 def _make_import_frame(row: Json | LineFault, options: ImportOptions) -> _ImportedFrame:
-    """Import one line and return its encoded rows without the name of their group, its counts, and the reason if it
-    has no rows."""
+    """Import one line and return its encoded rows without the name of their group, its counts, and the reason if it has
+    no rows. Invalid lines raise nothing."""
     line = import_line(row, _NO_GROUP, options)
     group: str = line.rows[0]["example_group_id"] if line.rows else _NO_GROUP
     rows = []
@@ -230,8 +234,8 @@ class _Conversations:
         self.counts: Counter[str] = Counter()
 
     def lines(self, frames: Iterable[tuple[int, int, _ImportedFrame]]) -> Iterator[bytes]:
-        """Yield the encoded rows with the names of their conversations, count them, and report each line without
-        rows to the callbacks."""
+        """Yield the encoded rows of the frames (source, line, frame) with the names of their conversations, and add
+        them to `counts`. A line without rows is passed to the callback for refused or passed-over lines."""
         for source, line, frame in frames:
             where = Where(self._names[source], line)
             if not frame.rows:
@@ -245,8 +249,8 @@ class _Conversations:
             yield from [row.line(own + row.suffix if row.suffix else name) for row in frame.rows]
 
     def _name_conversation(self, own: str, frame: _ImportedFrame) -> str:
-        """Return the name of the conversation that a line continues, or `own` if it begins one. The end of the line
-        is recorded, so that a later line can continue it."""
+        """Return the name of the conversation that a line continues, or `own` if it begins one. The end of an exchange
+        is recorded, so that one later line can continue it."""
         if not frame.end:
             return own
         name = next((name for end in reversed(frame.histories) if (name := self._take_conversation(end))), own)
@@ -254,6 +258,6 @@ class _Conversations:
         return name
 
     def _take_conversation(self, end: bytes) -> str:
-        """Remove a recorded end and return the name of its conversation; "" if it is not recorded."""
+        """Return the name of the conversation with this recorded end, and remove the end; "" if it is not recorded."""
         found = self._ends.execute("DELETE FROM ends WHERE key = ? RETURNING name", (end,)).fetchone()
         return found[0] if found else ""

@@ -85,6 +85,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
+        """The mean of the values; 0.0 without values."""
         return self.sum / self.total if self.total else 0.0
 
     @property
@@ -98,7 +99,7 @@ class Histogram:
         return 0
 
     def to_json(self) -> Json:
-        """Return mean, median, largest value and the counts of the bins as JSON data."""
+        """Return mean, median, largest value and the counts of the bins (`from`, `to`, `count`) as JSON data."""
         bins = [(*bin_edges(size), count) for size, count in sorted(self.bins.items())]
         rows = [{"from": low, "to": high, "count": count} for low, high, count in bins]
         return {"mean": round(self.mean, 1), "median": self.median, "largest": self.largest, "bins": rows}
@@ -137,7 +138,7 @@ class RowStats:
                 self.lengths[name].add(found)
 
     def to_json(self) -> Json:
-        """Return JSON data, with the most frequent names first."""
+        """Return rows, bad rows, counts (the most frequent names first) and lengths as JSON data."""
         counted = {name: dict(counts.most_common()) for name, counts in self.counts.items()}
         lengths = {name: histogram.to_json() for name, histogram in self.lengths.items()}
         return {"rows": self.rows, "bad": self.bad, "counts": counted, "lengths": lengths}

@@ -36,15 +36,15 @@ class Labeller:
         self._calls: list[Call] = []
 
     def label(self, row: Json) -> Json:
-        """Return the row with a `label`, or unchanged if none can be found. Rows without `messages` must come in
-        their order."""
+        """Return a copy of the row with a `label`, or the row unchanged if none can be found. Rows without `messages`
+        must come in their order, since the calls before them are remembered."""
         scenario = self._find_scenario(row)
         label = self._label_outcome(row, scenario) if row["kind"] == OUTCOME else self._label_call(row, scenario)
         return row if label is None else {**row, "label": label}
 
     def _label_call(self, row: Json, scenario: Scenario | None) -> Json | None:
-        """Return the label of a call: `deterministic_invalid` for a blocking problem, else that of the scenario;
-        None if the scenario is unknown."""
+        """Return the label of a call: `deterministic_invalid` for a blocking problem, else that of the scenario; None
+        if there is no problem and the scenario is unknown."""
         call, before = call_of(row), self._calls_before(row)
         problems = blocking_of(row) + check(call, tools_of(row) or None)  # without tools, names are not checked
         problem = next((each for each in problems if each.blocking), None)
@@ -55,8 +55,9 @@ class Labeller:
         return {"label": label_call(scenario, call, before), "by": "scenario", "why": ""}
 
     def _label_outcome(self, row: Json, scenario: Scenario | None) -> Json | None:
-        """Return the label of the end of a conversation: "valid" or "incomplete"; None if the scenario is unknown.
-        Calls that could not run had no effect, and have rows, so they do not count."""
+        """Return the label of the end of a conversation: "valid" if it ended with an answer and its runnable calls are
+        all right and complete, else "incomplete"; None if the scenario is unknown. Calls with problems are not counted:
+        they have no effect, and rows of their own."""
         if scenario is None:
             return None
         ended, tools = row["outcome"]["ended"], tools_of(row) or None
@@ -68,7 +69,8 @@ class Labeller:
         return {"label": "valid" if score.complete else "incomplete", "by": "scenario", "why": why[:300]}
 
     def _calls_before(self, row: Json) -> list[Call]:
-        """Return the calls before a row. For rows without `messages`, these are the earlier rows of the group."""
+        """Return the calls before the call of a row. For rows without `messages`, these are the calls of the earlier
+        rows of its group, and its own call is remembered for the next row."""
         if "messages" in row:
             return calls_before(row)
         if row["example_group_id"] != self._group:
@@ -78,7 +80,8 @@ class Labeller:
         return before
 
     def _find_scenario(self, row: Json) -> Scenario | None:
-        """Return the scenario of a row; None if it is unknown, or accepts any calls."""
+        """Return the scenario of a row, of the user's domains or else of the built-in ones; None if it is unknown, or
+        its calls are not judged (kind "open")."""
         trace = row["proxy_trace"]
         name = trace.get("domain")
         if name not in self._domains:
@@ -89,8 +92,8 @@ class Labeller:
 
 
 def calls_before(row: Json) -> list[Call]:
-    """Return the calls of the conversation before this one, in order, including earlier calls of its own turn. Calls
-    that cannot be parsed are left out."""
+    """Return the calls of the conversation before the call of a row, in order, including earlier calls of its own turn.
+    Calls that cannot be parsed are left out."""
     index = row["proxy_trace"].get("call_index") if row["kind"] != OUTCOME else 0
     entries: list[Any] = []
     for message in conversation_before(row):
@@ -101,7 +104,8 @@ def calls_before(row: Json) -> list[Call]:
 
 
 def _parse_call_entry(entry: Any) -> Call | None:
-    """Return the call of an entry of `tool_calls`; None if it has no name or its arguments are no object."""
+    """Return the call of an entry of `tool_calls`, without its exact text; None if it has no name or its arguments are
+    no object. Missing arguments are {}."""
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return None
@@ -127,6 +131,8 @@ class _LabelWork:
         self._labeller = Labeller(domains)
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return the encoded rows of a part with their labels, and counts by label. Raises `_OutOfOrderError` for a row
+        without `messages` unless parts are worked on in order; invalid rows are recorded as faults."""
         outcome, lines, counts = RowOutcome(), list[bytes](), Counter[str]()
         for _, row in capture_rows(batch, outcome):
             if "messages" not in row and not self._in_order:

@@ -61,7 +61,8 @@ class ImportedLine(msgspec.Struct, frozen=True):
 
 
 def import_line(row: Json | LineFault, group: str, options: ImportOptions) -> ImportedLine:
-    """Return the rows of one line, or the reason why it has none. Never raises because of its content."""
+    """Return the rows of one line, or the reason why it has none. Never raises because of its content. `group` names
+    its conversation if the log does not."""
     try:
         if isinstance(row, LineFault):
             raise CallerError(row.message)
@@ -75,14 +76,15 @@ def import_line(row: Json | LineFault, group: str, options: ImportOptions) -> Im
 
 
 def rows_of(row: Json, *, group: str, **options: Any) -> Iterator[Json]:
-    """Yield the rows of one logged conversation. Raises `RightcallError` if the line is none, or its tools cannot be
-    used."""
+    """Yield the rows of one logged conversation; `options` are the fields of `ImportOptions`. Raises `RightcallError`
+    if the line holds none, or its tools cannot be used, and `PassedOver` for a valid line that should have none."""
     return _read_conversation(row, group, ImportOptions(**options)).rows()
 
 
 def _read_conversation(row: Json, group: str, options: ImportOptions) -> _LoggedConversation:
     """Return the conversation of a line, ready to be converted to rows: its log, its tools and the options. Raises
-    `CallerError` or `PassedOver`."""
+    `PassedOver` for a valid line without one, and `RightcallError` for any other line and for tools that cannot be
+    used."""
     log = read_log(row, options.kind)
     toolset = (
         options.tools if options.tools is not None else _build_toolset(log.tools or find_listed_tools(log.entries))
@@ -94,8 +96,8 @@ def _read_conversation(row: Json, group: str, options: ImportOptions) -> _Logged
 
 
 def _build_toolset(tools: Any) -> Toolset | None:
-    """Return the toolset of logged tools: definitions of any provider, or JSON text with them; None if there are
-    none."""
+    """Return the toolset of logged tools: definitions of any provider, or JSON text with them; None if there are none
+    or the text is not JSON. Raises `BadTools` for invalid definitions."""
     if isinstance(tools, str) and tools.strip():
         tools = decode(tools, MAX_DEPTH)
     if not tools or isinstance(tools, Undecodable):
@@ -106,7 +108,8 @@ def _build_toolset(tools: Any) -> Toolset | None:
 
 @lru_cache(64)  # conversations share their tools
 def _parse_tools(definitions: str) -> Toolset:
-    """Return the toolset of definitions as JSON text, without the tool `respond`, which captures add. Cached."""
+    """Return the toolset of definitions as JSON text, without the tool `respond`, which captures add. Cached. Raises
+    `BadTools`."""
     return Toolset([tool for tool in Toolset(json.loads(definitions)) if tool.name != RESPOND.name])
 
 
@@ -173,14 +176,16 @@ class _LoggedConversation:
         self._digest.update(content.encode("utf-8", "surrogatepass"))
 
     def _read_turn(self, turn: LogTurn) -> list[Reply]:
-        """Return the reply of each choice of an answer; one reply for a text and for a turn of the history."""
+        """Return the reply of each choice of a logged turn, parsed and repaired as the options say; exactly one for a
+        text and for a turn of the history."""
         how: Any = {"tools": self.tools, "ids": self.ids, **self.how}
         if turn.api == "text":
             return [parse(turn.value, **how)]
         return [read(turn.value, api=turn.api, **how)] if turn.is_history else read_all(turn.value, api=turn.api, **how)
 
     def _turn_rows(self, at: int, turn: LogTurn, replies: Sequence[Reply]) -> Iterator[Json]:
-        """Yield the rows of each choice of an answer, and add the first choice to the history."""
+        """Yield the rows of each choice of an answer, and add the first choice, with the results that follow it, to the
+        history. `at` is the index of the entry."""
         messages, raw = list(self.messages), _raw_reply(turn)
         for number, reply in enumerate(replies):
             assistant = CHAT.assistant_message(reply, reasoning_key="reasoning_content")
@@ -241,8 +246,9 @@ class _LoggedConversation:
     # -- results -------------------------------------------------------------------------------------------------------
 
     def _add_turn(self, at: int, reply: Reply, assistant: Json) -> dict[int, StubOutcome]:
-        """Add a turn of the model to the history, and return the results that follow it by the index of their call.
-        A result belongs to the call with its id, else to one with its name, else to the first without a result."""
+        """Add a turn of the model to the history, and return the results that follow it at once in the log, by the
+        index of their call in the turn. A result belongs to the call with its id, else to one with its name, else to
+        the first without a result. `at` is the index of the turn's entry."""
         self._add_message(assistant)
         if reply.attempts:
             self._split_contract_results(at + 1, reply)
@@ -259,8 +265,9 @@ class _LoggedConversation:
         return results
 
     def _split_contract_results(self, at: int, reply: Reply) -> None:
-        """Replace the user's messages after a turn that hold results in the text contract (for models without a role
-        for results) by messages of the role `tool`."""
+        """Replace each user's message from the entry `at` on that holds results in the text contract (for models
+        without a role for results) by messages of the role `tool`. Text after the results stays a user's message and
+        ends this."""
         format = reply.format if reply.format in FORMATS else "contract"
         while at < len(self.entries):
             entry = self.entries[at]
@@ -276,16 +283,16 @@ class _LoggedConversation:
                 return
 
     def _match_call(self, result: Json, pending: dict[int, Call]) -> int:
-        """Return the index of the call that a result belongs to: by id, else by name, else the first without a
-        result."""
+        """Return the index of the call in `pending` (not empty) that a result belongs to: by id, else by name, else the
+        first."""
         id, name = text(result.get("tool_call_id")), text(result.get("name"))
         by_id = (at for at, call in pending.items() if id and id in (self.ids.received(call.id), call.id))
         by_name = (at for at, call in pending.items() if name and call.name == name)
         return next(by_id, next(by_name, next(iter(pending))))
 
     def _prepare_message(self, at: int, message: Json) -> Json:
-        """Return a message for the history. A result gets the id and the name of its call and is recorded as a
-        completed step or an error."""
+        """Return the message of the entry `at` for the history. The result of a known call gets its id and name, and is
+        recorded as a completed step or an error; other messages lose `status` and `result` only."""
         if message["role"] != "tool":
             return message
         call = self.calls_of_results.pop(at, None)
@@ -299,7 +306,7 @@ class _LoggedConversation:
 
 
 def _explain_empty_reply(reply: Reply) -> str:
-    """Return why a reply has neither call, text nor reasoning; "" if it has any."""
+    """Return the reason why a reply has neither call, text nor reasoning, as a message; "" if it has any."""
     failure = next((each.message for each in reply.problems if each.code in ("provider_error", "unknown_shape")), "")
     if reply.attempts or reply.content.strip() or reply.reasoning.strip():
         return ""
@@ -307,8 +314,8 @@ def _explain_empty_reply(reply: Reply) -> str:
 
 
 def _raw_reply(turn: LogTurn) -> Any:
-    """Return the logged text or provider's message of a turn; for a recorded stream, the message that its events add
-    up to."""
+    """Return the logged value of a turn: the message of its first choice if it has choices, else the value. A recorded
+    stream gives the message that its events add up to."""
     if turn.api == "text" or not isinstance(turn.value, str):
         choices = objects(turn.value.get("choices")) if isinstance(turn.value, dict) else []
         return choices[0]["message"] if choices and isinstance(choices[0].get("message"), dict) else turn.value

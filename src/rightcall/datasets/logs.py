@@ -48,7 +48,8 @@ def is_sharegpt(row: Json) -> bool:
 
 
 def read_sharegpt(row: Json) -> Log:
-    """Return a line in the form of ShareGPT, Hermes or LLaMA-Factory as a `Log`."""
+    """Return a line in the form of ShareGPT, Hermes or LLaMA-Factory as a `Log`. Turns of any side that is not user,
+    system or tool are turns of the model."""
     entries: list[Entry] = []
     if text(row.get("system")):
         entries.append({"role": "system", "content": row["system"]})
@@ -74,8 +75,8 @@ def _make_log(row: Json, entries: list[Entry]) -> Log:
 
 
 def _parse_function_calls(content: str) -> LogTurn:
-    """Return the turn of a JSON text with a name and arguments, or a list of such; a text that is not JSON becomes
-    the text of a model."""
+    """Return the turn of a JSON text with a name and arguments, or a list of such; a text that is not JSON becomes the
+    text of a model. Items that are not objects are dropped."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):
@@ -91,7 +92,8 @@ def _make_calls_turn(content: str, *calls: tuple[Any, Any]) -> LogTurn:
 
 
 def _extract_between(content: str, opening: str, closing: str) -> Iterator[str]:
-    """Yield each text between an opening and the next closing tag."""
+    """Yield each text between an opening and the next closing tag, in order; nothing for an opening tag that is not
+    closed."""
     start = content.find(opening)
     while start >= 0:
         end = content.find(closing, start)
@@ -112,7 +114,8 @@ def is_glaive(row: Json) -> bool:
 
 
 def read_glaive(row: Json) -> Log:
-    """Return a line of a Glaive dataset as a `Log`: one text with the turns of user, assistant and functions."""
+    """Return a line of a Glaive dataset as a `Log`: its text `chat` has the turns of user, assistant and functions. A
+    call that cannot be parsed stays the text of the model."""
     system = text(row.get("system")).removeprefix("SYSTEM:").strip()
     entries: list[Entry] = [{"role": "system", "content": system}] if system else []
     pieces = _TURN.split(row["chat"])
@@ -160,7 +163,8 @@ def _generated_messages(row: Json) -> list[Json]:
 
 
 def read_completion(row: Json) -> Log:
-    """Return a prompt and the completion of a model as a `Log`, or the messages that a pipeline generated."""
+    """Return a prompt and the completion of a model as a `Log`, or the messages that a pipeline generated. The first of
+    the usual keys with a text is the completion, "" without one."""
     if messages := _generated_messages(row):
         return _make_log(row, [_make_entry(each) for each in messages])
     prompt = [_make_entry(each) for key in ("messages", *_PROMPTS) for each in objects(row.get(key))]
@@ -202,8 +206,8 @@ def join_forge_rows(rows: list[Json]) -> Json:
 
 
 def read_forge_capture(row: Json) -> Log:
-    """Return the conversation of a line from `join_forge_rows`, or of a single row, as a `Log` with the results of
-    its calls. Raises `CallerError` for a capture of rightcall, which needs no import, and for an invalid row."""
+    """Return the conversation of a line from `join_forge_rows`, or of a single row, as a `Log` with the results of its
+    calls. Raises `CallerError` for a capture of rightcall, which needs no import, and for an invalid row."""
     if row.get("schema_version") == SCHEMA or _JOURNAL in row:
         raise CallerError("this is a capture of rightcall: `dataset label`, `split` and `export` read it as it is")
     rows: list[Json] = row.get("rows") or [row]
@@ -265,7 +269,7 @@ class LogKind(NamedTuple):
 
 
 def _make_api_kind(api: str) -> LogKind:
-    """Return the kind of logs of this API."""
+    """Return the kind of logs of the provider API with this name: it recognizes lines by their keys and reads them."""
     return LogKind(lambda row: detect_line_api(row) == api, make_log_reader(api))
 
 
@@ -341,7 +345,8 @@ def find_listed_tools(entries: tuple[Entry, ...]) -> list[Json]:
 
 
 def _iterate_json_values(content: str) -> Iterator[Any]:
-    """Yield the JSON values that begin at the start of a line, until too many starts turn out to be no JSON."""
+    """Yield the JSON values in a text that begin at the start of a line; the search ends after 50 starts that are not
+    JSON."""
     at = failures = 0
     while failures < _MOST_FAILURES and (found := _JSON_START.search(content, at)) is not None:
         try:

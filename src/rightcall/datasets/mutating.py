@@ -87,14 +87,18 @@ class SourceRow:
 
     @cached_property
     def call(self) -> Call:
+        """The call of the row. Not for outcomes."""
         return call_of(self.row)
 
     @cached_property
     def tools(self) -> Toolset:
+        """The tools that the row offers, without `respond`."""
         return tools_of(self.row)
 
     @cached_property
     def messages(self) -> list[Json]:
+        """The messages before the row, without the examples of a capture; only the user's request for a row that has
+        none."""
         if "messages" in self.row:
             return conversation_before(self.row)
         return [{"role": "user", "content": self.row["user_request"]}]
@@ -109,12 +113,13 @@ class SourceRow:
         return next((tool.parameters for tool in self.tools if tool.name == name), {})
 
     def is_runnable(self, call: Call) -> bool:
-        """Return whether `check` finds no blocking problem in a call of the row's tools."""
+        """Return whether `check` finds no blocking problem in a call, given the tools of the row."""
         return not any(problem.blocking for problem in check(call, self.tools))
 
     def scenario_label(self, call: Call) -> str | None:
-        """Return the label that the row's scenario gives to this call in place of the right one; None if no scenario
-        is known."""
+        """Return the label that the row's scenario gives to this call in place of the row's own;
+        "deterministic_invalid" for a call with a blocking problem. None if the scenario is unknown or the row is no
+        call."""
         own = {key: value for key, value in self.row.items() if key != "label"}
         own["candidate_call"] = {"name": call.name, "arguments": call.arguments}
         own["call"] = {"id": call.id, "json": call.json, "raw": "", "complete": True}
@@ -172,8 +177,8 @@ class Negative(msgspec.Struct, frozen=True):
 
 
 def _copy_call(call: Call, kind: str, arguments: Json | None = None, name: str | None = None) -> Call:
-    """Return a copy of a call with another name or other arguments, where given, and an id that names the kind of
-    mutation."""
+    """Return a call with the name and arguments of another, or those that are given, and an id that names the kind of
+    mutation. Its exact text and repairs are not copied."""
     return Call(name or call.name, call.arguments if arguments is None else arguments, id=f"{call.id or 'call'}-{kind}")
 
 
@@ -198,15 +203,16 @@ def make_wrong_tool_call(source: SourceRow, dice: random.Random) -> Negative | N
 
 
 def _rank_other_tools(source: SourceRow, dice: random.Random) -> list[Tool]:
-    """Return the other tools in random order, those that share most arguments with the call first."""
+    """Return the tools of the row other than the called one, those that share most arguments with the call first,
+    otherwise in random order."""
     tools = [tool for tool in source.tools if tool.name != source.call.name]
     dice.shuffle(tools)
     return sorted(tools, key=lambda tool: -len(source.call.arguments.keys() & _properties_of(tool.parameters).keys()))
 
 
 def make_wrong_arguments_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Return the call with one value changed or, if that fails, without a required argument, which `check` reports;
-    None if the row is no right call or neither succeeds."""
+    """Return the call with one value changed, which `check` accepts, or, if none can be, without an argument that is
+    required, which `check` rejects; None if the row is no right call or neither succeeds."""
     if not source.is_call:
         return None
     given = source.call.arguments
@@ -244,7 +250,8 @@ def _shorten_json(value: object) -> str:
 
 
 def is_same_value(one: Any, other: Any) -> bool:
-    """Return whether a tool would treat two values as the same. Blanks at the ends and case do not count."""
+    """Return whether a tool would treat two values as the same. Blanks at the ends and case of texts do not count, and
+    2 equals 2.0; true does not equal 1."""
     if isinstance(one, str) and isinstance(other, str):
         return one.strip().casefold() == other.strip().casefold()
     numbers = type(one) in (int, float) and type(other) in (int, float)
@@ -257,8 +264,8 @@ _LEAST_CHARS = 2  # of a text that is searched for in a request
 
 
 def make_unneeded_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Return a repetition of the row's call right after its result or, for a good answer without a call, a call in
-    its place; None if the row is neither."""
+    """Return a repetition of the row's call right after its successful result or, for a good answer without a call, a
+    call in its place; None if the row is neither, or no call can be made."""
     if source.is_answer and source.row.get("scenario_kind") != "clarify":
         return _make_call_instead(source, dice, "not-needed", "tool_not_needed", "the request needs no tool")
     result = source.row.get("tool_result")
@@ -301,7 +308,8 @@ def make_premature_call(source: SourceRow, dice: random.Random) -> Negative | No
 
 
 def _make_call_instead(source: SourceRow, dice: random.Random, kind: str, label: str, why: str) -> Negative | None:
-    """Return a runnable call of a random tool in place of an answer; None if none can be made."""
+    """Return a runnable call of a random tool in place of an answer, with this label and reason (`why`); `kind` becomes
+    part of its id. None if no tool can be called with made-up arguments."""
     tools = list(source.tools)
     for tool in dice.sample(tools, len(tools)):
         arguments = plausible_arguments(tool.parameters, {}, source.words)
@@ -347,8 +355,8 @@ _MOST_FORMATS = 4  # that are tried: a few cannot carry every call
 
 
 def make_broken_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Write the call in a wire format and damage the text until it is parsed, with repair off, as one call that is
-    blocked. Return that call; None if the row is no right call or no damage suffices."""
+    """Write the call in a wire format and damage the text at random until it is parsed, with repair off, as exactly one
+    call that is blocked. Return that call; None if the row is no right call or no damage of a few formats suffices."""
     if not source.is_call:
         return None
     for format in dice.sample(list(source.formats), len(source.formats))[:_MOST_FORMATS]:
@@ -364,8 +372,8 @@ def make_broken_call(source: SourceRow, dice: random.Random) -> Negative | None:
 
 
 def _damage_text(text: str, dice: random.Random) -> Iterator[tuple[str, str]]:
-    """Yield descriptions of random damage with the damaged text: its end is missing, or a structural character is
-    missing or doubled."""
+    """Yield 16 pairs of a description and a randomly damaged copy of the text: its end is missing, or a structural
+    character is missing or doubled."""
     positions = [found.start() for found in _STRUCTURE.finditer(text)]
     for _ in range(_MOST_DAMAGES):
         if not positions or dice.random() < 0.2:
@@ -386,7 +394,8 @@ def _parse_damaged(text: str, format: Format, source: SourceRow, policy: str) ->
 
 
 def _make_broken_negative(found: Call, source: SourceRow, changed: str, text: str, format: Format) -> Negative:
-    """Return the negative of a blocked call. It records whether safe repair would restore the right call."""
+    """Return the negative of the blocked call `found`, whose damaged `text` becomes its reply. It records whether safe
+    repair would restore the right call."""
     problem = next(each for each in found.problems if each.blocking)
     repaired = [(each.name, each.arguments) for each in _parse_damaged(text, format, source, "safe").calls]
     id = f"{source.call.id or 'call'}-broken-syntax"
@@ -453,7 +462,8 @@ def plausible_value(schema: Json, hints: Json, words: Sequence[str] = (), depth:
 
 
 def _plausible_number(schema: Json) -> Any:
-    """Return 1, or the nearest number within the bounds."""
+    """Return the minimum of a schema if it has one, else 1 above its exclusive minimum, else 1 or a smaller maximum.
+    Other limits are ignored."""
     if "minimum" in schema:
         return schema["minimum"]
     above = schema.get("exclusiveMinimum")
@@ -463,7 +473,8 @@ def _plausible_number(schema: Json) -> Any:
 
 
 def _plausible_text(schema: Json, words: Sequence[str]) -> str:
-    """Return a sample for the format of the schema, or the first long word, padded or cut to the schema's length."""
+    """Return a sample for the format of the schema, else the first of the words with more than three letters, else
+    "main", padded and cut to the schema's lengths."""
     word = _SAMPLES.get(str(schema.get("format"))) or next((each for each in words if len(each) > 3), "main")
     return word.ljust(min(schema.get("minLength", 0), 1_000), "x")[: schema.get("maxLength", 1_000)]
 
@@ -601,6 +612,7 @@ class _MutateWork:
         self._maker = maker
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return the encoded negatives of the rows of a part. Invalid rows are recorded as faults."""
         outcome = RowOutcome()
         outcome.data = b"".join([self._maker.frames(row) for _, row in capture_rows(batch, outcome)])
         return outcome
@@ -645,6 +657,7 @@ class ChosenRows:
         self.made: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the kind and the encoded row of each chosen negative, in the order in which they were made."""
         chosen = self._choose()
         for number, (kind, _, line) in enumerate(_read_frames(self._pieces())):
             if number in chosen:
@@ -667,7 +680,8 @@ class ChosenRows:
 
 
 def _read_frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield the index of the kind, the rank and the line of each negative, from pieces of any size."""
+    """Yield the index of the kind, the rank and the line of each negative that `Mutator.frames` encoded, from pieces of
+    any size; an incomplete last one is dropped."""
     data, at = b"", 0
     for piece in pieces:
         data, at = data[at:] + piece, 0

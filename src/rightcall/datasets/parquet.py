@@ -19,7 +19,8 @@ _BATCH = 1_000  # rows of a group, at least
 
 
 def pack_table(rows: list[Json], columns: Json) -> bytes:
-    """Return rows as a serialized Arrow table with these columns, to send to the process that writes the file."""
+    """Return rows as a serialized Arrow table with these columns (feature types by name), to send to the process that
+    writes the file. A missing value is null. Raises `MissingExtra`."""
     arrow, _ = _import_pyarrow()
     stored = [{name: _convert_value(row.get(name), feature) for name, feature in columns.items()} for row in rows]
     schema = _arrow_schema(arrow, columns)
@@ -33,8 +34,8 @@ def pack_table(rows: list[Json], columns: Json) -> bytes:
 def write_tables(
     tables: Iterable[bytes], out: WholeFile, *, shape: str, turns: bool, columns: Json, public: bool
 ) -> None:
-    """Write serialized tables as one Parquet file, with at least a thousand rows in a group, and the shape in its
-    metadata. Raises `FileFailed`."""
+    """Write tables from `pack_table` as one Parquet file, with at least a thousand rows in a group, and shape, turns
+    and privacy in its metadata. Raises `FileFailed` if it cannot be written, and `MissingExtra`."""
     arrow, parquet = _import_pyarrow()
     metadata = {
         "huggingface": json.dumps({"info": {"features": columns}}),
@@ -56,7 +57,8 @@ def write_tables(
 
 
 def _group_tables(arrow: Any, tables: Iterable[bytes]) -> Iterator[Any]:
-    """Yield the tables joined to groups of at least a thousand rows; empty ones are skipped."""
+    """Yield the serialized tables joined to Arrow tables of at least a thousand rows, the last one of any size; empty
+    bytes are skipped."""
     pending: list[Any] = []
     rows = 0
     for data in tables:
@@ -97,13 +99,13 @@ def _arrow_type(arrow: Any, feature: Json) -> Any:
 
 
 def _make_column(arrow: Any, values: list[Any], wanted: Any) -> Any:
-    """Return an Arrow array of these values with this type."""
+    """Return an Arrow array of these values with the type `wanted`, in which texts may be typed as JSON."""
     return _restore_json_types(arrow, arrow.array(values, _storage_type(arrow, wanted)), wanted)
 
 
 def _storage_type(arrow: Any, kind: Any) -> Any:
-    """Return the type with plain text in place of JSON, also inside lists and structs: Arrow can make arrays of it
-    from values."""
+    """Return an Arrow type with plain text in place of JSON, also inside lists and structs, because Arrow cannot make
+    JSON arrays from values. Any other type is returned unchanged."""
     if arrow.types.is_list(kind):
         return arrow.list_(_storage_type(arrow, kind.value_type))
     if arrow.types.is_struct(kind):
@@ -113,7 +115,8 @@ def _storage_type(arrow: Any, kind: Any) -> Any:
 
 
 def _restore_json_types(arrow: Any, array: Any, kind: Any) -> Any:
-    """Return the array with its JSON columns typed as JSON, also inside lists and structs."""
+    """Return an array of plain text as the type `kind`, whose texts may be typed as JSON, also inside lists and
+    structs. `array` has the storage type of `kind`."""
     if array.type == kind:
         return array
     if arrow.types.is_list(kind):

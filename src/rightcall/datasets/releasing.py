@@ -39,7 +39,8 @@ def _passes_luhn(text: str) -> bool:
 
 
 def _is_iban(text: str) -> bool:
-    """Return whether a text is an international bank account number with a valid checksum."""
+    """Return whether a text, of letters, digits and blanks, is an international bank account number: 15 to 34
+    characters with a valid checksum."""
     plain = text.replace(" ", "").upper()
     number = "".join([str(int(char, 36)) for char in plain[4:] + plain[:4]])
     return 15 <= len(plain) <= 34 and int(number) % 97 == 1
@@ -100,8 +101,9 @@ class Redactor(Scrubber):
         self.counts: Counter[str] = Counter()
 
     def redact(self, row: Json) -> Json:
-        """Return the row without secrets, personal data and terms, marked as redacted so that `release_files`
-        accepts it. Earlier marks of redaction and release are removed."""
+        """Return the row without secrets, personal data and terms, marked as private and redacted so that
+        `release_files` accepts it. Earlier marks of redaction and release are removed; findings are added to
+        `counts`."""
         before = self.counts.copy()
         cleaned: Json = self.value(
             {key: value for key, value in row.items() if key not in ("schema_version", "metadata")}
@@ -114,7 +116,8 @@ class Redactor(Scrubber):
         return redacted
 
     def number(self, value: Any) -> Any:
-        """Return a card number that is a JSON number as 1 and zeros of the same length; any other number unchanged."""
+        """Return 1 and zeros of the same length for an integer of 15 or 16 digits that is a card number, and count it;
+        any other value unchanged."""
         if type(value) is int and 10**14 <= value < 10**16 and _passes_luhn(str(value)):
             self.counts["card"] += 1
             return 10 ** (len(str(value)) - 1)
@@ -143,8 +146,8 @@ class Redactor(Scrubber):
         return self._make_pseudonym(kind, found_text)
 
     def _make_pseudonym(self, name: str, found_text: str) -> str:
-        """Return a replacement of the same kind, equal for equal values under one key. A card number becomes 1 and
-        zeros, so that JSON stays valid."""
+        """Return the replacement of a finding of the kind `name`: equal texts get equal ones under one key. A card
+        number becomes 1 and zeros, so that JSON stays valid."""
         tag = blake2b(
             found_text.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4
         ).hexdigest()
@@ -156,7 +159,8 @@ class Redactor(Scrubber):
 
 
 def redaction_digest(row: Json) -> str:
-    """Return the SHA-256 of a row without its marks. It differs if the row was changed after its redaction."""
+    """Return the SHA-256 of a row without its marks of redaction, release and privacy, in hexadecimal. It differs if
+    the row was changed after its redaction."""
     marks = ("redaction", "release", "private_agent_log", "public_export_allowed")
     kept = {key: value for key, value in row["metadata"].items() if key not in marks}
     plain = json.dumps({**row, "metadata": kept}, sort_keys=True, separators=(",", ":"))

@@ -77,6 +77,7 @@ class RowReader:
         return read_at(self._files[file], place, size)
 
     def close(self) -> None:
+        """Close the files that were read."""
         for file in self._files.values():
             file.close()
 
@@ -85,8 +86,8 @@ MOST_NAMES = 1_000  # a hostile file must not fill the memory with names
 
 
 def count_name(counter: Counter[str], value: Any, most: int = MOST_NAMES) -> None:
-    """Count a name, cut to 200 characters. A value that is no text, or blank, counts as "unknown"; a new name beyond
-    the first `most` as "(others)"."""
+    """Add 1 to the count of a name, cut to 200 characters. A value that is no text, or blank, counts as "unknown"; a
+    new name beyond the first `most` as "(others)"."""
     name = value if isinstance(value, str) and value.strip() else "unknown"
     name = name[:200]
     counter[name if name in counter or len(counter) < most else "(others)"] += 1
@@ -120,13 +121,16 @@ class Scratch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the database. An error of SQLite is raised as `FileFailed` with the folder and the cure; any other
+        error passes."""
         self.db.close()
         if isinstance(error, sqlite3.Error):
             place = tempfile.gettempdir()
             raise FileFailed(f"cannot write to the scratch folder {place}: {error}; set TMPDIR") from error
 
     def insert(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
-        """Run a statement once for each tuple of values, in one transaction."""
+        """Run a statement once for each tuple of values, in one transaction. Raises `sqlite3.Error`, which leaves the
+        block as `FileFailed`."""
         self.db.execute("BEGIN")
         self.db.executemany(statement, values)
         self.db.execute("COMMIT")
@@ -149,6 +153,7 @@ class RowNumbers:
             self.count += 1
 
     def __contains__(self, number: int) -> bool:
+        """Return whether a number was added."""
         byte = number >> 3
         return byte < len(self._bits) and bool(self._bits[byte] & 1 << (number & 7))
 
@@ -160,14 +165,15 @@ ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("asse
 
 
 def _make_file_kind(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
-    """Return the kind of files of rows that a command writes, recognized by the `schema_version` of the first row. A
-    capture whose journal exists is never of that kind: the output of a model cannot be produced again."""
+    """Return the kind of files of rows that a command writes, recognized by the `schema_version` of the first row, one
+    of `versions`, and by `also`. A capture whose journal exists is never of that kind: the output of a model cannot be
+    produced again."""
     found = json_lines(f"file that `dataset {command}` wrote", "schema_version", *versions, also=also)
     return FileKind(found.name, lambda file: found.knows(file) and not journal_path(file.path).exists())
 
 
 def _make_mark_predicate(mark: str) -> Callable[[Json], bool]:
-    """Return a predicate: whether the `metadata` of a row has this key."""
+    """Return a predicate that returns whether the `metadata` of a row has the key `mark`."""
 
     def has_mark(row: Json) -> bool:
         marks: Any = row.get("metadata")
@@ -244,18 +250,19 @@ class RowRun(msgspec.Struct, frozen=True):
 
     def sources(self, paths: Iterable[str | Path]) -> list[RowSource]:
         """Return the files that these names and globs match; without a known suffix they are JSON lines. Raises
-        `CallerError` for standard input if the run is to be resumed."""
+        `CallerError` if a glob matches nothing, and for standard input if the run is to be resumed."""
         found = sources_of([str(path) for path in paths], rows_as="jsonl")
         if self.resume:
             refuse_stdin(found)
         return found
 
     def map(self, sources: Sequence[RowSource | PartSource], work: RowWork, sink: Sink) -> Totals:
-        """Run the work on all rows, write its output to the sink, and return the totals. Raises `BadRows` at the
-        first bad row."""
+        """Run the work on all rows, write its output to the sink, and return the totals. Raises `BadRows` at the first
+        bad row, and what the work and the sink raise."""
         read = 0
 
         def watch(totals: Totals) -> None:
+            """Raise `BadRows` if a row was bad, and report the bytes that were read since the last call."""
             nonlocal read
             if totals.faults:
                 raise BadRows(str(totals.faults[0]))
@@ -283,15 +290,15 @@ def capture_rows(batch: RowBatch, outcome: RowOutcome) -> Iterator[tuple[int, Js
 def output_sink(
     output: str | Path, kind: FileKind, sources: Sequence[RowSource], *, resume: bool = False, force: bool = False
 ) -> Iterator[Sink]:
-    """Yield the sink of an output: a file, here or in a store, or a stream. The output of an interrupted run is kept,
-    so that it can be resumed; that of a failed run is discarded."""
+    """Yield the sink of an output: a file, here or in a store, or a stream. Unfinished output is kept after Ctrl-C and
+    lost workers, so that the run can be resumed, and discarded after any other error."""
     names = file_names(sources)
     with sink_to(str(output), kind, sources=names, resume=resume, force=force) as sink, discarding_on_error(sink):
         yield sink
 
 
 def file_names(sources: Sequence[RowSource]) -> list[str]:
-    """Return the names of the sources without standard input: the output must be none of these files."""
+    """Return the paths of the sources without standard input."""
     return [source.path for source in sources if source.path != STDIN]
 
 
@@ -324,6 +331,8 @@ class GroupedRows:
         self.left_out = 0
 
     def __enter__(self) -> GroupedRows:
+        """Read the frames of the spool with this tag and store their keys and positions in a scratch database. Raises
+        `FileFailed`."""
         self._scratch = Scratch(_LINES)
         frames = (frame for frame in self._spool.frames() if frame.tag == self._tag)
         places = ((frame.key, frame.source, frame.line, frame.offset, len(frame.data)) for frame in frames)
@@ -338,7 +347,8 @@ class GroupedRows:
         self._scratch.__exit__(kind, error, at)
 
     def parts(self, at: int, size: int) -> Iterator[Part]:
-        """Yield parts of whole groups, of about `size` bytes each. `at` is the index of this source."""
+        """Yield the groups in parts of about `size` bytes; a group is never cut, so a part may be larger. `at` is the
+        index of this source."""
         groups: list[list[bytes]] = []
         places: list[tuple[int, int]] = []
         weight = 0
@@ -354,8 +364,8 @@ class GroupedRows:
             yield LineGroups(at, groups, places, weight)
 
     def _read_group(self, lines: Iterator[tuple[Any, ...]]) -> tuple[tuple[int, int], list[bytes]]:
-        """Return the source and line of the first row of a group, and the data of its rows. Rows beyond `most` are
-        only counted."""
+        """Return the source and line of the first row of a group, and the data of its first `most` rows; later rows are
+        counted in `left_out`. `lines` are records of the scratch database."""
         group: list[bytes] = []
         first = (0, 0)
         for _, source, line, offset, size in lines:

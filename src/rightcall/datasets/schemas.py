@@ -46,7 +46,8 @@ def faults(row: Json) -> list[str]:
 
 
 def first_fault(row: Json | LineFault, *schemas: str) -> str:
-    """Return why a line is no valid row of one of these schemas, or of any known one without `schemas`; "" if it is."""
+    """Return the first reason why a line is no valid row of one of these schemas, or of any known one without
+    `schemas`; "" if it is valid."""
     if isinstance(row, LineFault):
         return f"{row.message}; `rightcall dataset validate` lists every fault"
     if schemas and row.get("schema_version") not in schemas:
@@ -114,7 +115,7 @@ def _check_forge_row(row: Json) -> Faults:
 
 
 def _check_prompt_row(row: Json) -> Faults:
-    """Yield the faults of a row of `forge-dataset-tool-prompt/v1`, a request that was not sent."""
+    """Yield the faults of a row of `forge-dataset-tool-prompt/v1`, a request that was not sent, as messages."""
     yield from _check_texts(row, "domain", "scenario", "user_request")
     request = row.get("request")
     if not isinstance(request, dict):
@@ -172,7 +173,8 @@ def _check_input(entry: Json, *, checked: bool) -> Faults:
 
 
 def _check_reject_row(row: Json) -> Faults:
-    """Yield the faults of a row that was rejected, and of the capture row in it."""
+    """Yield the faults of a row that says why another was rejected, and of the capture row in its field `capture`, if
+    it has one."""
     yield from _check_texts(row, "reason", "detail")
     capture = row.get("capture")
     if isinstance(capture, dict):
@@ -182,7 +184,8 @@ def _check_reject_row(row: Json) -> Faults:
 
 
 def _check_conflict_row(row: Json) -> Faults:
-    """Yield the faults of a conflict of two training rows."""
+    """Yield a fault for each missing or empty field of a row about two contradicting training rows. The rows in it are
+    not checked."""
     yield from _check_texts(row, "scorer_input")
     yield from _check_objects(row, "kept", "conflict")
 
@@ -216,7 +219,8 @@ class _Outcome(msgspec.Struct):
 
 
 def _check_texts(row: Json, *names: str) -> Faults:
-    """Yield a fault for each of these fields that is not a text with other characters than white space."""
+    """Yield a fault for each of these fields of the row that is missing or not a text with other characters than white
+    space."""
     for name in names:
         value = row.get(name)
         if not isinstance(value, str) or not value.strip():
@@ -224,12 +228,12 @@ def _check_texts(row: Json, *names: str) -> Faults:
 
 
 def _check_objects(row: Json, *names: str) -> Faults:
-    """Yield a fault for each of these fields that is not an object."""
+    """Yield a fault for each of these fields of the row that is missing or not an object."""
     yield from (f"{name} must be an object" for name in names if not isinstance(row.get(name), dict))
 
 
 def _check_lists(row: Json, *names: str, filled: bool = False) -> Faults:
-    """Yield a fault for each of these fields that is not a list or, with `filled`, is empty."""
+    """Yield a fault for each of these fields of the row that is missing, not a list or, with `filled`, empty."""
     for name in names:
         value = row.get(name)
         if not isinstance(value, list) or (filled and not value):
@@ -242,7 +246,8 @@ def _list_or_empty(value: Any) -> list[Any]:
 
 
 def _check_type(row: Json, name: str, kind: Any) -> Faults:
-    """Yield a fault if the field `name` is not the JSON of the type `kind`."""
+    """Yield a fault if the value of the row's field `name`, None if it is missing, cannot be converted to the type
+    `kind`."""
     try:
         msgspec.convert(row.get(name), kind)
     except msgspec.ValidationError as error:
@@ -262,7 +267,7 @@ def _check_trace(trace: Any) -> Faults:
 
 
 def _check_privacy_marks(row: Json) -> Faults:
-    """Yield the faults of `metadata`: a row must be marked private unless it has a release."""
+    """Yield the faults of `metadata`: a row must be marked private, or public if it has a release."""
     marks = row.get("metadata")
     if not isinstance(marks, dict):
         yield "metadata must be an object"
@@ -277,7 +282,7 @@ def _check_privacy_marks(row: Json) -> Faults:
 
 
 def _check_label(row: Json, allowed: tuple[str, ...]) -> Faults:
-    """Yield a fault if the label of a row is not one of the allowed labels."""
+    """Yield a fault if the row's field `label` is not an object with one of the allowed labels."""
     label = row["label"]
     if not isinstance(label, dict) or label.get("label") not in allowed:
         yield f"label.label must be one of {', '.join(allowed)}"
@@ -292,7 +297,7 @@ def _check_candidate(row: Json, *, checked: bool = True) -> Faults:
 
 
 def _check_tools(tools: Any) -> Faults:
-    """Yield a fault for each tool that is not an object with a name."""
+    """Yield a fault for each tool that is not an object with a name; none for a value that is no list."""
     for at, tool in enumerate(_list_or_empty(tools)):
         if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
             yield f"available_tools[{at}] must be an object with a name"
@@ -310,8 +315,9 @@ def _check_call_shape(call: Any, what: str) -> Faults:
 
 
 def check_candidate(tools: Any, call: Any) -> list[str]:
-    """Return the faults of a call in a verifier's row: an unknown tool, a missing required argument, an argument of
-    another primitive type than declared. Unknown arguments and unknown types are no faults."""
+    """Return the faults of a call in a verifier's row: no object with name and arguments, an unknown tool, a missing
+    required argument, an argument of another primitive type than declared; [] if there are none. Unknown arguments and
+    unknown types are no faults."""
     shape = list(_check_call_shape(call, "candidate_call"))
     if shape:
         return shape

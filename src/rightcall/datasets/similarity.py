@@ -57,13 +57,15 @@ def row_identity(row: Json, keys: Sequence[str] = ()) -> RowIdentity:
 
 
 def _single_identity(value: Any) -> RowIdentity:
-    """Return the identity of a row that is compared alone; the order of keys does not count."""
+    """Return the identity of a row that is compared alone: its unit is its content. The order of keys does not
+    count."""
     content = digest(encode_row(_sort_keys(value)))
     return RowIdentity(content, content)
 
 
 def _turn_identity(row: Json) -> RowIdentity:
-    """Return the identity of a row of a capture. Ids, times and models do not count."""
+    """Return the identity of a row of a capture, whose unit is its conversation. Times and models do not count, and ids
+    of calls only by their order."""
     trace = row["proxy_trace"]
     place = (trace["turn"], trace["call_index"])
     numbers: dict[Any, int] = {}
@@ -85,7 +87,7 @@ def _turn_identity(row: Json) -> RowIdentity:
 
 def _number_ids(message: Json, numbers: dict[Any, int]) -> Json:
     """Return a message with the ids of calls replaced by numbers in order of appearance, since a server invents the
-    ids. `numbers` has the ids so far and is extended."""
+    ids, and without its own `id`. `numbers` has the ids so far and is extended."""
     made = {key: value for key, value in message.items() if key not in ("tool_call_id", "tool_calls", "id")}
     if "tool_call_id" in message:
         made["tool_call_id"] = _number_for_id(message["tool_call_id"], numbers)
@@ -103,14 +105,15 @@ def _number_for_id(id: Any, numbers: dict[Any, int]) -> int:
 
 
 def _sort_keys(value: Any) -> Any:
-    """Return a value whose objects have sorted keys: their order has no meaning."""
+    """Return a copy of a JSON value in which the keys of all objects are sorted, at any depth."""
     if isinstance(value, dict):
         return {key: _sort_keys(value[key]) for key in sorted(value)}
     return [_sort_keys(each) for each in value] if isinstance(value, list) else value
 
 
 def _select_values(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
-    """Return each of these dotted paths with its value in the row. Raises `CallerError` if all values are missing."""
+    """Return each of these dotted paths with its value in the row, None for a missing one. Raises `CallerError` if all
+    values are missing."""
     found = [(key, value_at(row, key)) for key in keys]
     if all(value is None for _, value in found):
         raise CallerError(f"it has none of the keys {', '.join(keys)}; --key names what is compared")
@@ -121,7 +124,8 @@ def _select_values(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
 
 
 def split_fixed_and_prose(row: Json, keys: Sequence[str] = ()) -> tuple[bytes, str]:
-    """Return a digest of what must be equal in two similar rows, and the text that may differ a little.
+    """Return a digest of what must be equal in two similar rows, and the text that may differ a little. With `keys`,
+    the digest is empty, and the text is all text at these paths.
 
     Calls must be equal except for prose in their arguments: `quantity: 2` is another call than `quantity: 3`, and a
     value without a blank is a name, not prose. Labels must be equal. What all rows share (system messages, tools) and
@@ -154,7 +158,8 @@ def _iterate_calls(messages: list[Json]) -> Iterator[Json]:
 
 
 def _iterate_prose(entry: Json, messages: list[Json], calls: list[Json]) -> Iterator[str]:
-    """Yield the texts of user and assistant, of the outcome, and the prose in the arguments of calls."""
+    """Yield the texts of user and assistant, of the outcome, and the prose in the arguments of calls. Without a user's
+    message, the request of the row comes first."""
     dialogue = [each for each in messages if each.get("role") in ("user", "assistant")]
     if not any(each.get("role") == "user" for each in dialogue):
         yield from _iterate_texts(entry.get("user_request"))
@@ -172,7 +177,7 @@ def _is_prose(value: Any) -> bool:
 
 
 def _without_prose(value: Any) -> Any:
-    """Return the value with all prose in it replaced by ""."""
+    """Return a copy of the JSON value with each text of several words replaced by ""."""
     if isinstance(value, dict):
         return {key: _without_prose(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -242,14 +247,14 @@ def estimate_similarity(one: bytes, other: bytes) -> float:
 
 
 def plan_bands(threshold: float) -> tuple[int, int]:
-    """Return the number of bands and the width of each, in numbers, by which nearly every pair of at least this
-    similarity shares a band, and few others do."""
+    """Return the number of bands and the width of each, in numbers, for splitting signatures: at least 99 % of the
+    pairs at this similarity share a band, and few pairs below it do."""
     plans = [(BINS // width, width) for width in range(1, 33)]
     found = [(count, width) for count, width in plans if 1 - (1 - threshold**width) ** count >= _RECALL]
     return found[-1] if found else (BINS, 1)
 
 
 def split_bands(signed: bytes, count: int, width: int) -> Iterator[bytes]:
-    """Return an iterator of the `count` bands of a signature, of `width` numbers each."""
+    """Return an iterator of the first `count` bands of a signature, of `width` numbers each."""
     size = 2 * width
     return (signed[at * size : at * size + size] for at in range(count))

@@ -114,6 +114,7 @@ class _Side:
         count_name(self.counts["schemas"], row.get("schema_version"))
 
     def to_json(self) -> Any:
+        """Return the number of rows and the counts by label, bucket and schema, sorted by name, as JSON data."""
         return {"rows": self.rows, **{name: dict(sorted(counts.items())) for name, counts in self.counts.items()}}
 
 
@@ -128,8 +129,9 @@ def _read_rows(files: list[Path], seen: Seen | None) -> Iterator[tuple[str, Json
 
 
 def group_key(row: Json) -> str:
-    """Return the key of the group of a row, whose rows stay on one side: the first group or row key that the row
-    names, else its input as JSON."""
+    """Return the key of the group of a row, whose rows stay on one side: the first text under the names in `_GROUPS`,
+    in `review` or else in the row itself. Without one, return the JSON of its input, or of the row if it has no
+    input."""
     review = row.get("review")
     for holder in (review if isinstance(review, dict) else {}, row):
         for name in _GROUPS:
@@ -148,7 +150,7 @@ def rank(seed: str, key: str) -> int:
 
 
 def _rank_bytes(seed: str, key: str) -> bytes:
-    """Return the rank as eight bytes, which sort as the number does."""
+    """Return `rank(seed, key)` as eight bytes, which sort as the number does."""
     return rank(seed, key).to_bytes(8, "big")
 
 
@@ -205,8 +207,9 @@ def _choose_by_conversation(scratch: Scratch, rows: Iterable[tuple[str, Json]], 
 
 
 def _choose_by_tool(scratch: Scratch, rows: Iterable[tuple[str, Json]], ratio: float, seed: str) -> _Choice:
-    """Read all rows and fill the tables `rows`, `chosen` with the groups for validation, and `left_out` with those
-    on neither side. Return the numbers of rows and groups and the held-out tools."""
+    """Read all rows and fill the tables `rows`, `chosen` with the groups for validation, and `left_out` with those on
+    neither side. Return the numbers of rows and groups and the names of the held-out tools: those of lowest rank, until
+    the groups that call one have the wanted share of rows."""
     db, total = scratch.db, 0
     for table in _TOOL_TABLES:
         db.execute(table)
@@ -259,7 +262,7 @@ def _name_of_tool(value: Any) -> str:
 
 def _assign_sides(scratch: Scratch, files: list[Path], seen: Seen | None) -> Iterator[tuple[Line, str]]:
     """Yield every line again, in order, with its side, "train" or "validation"; lines on neither side are skipped.
-    Raises `BadRows` if a file was changed."""
+    Raises `BadRows` if a line can no longer be decoded, because its file was changed."""
     sides = scratch.db.execute(
         "SELECT key IN (SELECT key FROM chosen), key IN (SELECT key FROM left_out) FROM rows ORDER BY rowid"
     )

@@ -88,12 +88,14 @@ def _plain_call(entry: Any, *, objects: bool) -> Json:
 
 
 def _plain_history(turn: CapturedTurn, *, objects: bool) -> list[Json]:
-    """Return the messages before a turn as `_plain_message` does."""
+    """Return the messages before a turn with only the keys that trainers know; with `objects`, arguments are objects
+    instead of JSON text. Raises `LeftOut` for a message that cannot be represented (see `_plain_message`)."""
     return [_plain_message(message, objects=objects) for message in turn.messages]
 
 
 def _plain_answer(turn: CapturedTurn, *, objects: bool) -> Json:
-    """Return the message of a turn as `_plain_message` does."""
+    """Return the message of a turn with only the keys that trainers know; with `objects`, arguments are objects instead
+    of JSON text. Raises `LeftOut` if it cannot be represented (see `_plain_message`)."""
     return _plain_message(turn.assistant, objects=objects)
 
 
@@ -112,7 +114,8 @@ def _split_at_last_good(conversation: CapturedConversation) -> tuple[CapturedTur
 
 
 def _good_messages(conversation: CapturedConversation) -> list[Json]:
-    """Return the messages up to the last good turn. Raises `LeftOut` if a turn before it is bad."""
+    """Return the plain messages up to and including the last good turn, with arguments as objects. Raises `LeftOut` if
+    there is none, or a turn before it is bad."""
     end, before = _split_at_last_good(conversation)
     if any(turn.good is False for turn in before):
         raise LeftOut("a turn before the last is bad (--turns keeps the good ones)")
@@ -152,8 +155,8 @@ def _make_call_examples(
 
 
 def _openai_sft_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield {"messages", "tools", "parallel_tool_calls"} with arguments as text. A bad turn has weight 0, so that it is
-    not learned."""
+    """Yield one example, {"messages", "tools", "parallel_tool_calls"}, with arguments as text. A bad turn before the
+    last good one has weight 0, so that it is not learned. Raises `LeftOut` without a good turn."""
     end, before = _split_at_last_good(conversation)
     messages = [*_plain_history(end, objects=False), _plain_answer(end, objects=False)]
     for turn in before:
@@ -164,7 +167,8 @@ def _openai_sft_examples(conversation: CapturedConversation, options: ShapeOptio
 
 
 def _trl_sft_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield {"messages", "tools"}, or for single turns {"prompt", "completion", "tools"}, with arguments as objects."""
+    """Yield {"messages", "tools"} of the conversation, or, with `options.turns`, {"prompt", "completion", "tools"} of
+    each good turn, with arguments as objects. A turn that is left out yields a `LeftOut`; a conversation raises it."""
     if options.turns:
         yield from _make_turn_examples(conversation, _make_turn_example)
     else:
@@ -172,13 +176,15 @@ def _trl_sft_examples(conversation: CapturedConversation, options: ShapeOptions)
 
 
 def _make_turn_example(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
-    """Return a turn as prompt, completion and tools, with arguments as objects."""
+    """Return {"prompt", "completion", "tools"} of a turn, with arguments as objects. Raises `LeftOut` if it cannot be
+    represented."""
     completion = [_plain_answer(turn, objects=True)]
     return {"prompt": _plain_history(turn, objects=True), "completion": completion, "tools": conversation.definitions}
 
 
 def _trl_kto_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield {"prompt", "completion", "label", "tools"} for each labelled turn; the label says whether it is good."""
+    """Yield {"prompt", "completion", "label", "tools"} for each labelled turn; the label says whether it is good. A bad
+    turn is given as the model wrote it. For any other turn, yield a `LeftOut`."""
     for turn in conversation.turns:
         if turn.good is None or not turn.has_answer:
             yield LeftOut("a turn without a label" if turn.good is None else "ended without an answer")
@@ -196,7 +202,8 @@ def _trl_kto_examples(conversation: CapturedConversation, options: ShapeOptions)
 
 def _trl_preference_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"prompt", "chosen", "rejected", "tools"}: a repaired call preferred to the call that the model sent, and
-    the good turn after a bad one preferred to the bad one."""
+    the good turn after a bad one preferred to the bad one. Yield a `LeftOut` for a pair that cannot be made, and one if
+    there is nothing to compare."""
     turns = conversation.turns
     found = False
     for turn, following in zip(turns, [*turns[1:], None], strict=True):
@@ -228,8 +235,8 @@ def _find_better_turn(turn: CapturedTurn, following: CapturedTurn | None) -> Cap
 
 
 def _make_preference_pair(turn: CapturedTurn, better: CapturedTurn) -> tuple[Json, Json]:
-    """Return the chosen and the rejected message. Raises `LeftOut` if the turn is unusable, the rejected message is
-    empty, or both are equal."""
+    """Return the message of `better` as chosen, and that of `turn` as the model wrote it as rejected. Raises `LeftOut`
+    if the turn is unusable, the rejected message is empty, or both are equal."""
     if turn.unusable:
         raise LeftOut(turn.unusable)
     chosen, rejected = _plain_answer(better, objects=True), _rejected_answer(turn)
@@ -303,28 +310,31 @@ def _sharegpt_entry(message: Json) -> tuple[str, list[Any]]:
 
 
 def _sharegpt_value(values: list[Any]) -> str:
-    """Return a single text as it is, and anything else as JSON text."""
+    """Return the value of an entry: a single text as it is, a single object or several values as JSON text."""
     value = values[0] if len(values) == 1 else values
     return value if isinstance(value, str) else compact_json(value)
 
 
 def _verifier_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield `toolcall-verifier-training/v1` for each call that has a label."""
+    """Yield `toolcall-verifier-training/v1` for each call that has a label, and a `LeftOut` for every other row."""
     return _make_call_examples(conversation, training_row, "a row without a label")
 
 
 def _forge_capture_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
-    """Yield a row of `forge-dataset-capture/v1` for each call that has a result and fits its tool."""
+    """Yield a row of `forge-dataset-capture/v1` for each call that has a result and fits its tool, and a `LeftOut` for
+    every other row."""
     return _make_call_examples(conversation, forge_row, "a call that does not fit its tool, or that has no result")
 
 
 def _text_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield {"prompt", "completion", "format", "tools"} for each good turn, with its history as the model would write
-    it in that format. With a contract, the prompt is exactly what a backend would send."""
+    it in that format, and a `LeftOut` for every other turn. With a contract, the prompt is exactly what a backend would
+    send."""
     assert options.format is not None
     format = options.format
 
     def make_example(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
+        """Return the example of a turn. Raises `LeftOut` if the format cannot express its calls."""
         try:
             if options.contract:
                 messages = _plain_history(turn, objects=False)
@@ -363,12 +373,12 @@ _JSON: Json = {"_type": "Json"}
 
 
 def _list_feature(feature: Json) -> Json:
-    """Return the feature type of a list of these."""
+    """Return the feature type of the library `datasets` for a list of values of this feature type."""
     return {"_type": "List", "feature": feature}
 
 
 def _message_feature(arguments: Json, **more: Json) -> Json:
-    """Return the feature type of a message with these types of arguments and further fields."""
+    """Return the feature type of a message whose arguments have the type `arguments`, with `more` fields."""
     function = {"name": _STRING, "arguments": arguments}
     calls = _list_feature({"id": _STRING, "type": _STRING, "function": function})
     return {"role": _STRING, "content": _STRING, "tool_calls": calls, "tool_call_id": _STRING, **more}

@@ -86,8 +86,8 @@ def _parse_in_pool(engine: LocalEngine, work: TextsWork, texts: Iterable[Source]
 
 
 def _split_into_batches(texts: Iterable[Source]) -> Iterator[list[Any]]:
-    """Yield the texts in lists of growing size, limited by their characters. Iterators among them become lists,
-    which can be pickled."""
+    """Yield the texts, in order, in lists of growing size, limited by the number and the characters of the texts. A
+    text that is an iterator of pieces becomes a list, which can be pickled."""
     # An iterator of pairs cannot be pickled; a list can. `parse` rejects everything that is not a text.
     source = (list(text) if hasattr(text, "__next__") else text for text in texts)
     size = _FIRST_TEXTS
@@ -98,8 +98,8 @@ def _split_into_batches(texts: Iterable[Source]) -> Iterator[list[Any]]:
 
 
 def _pickle_batch(batch: list[Any]) -> bytes:
-    """Return a pickled batch. If it cannot be pickled, the error that `parse` raises for the first value that is no
-    text is raised."""
+    """Return a pickled batch. Raises the error that `parse` raises for the first value that is no text, if the batch
+    cannot be pickled, else the error of pickling."""
     try:
         return pickle.dumps(batch)
     except (pickle.PicklingError, TypeError, AttributeError):
@@ -116,5 +116,6 @@ class TextsWork(FormatCarrier):
         self._options = options
 
     def __call__(self, item: bytes) -> bytes:
+        """Return the pickled replies of a pickled batch of texts, in their order. Raises what `parse` raises."""
         texts = pickle.loads(item)  # noqa: S301 - written by a process of ours
         return pickle.dumps([parse(text, **self._options) for text in texts])

@@ -49,7 +49,8 @@ _PROVIDER_TYPES = ("tool_use", "function_call", "custom_tool_call", "message", "
 
 
 def calls_in(data: Any) -> list[Call]:
-    """Return the calls in JSON data, with the exact text of their arguments in `json`. Raise `CallerError` for other
+    """Return the calls in JSON data: a call, a list of calls, a message of a provider, or a reply that rightcall
+    printed. The exact text of their arguments is in `json`; they are not repaired. Raises `CallerError` for other
     data."""
     items = _find_call_objects(data)
     if items is not None:
@@ -75,10 +76,14 @@ def _find_call_objects(data: Any) -> list[Any] | None:
 
 
 def _is_call(item: Any) -> bool:
+    """Return whether an item is an object with a `name` or a `function` and none of the types of provider items."""
     return isinstance(item, dict) and ("name" in item or "function" in item) and item.get("type") not in _PROVIDER_TYPES
 
 
 def _read_call(item: Any, at: int) -> Call:
+    """Return the call of an item, the one with the index `at`. Its `arguments` are empty: they are in `json`, as exact
+    text. Its repairs and those problems that checking does not find again are kept. Raises `CallerError` for an item
+    that is no object and for a name that is no text."""
     fields = item.get("function") if isinstance(item, dict) and isinstance(item.get("function"), dict) else item
     if not isinstance(fields, dict):
         raise CallerError(f"item {at + 1} is {type(item).__name__}; {_EXPECTED}")
@@ -141,14 +146,15 @@ class CheckedCall(msgspec.Struct, frozen=True):
 
 
 def check_calls(calls: list[Call], tools: Toolset | None, policy: str) -> list[CheckedCall]:
-    """Check each call against the tools, repaired as far as the policy allows, and alone, so that no call changes
-    the result of another. Without tools, names are not checked."""
+    """Return each call, repaired as far as `policy` allows, with the problems that remain when it is checked against
+    the tools. Each is checked alone, so that no call changes the result of another. Without tools, names are not
+    checked."""
     return [_check_call(call, tools, policy, at) for at, call in enumerate(calls)]
 
 
 def _check_call(call: Call, tools: Toolset | None, policy: str, at: int) -> CheckedCall:
-    """Return one call, repaired and with its problems. A truncated call is only checked. `at` is its index in the
-    row."""
+    """Return a call, repaired as far as `policy` allows, and its problems. A truncated call is checked, but not
+    repaired. `at` is its index in the row, which its problems name."""
     replace = msgspec.structs.replace
     if not call.complete:
         problems = tuple(check(call, tools, index=at))
@@ -190,6 +196,8 @@ class CallsWork:
         self._searches_tools = tools is None or keys.tools is not None
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return a line for each row of a part, with its runnable calls, rejected calls and problems, or only their
+        numbers. A row without calls or tools gives a `FaultLine`, and is recorded as a fault."""
         outcome, lines = RowOutcome(), list[bytes]()
         calls = refused = repaired = 0
         for number, row in batch.rows():
@@ -227,7 +235,8 @@ class CallsWork:
             return FaultLine(id, str(error))
 
     def _calls_of(self, row: Json) -> list[Call]:
-        """Return the calls of the row itself, or those of its reply. Raises `CallerError` if it has neither."""
+        """Return the calls at the path of the row's text if the options name one, else those of the row itself, else
+        those of its reply. Raises `CallerError` if there are none."""
         if self._keys.text is not None:
             return calls_in(value_at(row, self._keys.text))
         try:

@@ -59,8 +59,8 @@ class Engine(Protocol):
 
 
 def make_engine(name: str = "local", jobs: int | None = None) -> Engine:
-    """Return an engine with so many workers. Raise `CallerError` for an unknown name, `MissingExtra` where Ray is not
-    installed.
+    """Return an engine with so many workers. Raise `CallerError` for an unknown name and for less than one worker,
+    `MissingExtra` where Ray is not installed.
 
     - `name`: `local`, processes of this machine; `ray`, the cluster of `RAY_ADDRESS`, or Ray on this machine.
     - `jobs`: the number of workers; None: one per core.
@@ -97,13 +97,13 @@ class LocalEngine:
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the result of `work` for each item, in order, computed by worker processes or, for one job, in this
-        process."""
+        process. Raises what `work` raises, and `WorkerLost` for an item that ends several workers."""
         source = iter(items)
         return InlineEngine().map(work, source) if self.jobs == 1 else self._map_in_pool(work, source)
 
     def _map_in_pool(self, work: Work, source: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the result of each item. Items are worked on in this process for a moment; then the worker processes
-        are started for the others."""
+        """Yield the result of each item, in order. Items are worked on in this process for a moment, and a single item
+        always; then worker processes are started for the others."""
         until = time.monotonic() + self._inline_seconds
         first = list(islice(source, 2))
         while first and (len(first) == 1 or time.monotonic() < until):
@@ -157,7 +157,8 @@ def _pack_error(error: Exception) -> bytes:
 
 
 def _unpack_error(data: bytes) -> BaseException:
-    """Return the exception that the work raised in a worker, with the worker's traceback as a note."""
+    """Return the exception that `_pack_error` encoded in a worker, with the worker's traceback as a note. It is not
+    raised."""
     error, trace = pickle.loads(data)  # noqa: S301 - written by a process of ours
     error.add_note(f"in a worker:\n{trace}")
     raised: BaseException = error
@@ -165,7 +166,8 @@ def _unpack_error(data: bytes) -> BaseException:
 
 
 def run_engine_worker() -> None:
-    """Run as a worker process: receive the work, then answer one item after the other until the input ends."""
+    """Run as a worker process: receive the work on standard input, then answer one item after the other on standard
+    output, with a result or an error, until the input ends. Exits the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)
     os.dup2(2, 1)  # output that the work prints must not mix with the results
@@ -210,8 +212,8 @@ class _Worker:
         self.incoming = _MessageReader()
 
     def send(self) -> bool:
-        """Write queued bytes until the pipe is full. Return whether bytes remain; if the worker has ended, they are
-        discarded."""
+        """Write queued bytes to the worker until its pipe is full. Return whether bytes remain; if the worker has
+        ended, they are discarded and it is False."""
         try:
             while self.outgoing:
                 written = os.write(self.input, self.outgoing[0])
@@ -251,7 +253,8 @@ class _Pool:
         self._is_exhausted = False
 
     def run(self, items: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield the result of each item, in order."""
+        """Yield the result of each item, in order. Raises what the work raises, and `WorkerLost`. All workers are ended
+        when the iterator ends or is closed."""
         self._source = items
         try:
             while True:
@@ -269,8 +272,8 @@ class _Pool:
             self._selector.close()
 
     def _distribute_items(self) -> None:
-        """Give each worker items until all have enough, or none is available. Workers are started as long as there
-        are items and fewer than `jobs`."""
+        """Send items to the workers, the least busy first, until each has `QUEUED_ITEMS` or no item is available. A
+        worker is started for an item when all are busy and there are fewer than `jobs`."""
         while True:
             idle = min(self._workers, key=lambda worker: len(worker.items), default=None)
             if (idle is None or idle.items) and len(self._workers) < self._jobs:
@@ -286,7 +289,8 @@ class _Pool:
             self._flush(worker)
 
     def _take_item(self) -> int | None:
-        """Return the number of the next item; None if there is none, or too many results wait."""
+        """Return the number of the next item, first of those that lost workers had; None if there is none, or too many
+        results are waiting to be yielded."""
         if self._retries:
             return self._retries.popleft()
         if self._is_exhausted or self._next_in - self._next_out >= self._jobs * (QUEUED_ITEMS + WAITING_RESULTS):
@@ -301,7 +305,7 @@ class _Pool:
         return self._next_in - 1
 
     def _start_worker(self) -> _Worker:
-        """Start a worker process and watch its output."""
+        """Start a worker process, register its output with the selector, and return it."""
         worker = _Worker(self._first_message)
         self._workers.append(worker)
         self._selector.register(worker.output, selectors.EVENT_READ, worker)
@@ -317,7 +321,8 @@ class _Pool:
                 self._selector.register(worker.input, selectors.EVENT_WRITE, worker)
 
     def _wait_for_workers(self) -> None:
-        """Wait until a pipe can be read or written, then read results and write items."""
+        """Block until a pipe of a worker can be read or written, then read results and write items. Raises what
+        `_read_results` raises."""
         for key, events in self._selector.select():
             worker: _Worker = key.data
             if worker not in self._workers:
@@ -342,8 +347,8 @@ class _Pool:
             self._results[number] = message
 
     def _remove_worker(self, worker: _Worker) -> None:
-        """Remove a worker that has ended and put its items back. Raises `WorkerLost` if its first item has ended too
-        many."""
+        """Remove a worker that has ended, and queue its items again. Raises `WorkerLost` if its first item has now
+        ended `LOCAL_LIVES` workers."""
         for handle in (worker.input, worker.output):
             if handle in self._selector.get_map():
                 self._selector.unregister(handle)
@@ -391,13 +396,15 @@ class RayEngine:
         self._jobs = jobs
 
     def map(self, work: Work, items: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the result of `work` for each item, in order, computed on the Ray cluster."""
+        """Yield the result of `work` for each item, in order, computed on the Ray cluster. Raises what `work` raises,
+        and `WorkerLost` if Ray gives up."""
         with _ray_session(self._jobs):
             for window in _split_into_windows(items):
                 yield from self._map_window(work, window)
 
     def _map_window(self, work: Work, window: list[bytes]) -> Iterator[bytes]:
-        """Yield the results of one window of items. Raises what the work raised, and `WorkerLost` if Ray gives up."""
+        """Yield the results of one bounded list of items, in order. Raises what the work raised, and `WorkerLost` if
+        Ray gives up."""
         import ray.data
         from ray.exceptions import RayError
 
@@ -433,6 +440,8 @@ class _RayTask:
         self._work = pickle.dumps(work)
 
     def __call__(self, batch: Any) -> Any:
+        """Return a table with the result of each item of the table `batch`, in the column `data`; where `ok` is false,
+        it is the encoded exception that the work raised."""
         import pyarrow  # type: ignore[import-untyped]
 
         work: Work = pickle.loads(self._work)  # noqa: S301 - written by a process of ours
@@ -447,7 +456,7 @@ class _RayTask:
 
 
 def _split_into_windows(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield the items in order, in lists of bounded size and number."""
+    """Yield the items in order, in lists that are bounded by the number and the bytes of their items."""
     source = iter(items)
     for first in source:
         window, size = [first], len(first)
@@ -459,7 +468,8 @@ def _split_into_windows(items: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 @contextmanager
 def _ray_session(jobs: int | None) -> Iterator[None]:
-    """Use the Ray cluster that runs, or start one on this machine for as long as the block lasts."""
+    """Use the Ray session of this process if there is one. Otherwise connect to the cluster of `RAY_ADDRESS`, or start
+    Ray on this machine, and shut that down when the block ends."""
     import ray
     from ray.data import DataContext
 

@@ -99,6 +99,8 @@ class PartWork:
         self._work = work
 
     def __call__(self, item: bytes) -> bytes:
+        """Return the encoded outcome of the work on an encoded part. Its faults have the line numbers that the part
+        knows."""
         batch = batch_of(_DECODE_PART(item))
         outcome = self._work(batch)
         outcome.span = batch.span
@@ -174,7 +176,8 @@ def _run_key(sources: Sequence[RowSource | PartSource], work: RowWork, part_size
 
 
 def _identify_source(source: RowSource) -> tuple[RowSource, str | None]:
-    """Return what identifies a source and its content: the source, and a stamp of its file; None for standard input."""
+    """Return a source, and a stamp of its file that changes with its content; None in place of the stamp for standard
+    input."""
     return source, None if source.path == STDIN else store_of(source.path).stamp(source.path)
 
 
@@ -201,18 +204,19 @@ class _Tally:
         self._source, self._lines = 0, 0  # where the next part begins
 
     def make_note(self, outcome: RowOutcome, source: int, weight: int, is_numbered: bool) -> _PartNote:
-        """Return the note of the next part: its counts, with the line numbers of its faults counted in the source."""
+        """Return the note of the next part, which begins where the last added one ended. Line numbers of its faults are
+        converted to those of the source, unless the part has them already (`is_numbered`)."""
         before = 0 if is_numbered else 1 + (self._lines if source == self._source else 0)
         faults = [(before + line, reason) for line, reason in outcome.faults]
         return _PartNote(source, weight, outcome.rows, outcome.span, before, outcome.bad, faults, outcome.counts)
 
     def add_resumed(self, note: _PartNote) -> None:
-        """Add a part that an earlier run has done."""
+        """Add the note of a part that an earlier run finished, and count its rows as resumed."""
         self.totals.resumed += note.rows
         self.add(note)
 
     def add(self, note: _PartNote) -> None:
-        """Add a part to the totals and pass them to `watch`."""
+        """Add the note of the next part to the totals, and pass them to `watch`, which may raise."""
         self._lines = note.span + (self._lines if note.source == self._source else 0)
         self._source = note.source
         totals = self.totals
@@ -228,6 +232,7 @@ class _Tally:
 
 
 def refuse_stdin(sources: Sequence[RowSource]) -> None:
-    """Raise `CallerError` if one of these cannot be read again, so that a run cannot be resumed."""
+    """Raise `CallerError` if one of the sources is standard input: it cannot be read again, so the run cannot be
+    resumed."""
     if any(source.path == STDIN for source in sources):
         raise CallerError("standard input cannot be read twice, so --resume needs a file; name one")

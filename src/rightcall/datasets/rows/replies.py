@@ -81,8 +81,8 @@ def value_at(row: Any, path: str) -> Any:
 
 
 def require_reply(row: Json, keys: RowKeys) -> Any:
-    """Return the reply of a row: a text, or the answer of a provider. It is the value at `keys.text`, or is found by
-    the usual keys. Raises `NoReply` if there is none."""
+    """Return the reply of a row: a text, or the answer of a provider. It is the value at `keys.text` if that is set,
+    else it is found by the usual keys. Raises `NoReply` if there is none."""
     found = _find_reply_cached(row) if keys.text is None else value_at(row, keys.text)
     if isinstance(found, (str, dict, list)):
         return found
@@ -96,8 +96,8 @@ _TEXT_KEYS: dict[tuple[str, ...], str] = {}  # by the keys of a row: the key of 
 
 
 def _find_reply_cached(row: Json) -> Any:
-    """Return what `find_reply` returns. Rows of one log have the same keys, so the key of a text is remembered for
-    them."""
+    """Return the reply in a row, as `find_reply` finds it; None if there is none. Rows of one log have the same keys,
+    so the key of a text is remembered for them."""
     shape = tuple(row)
     name = _TEXT_KEYS.get(shape)
     if name is not None and type(row[name]) is str:
@@ -112,8 +112,9 @@ def _find_reply_cached(row: Json) -> Any:
 
 
 def find_reply(row: Json, depth: int = _DEPTH) -> Any:
-    """Return the text of a model or the answer of a provider in a row, found by the usual names of keys, down to
-    `depth` levels of objects; None if there is none."""
+    """Return the text of a model or the answer of a provider in a row: the row itself if it is an answer, else the
+    first reply under the usual keys, down to `depth` levels of objects, else the last message of the assistant in
+    `messages`. Without any, return the row if it has an `error`, else None."""
     if _is_answer(row):
         return row
     for key in _REPLIES:
@@ -135,7 +136,8 @@ def _is_answer(row: Json) -> bool:
 
 
 def _find_reply_in_value(value: Any, depth: int) -> Any:
-    """Return the reply that a value is or contains; None if there is none, or it is deeper than `depth`."""
+    """Return the reply in a value: a text, a list that `detect_dialect` knows, or what `find_reply` finds in an object
+    or in the only item of a list. None if there is none down to `depth` levels."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and len(value) == 1:
@@ -154,8 +156,8 @@ def _last_assistant_message(messages: Any) -> Any:
 
 
 def _may_be_answer(text: str) -> bool:
-    """Return whether this text may be the JSON answer or the recorded stream of a provider, and not the text of a
-    model."""
+    """Return whether a text begins like the JSON answer or the recorded stream of a provider, or with white space. It
+    may still be the text of a model."""
     return text.startswith(("{", "[", "data:", "event:")) or text[:1].isspace()
 
 
@@ -185,8 +187,8 @@ def _first_value(row: Json, names: tuple[str, ...]) -> Any:
 
 
 def tools_of_row(row: Json, keys: RowKeys) -> Toolset | None:
-    """Return the tools that a row declares, in the form of any provider or as JSON text, without those that cannot be
-    used; None if it declares none."""
+    """Return the tools that a row declares, at `keys.tools` or else under the usual keys, in the form of any provider
+    or as JSON text. Those that cannot be used are left out. None if it declares none."""
     tools = _find_tool_definitions(row) if keys.tools is None else value_at(row, keys.tools)
     if not tools:
         return None
@@ -273,6 +275,8 @@ class ReplyWork(FormatCarrier):
         self._searches_tools = tools is None or keys.tools is not None
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return a line for each row of a part, with its parsed reply. A row without a reply gives a `FaultLine`, and
+        is recorded as a fault."""
         outcome, lines = RowOutcome(), list[bytes]()
         calls = refused = repaired = 0
         for number, row in batch.rows():
@@ -301,7 +305,7 @@ class ReplyWork(FormatCarrier):
 
     def _read_reply(self, row: Json) -> Reply:
         """Return the parsed reply of a row: an answer of a provider if it is one, else the text of a model. Raises
-        `NoReply`."""
+        `NoReply` if the row has none."""
         found, tools = require_reply(row, self._keys), self._choose_tools(row)
         if not isinstance(found, str) or _may_be_answer(found):
             reply = read(found, tools=tools, ids=Ids.numbered("call"), **self._options)
@@ -310,7 +314,8 @@ class ReplyWork(FormatCarrier):
         return parse(found, tools=tools, finish=self._choose_finish(row), ids=Ids.numbered("call"), **self._options)
 
     def _choose_tools(self, row: Json) -> Toolset | None:
-        """Return the tools that the row declares, if they count, else those of the options; None if there are none."""
+        """Return the tools that the row declares, if rows are searched for them, else those of the options; None if
+        there are none."""
         tools = tools_of_row(row, self._keys) if self._searches_tools else None
         return self._tools if tools is None else tools
 
@@ -321,7 +326,7 @@ class ReplyWork(FormatCarrier):
 
 
 def encode_line(line: msgspec.Struct) -> bytes:
-    """Encode a line with its newline. Numbers of any size and lone surrogates stay exact."""
+    """Return a line as JSON with its newline. Numbers of any size and lone surrogates stay exact."""
     try:
         return _ENCODE(line) + b"\n"
     except (UnicodeEncodeError, OverflowError):

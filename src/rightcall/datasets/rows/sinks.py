@@ -58,7 +58,8 @@ class StreamSink:
         return []
 
     def write(self, data: bytes, note: Json) -> None:
-        """Write the lines of a part; the note is not kept. Raises `FileFailed`."""
+        """Write the lines of a part; the note is not kept. Raises `FileFailed`, and `BrokenPipeError` if the reader has
+        exited."""
         try:
             write_all(self._handle, data)
         except BrokenPipeError:  # the reader has exited, which the command handles
@@ -95,7 +96,8 @@ class FileSink:
         self._file, self._resume = PartedFile(path, kind, sources=sources, force=force), resume
 
     def begin(self, run: str) -> list[Json]:
-        """Open the file and return the notes of the parts that are kept, if the run is resumed."""
+        """Open the unfinished file and return the notes of the parts that are kept: those of an earlier run with the
+        key `run`, if this run resumes. Otherwise there are none, and earlier parts are discarded."""
         return self._file.begin(run, resume=self._resume)
 
     def write(self, data: bytes, note: Json) -> None:
@@ -133,8 +135,8 @@ class RemoteSink(FileSink):
         self._path, self._force = path, force
 
     def begin(self, run: str) -> list[Json]:
-        """Open the local file, as `FileSink.begin` does. Raises `NotOurs` if the file exists in the store, unless
-        `force`."""
+        """Open the unfinished local file, and return the notes of the parts that are kept if the run is resumed. Raises
+        `NotOurs` if the file exists in the store, unless `force`."""
         refuse_existing(self._path, force=self._force)
         return super().begin(run)
 
@@ -153,20 +155,22 @@ def refuse_existing(path: str, *, force: bool) -> None:
 
 
 def move_to_store(made: Path, path: str) -> None:
-    """Send a file of this machine to its place in a store, and remove it here."""
+    """Send a file of this machine to the name `path` in a store, and then delete it here. Raises `FileFailed`."""
     _upload(made, path)
     made.unlink()
 
 
 def _upload(made: Path, path: str) -> None:
-    """Send a file in pieces, so that memory does not grow with it."""
+    """Copy a file of this machine to the name `path` in a store, in pieces, so that memory does not grow with it.
+    Raises `FileFailed`."""
     with RemoteStore().writing(path) as write, made.open("rb") as file:
         while data := file.read(_UPLOAD_PIECE):
             write(data)
 
 
 def unfinished_path(path: str) -> Path:
-    """Return where the file of a store is kept on this machine until it is sent."""
+    """Return where the file that will have the name `path` in a store is kept on this machine until it is sent. It
+    depends on that name alone."""
     home = os.environ.get("XDG_STATE_HOME", "")
     folder = (Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state") / "rightcall" / "unfinished"
     return folder / f"{blake2b(path.encode(), digest_size=12).hexdigest()}.jsonl"
@@ -208,7 +212,7 @@ class RowFrame(NamedTuple):
 
 
 def pack_frame(tag: int, line: int, data: bytes, key: bytes = NO_KEY) -> bytes:
-    """Encode a frame as work writes it. `line` is what `RowBatch.line` returns."""
+    """Return a frame, encoded as `RowSpool.frames` decodes it. `line` is what `RowBatch.line` returns for its row."""
     return _HEAD.pack(tag, key, line, len(data)) + data
 
 
@@ -237,8 +241,8 @@ class RowSpool:
         self._guard = discarding_on_error(self)
 
     def begin(self, run: str) -> list[Json]:
-        """Open the file and return the notes of the parts that are kept, if the run is resumed. `run` is kept as an
-        attribute."""
+        """Open the file and return the notes of the parts that are kept, if the run is resumed and had this key. The
+        key is kept as the attribute `run`."""
         self.run = run
         return self._file.begin(run, resume=self._resume)
 
@@ -278,6 +282,8 @@ class RowSpool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the file, and delete it except after Ctrl-C and lost workers, when a run with `resume` can continue
+        it."""
         try:
             self._guard.__exit__(kind, error, at)
             if error is None:

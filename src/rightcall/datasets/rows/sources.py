@@ -93,7 +93,8 @@ def _resolve_source(path: str, rows_as: str | None) -> RowSource:
 
 
 def _parse_suffixes(name: str) -> tuple[Kind, Compression] | None:
-    """Return the kind and the compression that the suffixes of a name say; None for an unknown suffix."""
+    """Return the kind and the compression that the suffixes of a file name mean, ignoring case; None for an unknown
+    kind."""
     stem, _, suffix = name.lower().rpartition(".")
     compression = COMPRESSIONS.get(suffix, "")
     kind = KINDS.get(stem.rpartition(".")[2] if compression else suffix)
@@ -161,7 +162,8 @@ class PartSource(Protocol):
 
 
 def parts_of(sources: Sequence[RowSource | PartSource], *, size: int = PART_BYTES) -> Generator[Part, None, None]:
-    """Yield the parts of all sources in order, of about `size` bytes each. They are cut as the caller takes them."""
+    """Yield the parts of all sources in order, of about `size` bytes each. They are cut as the caller takes them.
+    Raises `FileFailed` for a source that cannot be read."""
     for at, source in enumerate(sources):
         if not isinstance(source, RowSource):
             yield from source.parts(at, size)
@@ -180,7 +182,8 @@ _Cut = tuple[bytes, list[int] | None, dict[int, str]]
 
 
 def _cut_stream(at: int, source: RowSource, size: int) -> Iterator[Part]:
-    """Yield the parts of a source that can only be read from its beginning; each contains its lines."""
+    """Yield the parts of a source that can only be read from its beginning; each contains its lines. `at` is the index
+    of the source. Raises `FileFailed`."""
     with _open_decompressed(source) as (file, position), _convert_read_errors(source):
         before = 0
         for data, numbers, faults in _cut_csv(file, size) if source.kind == "csv" else _cut_jsonl(file, size):
@@ -190,7 +193,8 @@ def _cut_stream(at: int, source: RowSource, size: int) -> Iterator[Part]:
 
 
 def _cut_jsonl(file: BinaryIO, size: int) -> Iterator[_Cut]:
-    """Yield blocks of whole lines. A line over the limit is cut just after the limit, so that decoding reports it."""
+    """Yield blocks of whole lines of about `size` bytes, without line numbers and faults. A line over the limit is cut
+    just after the limit, so that decoding reports it."""
     pending: list[bytes] = []
     pending_size, is_skipping, is_first = 0, False, True
     while block := file.read(size):
@@ -213,7 +217,9 @@ def _cut_jsonl(file: BinaryIO, size: int) -> Iterator[_Cut]:
 
 
 def _cut_csv(file: BinaryIO, size: int) -> Iterator[_Cut]:
-    """Yield records as JSON lines, each with the number of the line on which it begins."""
+    """Yield the records as blocks of JSON lines of about `size` bytes, with the number of the line on which each
+    begins, and a fault for each with more fields than the header, by its index in the block. Empty records are
+    skipped."""
     csv.field_size_limit(LONGEST)
     text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
     reader = csv.reader(text)
@@ -239,7 +245,8 @@ def _cut_csv(file: BinaryIO, size: int) -> Iterator[_Cut]:
 
 
 def _cut_parquet(at: int, source: RowSource, size: int) -> Iterator[Part]:
-    """Yield parts of row groups: slices of about `size` bytes."""
+    """Yield slices of the row groups of a Parquet source, each of about `size` bytes. `at` is the index of the source.
+    Raises `FileFailed`."""
     with _seekable_copy(source) as path, _convert_read_errors(source):
         from pyarrow import parquet  # type: ignore[import-untyped]
 
@@ -256,7 +263,8 @@ def _cut_parquet(at: int, source: RowSource, size: int) -> Iterator[Part]:
 
 @contextmanager
 def _seekable_copy(source: RowSource) -> Iterator[str]:
-    """Yield the name of a file that can be read from any position: the source, or a temporary copy of its content."""
+    """Yield the name of a file that can be read from any position: the source itself, or, for a compressed one and for
+    standard input, a temporary copy of its content, deleted when the block ends."""
     if not source.compression and source.path != STDIN:
         yield source.path
         return
@@ -272,7 +280,8 @@ def _seekable_copy(source: RowSource) -> Iterator[str]:
 
 @contextmanager
 def _open_decompressed(source: RowSource) -> Iterator[tuple[BinaryIO, Callable[[], int]]]:
-    """Yield the decompressed content of a source, and a function that returns the position in the compressed file."""
+    """Yield the decompressed content of a source, and a function that returns how many bytes of its file were read. The
+    file is closed when the block ends. Raises `FileFailed` if it cannot be opened."""
     file = open_source(source.path)
     reader = _CountingReader(file)
     stream: Any = reader
@@ -297,6 +306,7 @@ class _CountingReader:
         self.closed = False
 
     def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes, all for -1, and add them to `position`."""
         data = self._file.read(size)
         self.position += len(data)
         return data
@@ -362,8 +372,8 @@ class RowBatch:
         return encode_row(line)[:-1] if isinstance(line, dict) else line
 
     def rows(self) -> Iterator[tuple[int, Json | LineFault]]:
-        """Yield the number in the part and the decoded row of each line, or a `LineFault` for one that cannot be
-        decoded."""
+        """Yield the number in the part and the decoded row of each line that is not blank, or a `LineFault` for one
+        that cannot be decoded."""
         for number, line in enumerate(self._lines):
             if number in self._faults:
                 yield number, LineFault(self._faults[number])
@@ -375,7 +385,7 @@ class RowBatch:
                 yield number, decode_row(line)
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each row as a line of JSON without its newline; lines of JSON are not decoded."""
+        """Yield each row as a line of JSON without its newline; blank lines are skipped, and lines are not decoded."""
         for line in self._lines:
             if isinstance(line, dict):
                 yield encode_row(line)[:-1]
@@ -384,7 +394,7 @@ class RowBatch:
 
 
 def batch_of(part: Part) -> RowBatch:
-    """Return the rows of a part, read from its file if it is a range. Raises `FileFailed`."""
+    """Return the rows of a part, read from its file if it is a range or a slice. Raises `FileFailed`."""
     if isinstance(part, Lines):
         return RowBatch(_split_lines(part.data), source=part.source, faults=part.faults, numbers=part.numbers)
     if isinstance(part, LineGroups):
@@ -410,8 +420,8 @@ def _split_lines(data: bytes) -> list[bytes]:
 
 
 def _read_range(file: BinaryIO, part: ByteRange) -> bytes:
-    """Return the lines that begin in the range. The range may begin within a line of the part before it, and its last
-    line may end behind it."""
+    """Return the lines that begin in the range, b"" if none does. The range may begin within a line of the part before
+    it, and its last line may end behind it. Raises `FileFailed` if the file became shorter."""
     start = part.start and _find_next_line(file, part.start - 1, part.end)
     if start >= part.end:
         return b""
@@ -449,7 +459,8 @@ class _RowGroupReader:
         self._file: BinaryIO | None = None
 
     def rows(self, part: RowSlice) -> list[Json]:
-        """Return the rows of a slice. Raises `FileFailed` if the file has fewer."""
+        """Return the rows of a slice. A slice after the last one of the same group continues there; any other opens the
+        file again. Raises `FileFailed` if the group has fewer rows."""
         if self._group != (part.path, part.group) or self._position > part.first:
             self._open(part)
         found: list[Json] = []
@@ -467,7 +478,8 @@ class _RowGroupReader:
         return found
 
     def _open(self, part: RowSlice) -> None:
-        """Open the file of a slice and start at the beginning of its row group."""
+        """Close the last file, open that of a slice, and start at the beginning of its row group. Raises
+        `FileFailed`."""
         from pyarrow import parquet
 
         if self._file is not None:

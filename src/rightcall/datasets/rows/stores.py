@@ -63,11 +63,11 @@ class LocalFiles:
             raise read_failure(path, error) from error
 
     def size(self, path: str) -> int:
-        """Return the size in bytes; 0 for standard input."""
+        """Return the size in bytes; 0 for standard input. Raises `FileFailed`."""
         return 0 if path == STDIN else self._stat(path).st_size
 
     def stamp(self, path: str) -> str:
-        """Return size and time of change as a text."""
+        """Return size and time of change of a file as a text. Raises `FileFailed`."""
         found = self._stat(path)
         return f"{found.st_size}:{found.st_mtime_ns}"
 
@@ -99,7 +99,8 @@ def store_of(path: str) -> FileStore:
 
 
 def absolute_name(path: str) -> str:
-    """Return the name under which a process in another folder finds the file."""
+    """Return the absolute path of a file, with which a process in another folder finds it; the name of a file in a
+    store unchanged."""
     return path if "://" in path else os.path.abspath(path)
 
 
@@ -109,7 +110,7 @@ def open_source(path: str) -> BinaryIO:
 
 
 def read_failure(path: str, error: Exception) -> FileFailed:
-    """Return the error for a file that cannot be read."""
+    """Return, without raising it, the error for a file that cannot be read: its name and the reason."""
     reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
     return FileFailed(f"cannot read {path}: {reason}")
 
@@ -125,17 +126,22 @@ class RemoteStore:
     """Any store with a scheme before `://`."""
 
     def open(self, path: str) -> BinaryIO:
+        """Open a file to be read from any position, with a buffer. Raises `FileFailed`."""
         system, place = _resolve(path)
         return cast(BinaryIO, io.BufferedReader(_call_store("read", path, system.open_input_file, place), _BUFFER))
 
     def size(self, path: str) -> int:
+        """Return the size in bytes. Raises `FileFailed` if there is no such file."""
         return int(self._info(path).size or 0)
 
     def stamp(self, path: str) -> str:
+        """Return size and time of change of a file as a text. Raises `FileFailed`."""
         found = self._info(path)
         return f"{found.size}:{found.mtime_ns}"
 
     def time_ms(self, path: str) -> int | None:
+        """Return the time of the last change, in milliseconds since 1970; None if it is unknown. Raises
+        `FileFailed`."""
         changed = self._info(path).mtime_ns
         return None if changed is None else int(changed) // 1_000_000
 
@@ -161,7 +167,8 @@ class RemoteStore:
 
     @contextmanager
     def writing(self, path: str) -> Iterator[Callable[[bytes], None]]:
-        """Yield a function that writes. The file appears when the block ends without an error, and not before."""
+        """Yield a function that writes bytes to a file. The file appears when the block ends without an error, and not
+        before. Raises `FileFailed`."""
         system, place = _resolve(path)
         file = _call_store("write", path, system.open_output_stream, place)
         try:
@@ -182,6 +189,7 @@ class RemoteStore:
 
 
 def _has_wildcard(name: str) -> bool:
+    """Return whether a name contains `*`, `[` or `?`."""
     return any(sign in name for sign in _WILDCARDS)
 
 
@@ -197,7 +205,8 @@ def matches_glob(name: str, pattern: str) -> bool:
 
 
 def _extend_over_double_stars(reached: set[int], parts: list[str]) -> set[int]:
-    """Return the positions in the pattern, and those after each `**` among them, because it also matches no folder."""
+    """Return these positions in the pattern and, for each `**` at one of them, the position after it, because `**` also
+    matches no folder."""
     found = set(reached)
     for at, part in enumerate(parts):
         if at in found and part == "**":
@@ -207,8 +216,8 @@ def _extend_over_double_stars(reached: set[int], parts: list[str]) -> set[int]:
 
 @lru_cache(64)
 def _connect(scheme: str, host: str) -> tuple[Any, bool]:
-    """Return the file system of a scheme and host, and whether its names begin with the host. Raises `CallerError`
-    for an unknown scheme. Cached."""
+    """Return the file system of a scheme and host, and whether its names begin with the host. Raises `CallerError` for
+    an unknown scheme, and `MissingExtra` without pyarrow. Cached."""
     require_extra("parquet")
     from pyarrow import fs
 
@@ -230,7 +239,8 @@ def _connect(scheme: str, host: str) -> tuple[Any, bool]:
 
 
 def _resolve(path: str) -> tuple[Any, str]:
-    """Return the file system of a file, and the file's name in it."""
+    """Return the file system of a file in a store, and the file's name in it. Raises `FileFailed` if the store cannot
+    be opened, `CallerError` for an unknown scheme."""
     scheme, _, place = path.partition("://")
     host, _, rest = place.partition("/")
     system, has_host = _call_store("open", path, _connect, scheme, host)
@@ -238,8 +248,8 @@ def _resolve(path: str) -> tuple[Any, str]:
 
 
 def _call_store(what: str, path: str, operation: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Return the result of an operation of a store. Its errors become `FileFailed`; `what` is the verb in the
-    message."""
+    """Return the result of an operation of a store with these arguments. Its errors are raised as `FileFailed`; `what`
+    is the verb in the message, `path` the file. `CallerError` passes."""
     try:
         return operation(*arguments)
     except CallerError:
