@@ -86,8 +86,9 @@ def schema_of_type_name(name: Any, depth: int = 3) -> Json | None:
 
 
 def _schema_of_generic(outer: str, inner: str, depth: int) -> Json | None:
-    """Return the schema for `list[str]`, `Optional[int]`, `Union[...]` or `dict[str, int]`, whose values are not
-    restricted; None for other generic types."""
+    """Return the schema for the name of a generic type, given as its outer name and the text in its brackets:
+    `list[str]`, `Optional[int]`, `Union[...]` or `dict[str, int]`, whose values are not restricted. None for other
+    generic types and for names that are not understood."""
     if outer == "optional":
         return union_of_types([schema_of_type_name(inner, depth - 1), {"type": "null"}])
     if outer == "union":
@@ -99,14 +100,14 @@ def _schema_of_generic(outer: str, inner: str, depth: int) -> Json | None:
 
 
 def _schema_of_list(inner: str, depth: int) -> Json | None:
-    """Return the schema of an array whose items have this type name; None if the name is not understood."""
+    """Return the schema of an array whose items have the type named `inner`; None if that name is not understood."""
     item = schema_of_type_name(inner, depth - 1)
     return None if item is None else {"type": "array", "items": item} if item else {"type": "array"}
 
 
 def union_of_types(schemas: list[Json | None]) -> Json | None:
-    """Return the union of schemas that have no keyword but `type`, `{}` if one allows any type; None if one of them
-    is None or has other keywords."""
+    """Return one schema that accepts what any of these schemas accepts, all with no keyword but `type`; `{}` if one
+    allows any type. None if one of them is None or has other keywords."""
     if any(schema is None or schema.keys() > {"type"} for schema in schemas):
         return None
     if any(not schema for schema in schemas):
@@ -120,7 +121,7 @@ _MAX_INT_BITS = 14_000  # bits: beyond, Python does not write it as digits
 
 def copy_plain(value: Any) -> Any:
     """Return a deep copy made of dicts, lists and scalars, in which a class as the value of `type` becomes its name.
-    Raises `Refused` for what is not JSON, and beyond the limits of depth and size."""
+    Raises `Refused` for what is not JSON, for keys that are not strings, and beyond the limits of depth and size."""
     return _Copier().copy(value, "", 0)
 
 
@@ -131,7 +132,8 @@ class _Copier:
         self.left = MAX_SIZE
 
     def copy(self, value: Any, path: str, depth: int) -> Any:
-        """Return the copy of the value at this path and depth. Raises `Refused`."""
+        """Return the copy of the value at this path and depth, and count its size. Raises `Refused` for what is not
+        JSON and beyond the limits."""
         self.spend(value, depth)
         if isinstance(value, Mapping):
             return {
@@ -156,7 +158,7 @@ class _Copier:
             )
 
     def check_key(self, key: Any, path: str) -> str:
-        """Return a key of an object, and subtract its length from what is left. Raises `Refused` if it is not a
+        """Return the key of an object at `path`, and subtract its length from `left`. Raises `Refused` if it is not a
         string."""
         if not isinstance(key, str):
             raise Refused(path, f"the key {key!r} is no string", "write it in quotes")
@@ -165,8 +167,8 @@ class _Copier:
 
 
 def _check_scalar(value: Any, path: str) -> Any:
-    """Return a scalar unchanged. Raises `Refused` if it is not JSON, such as NaN or a tuple, or too large an
-    integer."""
+    """Return a value that is neither an object nor a list. Raises `Refused` if it is not JSON, such as NaN or a set, or
+    an integer of thousands of digits."""
     if isinstance(value, int) and value.bit_length() > _MAX_INT_BITS:
         raise Refused(path, "a whole number of thousands of digits", "write a smaller one")
     if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
@@ -254,8 +256,8 @@ def _are_distinct(names: list[Any]) -> bool:
 
 
 def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
-    """Return the schema that a `type` means; None if it is valid, or not understood. `has_enum`: the schema has an
-    `enum`."""
+    """Return the schema that an invalid value of `type` was meant to declare, such as {"type": "number"} for "float".
+    None if the value is valid, or not understood. `has_enum` says whether the schema has an `enum`."""
     names = said if isinstance(said, list) else [said]
     if not names or (all(name in TYPES for name in names) and _are_distinct(names)):
         return None
@@ -269,8 +271,8 @@ def _meaning_of_type(said: Any, has_enum: bool) -> Json | None:
 
 
 def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
-    """Correct `required` in place and append notes: flags in properties, one name without a list, repeated names.
-    Any other value remains."""
+    """Correct `required` in place and append notes: boolean flags in properties, one name without a list, a boolean,
+    repeated names. Any other value remains."""
     said, inner = schema.get("required"), schema.get("properties")
     declared = inner if isinstance(inner, dict) else {}
     flagged = _remove_required_flags(declared, path, notes)
@@ -289,7 +291,7 @@ def _fix_required(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _without_repetitions(names: list[Any]) -> list[Any]:
-    """Return a list of each name once. A list with other values than names is returned unchanged."""
+    """Return a list with each name once, in order. A list with other values than strings is returned unchanged."""
     return list(dict.fromkeys(names)) if all(isinstance(name, str) for name in names) else names
 
 
@@ -307,8 +309,8 @@ def _remove_required_flags(properties: Json, path: str, notes: list[Note]) -> li
 
 
 def _fix_text_properties(schema: Json, path: str, notes: list[Note]) -> None:
-    """Replace in place each property that is a text by a schema with this description (see `text_schema`), and
-    append a note."""
+    """Replace in place each property that is a text by a schema: of the type that the text names, else a string, with
+    the text as description. Append a note for each."""
     inner = schema.get("properties")
     if isinstance(inner, dict):
         for key, item in inner.items():
@@ -365,8 +367,8 @@ class Facts(NamedTuple):
 
 
 def check_parameters(schema: Json) -> Facts:
-    """Return the facts of the schema of a tool's arguments. Raises `Refused` if its `type` excludes objects, or for
-    any fault of the schema. It must be a copy made by `copy_plain`."""
+    """Return the facts of the schema of a tool's arguments, which must be a copy made by `copy_plain`. Raises `Refused`
+    if its `type` excludes objects, and for the first fault that `check_schema` finds."""
     said = schema.get("type")
     if said is not None and said != "object" and not (isinstance(said, list) and "object" in said):
         raise Refused("/type", f"arguments are an object, not {said!r}", 'write "type": "object"')
@@ -374,8 +376,8 @@ def check_parameters(schema: Json) -> Facts:
 
 
 def check_schema(schema: Json) -> Facts:
-    """Return the facts of a schema that has no fault. Raises `Refused`, with the path, for the first fault. It must
-    be a copy made by `copy_plain`."""
+    """Return the facts of a sound schema, which must be a copy made by `copy_plain`. Raises `Refused`, with the path,
+    for the first fault: a keyword with an invalid value, a reference without a target, or too high a cost."""
     checker = _Checker(schema)
     checker.run()
     if checker.refers:
@@ -415,7 +417,8 @@ class _Checker:
                         waiting.append((self.target_path(schema[word]), self.find_target(schema[word], path, word)))
 
     def check_keywords(self, schema: Json, path: str) -> None:
-        """Check the keywords of one schema, without its subschemas, and collect its patterns. Raises `Refused`."""
+        """Check the keywords of one schema, without its subschemas, and collect its patterns. Raises `Refused` for the
+        first keyword with an invalid value."""
         for word, value in schema.items():
             check = _CHECKS.get(word)
             wrong = check(value) if check is not None else None
@@ -425,12 +428,12 @@ class _Checker:
         self.patterns.update(schema.get("patternProperties", ()))
 
     def target_path(self, ref: Any) -> str:
-        """Return the path of the target of a reference; "" if the reference is not a text."""
+        """Return the path, without `#`, that a reference points at; "" if the reference is not a text."""
         return fragment_of(ref) if isinstance(ref, str) else ""
 
     def find_target(self, ref: Any, path: str, word: str) -> Any:
-        """Return the schema that a reference points at. Raises `Refused` if it points outside the document or at no
-        schema."""
+        """Return the schema that a reference `ref` points at, and set `refers`. Raises `Refused` if it is not a text,
+        or points outside the document or at no schema. `path` and `word` are where it is."""
         self.refers = True
         at = f"{path}/{word}"
         if not isinstance(ref, str):
@@ -445,8 +448,8 @@ class _Checker:
 
 
 def _check_inner_ids(root: Json) -> None:
-    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Any other is an annotation, as
-    is an `$id` in draft 4, and up to draft 7 one beside a `$ref`."""
+    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Inner ids are ignored without
+    references inside, in draft 4, and up to draft 7 beside a `$ref`."""
     if draft_of(root) == "draft-04":
         return
     ignores_siblings = ref_stands_alone(root)
@@ -474,8 +477,9 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _require(holds: Callable[[Any], bool], what: str) -> KeywordCheck:
-    """Return a check that reports a fault unless `holds` is true; `what` names the expected value."""
+def _make_check(holds: Callable[[Any], bool], what: str) -> KeywordCheck:
+    """Return a check that returns None for a value for which `holds` is true, else the fault as cause and cure. `what`
+    names the expected value in both."""
 
     def check(value: Any) -> Fault | None:
         return None if holds(value) else (f"{_shorten(value)} is not {what}", f"write {what}, or remove the keyword")
@@ -531,36 +535,36 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and value == int(value)
 
 
-_TEXT = _require(lambda value: isinstance(value, str), "a string")
+_TEXT = _make_check(lambda value: isinstance(value, str), "a string")
 
 
-_BOOLEAN = _require(lambda value: isinstance(value, bool), "true or false")
+_BOOLEAN = _make_check(lambda value: isinstance(value, bool), "true or false")
 
 
-_COUNT = _require(_is_count, "a whole number of at least 0")
+_COUNT = _make_check(_is_count, "a whole number of at least 0")
 
 
-_NUMBER = _require(_is_number, "a number")
+_NUMBER = _make_check(_is_number, "a number")
 
 
-_BOUND = _require(lambda value: _is_number(value) or isinstance(value, bool), "a number")
+_BOUND = _make_check(lambda value: _is_number(value) or isinstance(value, bool), "a number")
 
 
-_LIST = _require(lambda value: isinstance(value, list), "a list")
+_LIST = _make_check(lambda value: isinstance(value, list), "a list")
 
 
-_SCHEMAS = _require(lambda value: isinstance(value, list) and bool(value), "a list of at least one schema")
+_SCHEMAS = _make_check(lambda value: isinstance(value, list) and bool(value), "a list of at least one schema")
 
 
-_MAP = _require(lambda value: isinstance(value, dict), "an object")
+_MAP = _make_check(lambda value: isinstance(value, dict), "an object")
 
 
-_NAME_LISTS = _require(
+_NAME_LISTS = _make_check(
     lambda value: isinstance(value, dict) and all(map(_is_string_list, value.values())), "an object of name lists"
 )
 
 
-_ANCHOR = _require(
+_ANCHOR = _make_check(
     lambda value: isinstance(value, str) and value.replace("-", "_").replace(".", "_").isidentifier(), "a name"
 )
 
@@ -575,7 +579,7 @@ _CHECKS: dict[str, KeywordCheck] = {
     **dict.fromkeys("minContains maxContains".split(), _COUNT),
     **dict.fromkeys("minimum maximum".split(), _NUMBER),
     **dict.fromkeys("exclusiveMinimum exclusiveMaximum".split(), _BOUND),
-    "multipleOf": _require(lambda value: _is_number(value) and value > 0, "a number above 0"),
+    "multipleOf": _make_check(lambda value: _is_number(value) and value > 0, "a number above 0"),
     **dict.fromkeys("enum examples".split(), _LIST),
     **dict.fromkeys(sorted(LISTS - {"prefixItems"}), _SCHEMAS),
     "prefixItems": _SCHEMAS,
@@ -586,8 +590,8 @@ _CHECKS: dict[str, KeywordCheck] = {
 
 
 def _check_expansion(refs: Refs) -> None:
-    """Raise `Refused` if checking one value may cost too much: a schema applies itself to the same value, or applies
-    too many or too long chains of others, at one place or in sum."""
+    """Raise `Refused` if checking one value may cost too much: a schema applies itself to the same value, or too many
+    schemas, or too long chains of them, apply to one value, at one place or in sum."""
     done: dict[int, tuple[int, int]] = {}  # schemas that apply, longest chain
     all_ = list(schemas_and_targets(refs))
     for start in all_:
@@ -622,8 +626,8 @@ def _compute_expansion(start: Json, refs: Refs, done: dict[int, tuple[int, int]]
 
 
 def _total_cost(below: list[tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of schemas and the longest chain of a schema, itself included, given those of the schemas
-    that it applies. Raises `Refused` beyond the limits."""
+    """Return the number of schemas and the longest chain of a schema, itself included. `below` has these two numbers of
+    each schema that it applies. Raises `Refused` beyond the limits."""
     count = 1 + sum(cost for cost, _ in below)
     chain = 1 + max((length for _, length in below), default=0)
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
@@ -635,7 +639,8 @@ _ANY_VALUE = frozenset(("const", "default", "examples", "example"))
 
 
 def is_keyword(word: str, value: Any) -> bool:
-    """Return whether this is a keyword of JSON Schema with a valid value. Schemas inside the value are not checked."""
+    """Return whether `word` is a keyword of JSON Schema that is checked and `value` is valid for it. Schemas inside the
+    value are not checked."""
     if word in ONE or word in REFS:
         return isinstance(value, (dict, bool)) if word in ONE else isinstance(value, str)
     check = _CHECKS.get(word)

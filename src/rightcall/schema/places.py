@@ -29,8 +29,8 @@ class Places:
         self.root = self._resolve(root)
 
     def at(self, where: list[Any]) -> Any:
-        """Return the schema of a place, without references at its top; None if the schema does not declare the
-        place."""
+        """Return the schema of a place, given as its path of keys and indexes, without references at its top; it may be
+        a boolean. None if the schema does not declare the place."""
         schema = self.root
         for step in where:
             schema = self.inner(schema, step)
@@ -56,13 +56,13 @@ class Places:
         return self._resolve(inner)
 
     def default(self, where: list[Any]) -> Any:
-        """Return the declared default of a place, which may be None; `MISSING` if it has none."""
+        """Return the declared default of a place, given as its path, which may be None; `MISSING` if it has none."""
         schema = self.at(where)
         return schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
 
     def properties(self, schema: Any) -> Json:
-        """Return the schema of every declared property of an object's schema, those of its references and alternatives
-        included. Do not change it: it is cached."""
+        """Return the schema of every declared property of an object's schema, by name, those of its references and
+        alternatives included; of a name that is declared twice, the first. Do not change the result: it is cached."""
         kept = self.refs.declared.get(id(schema))
         if kept is None:
             found: Json = {}
@@ -72,8 +72,9 @@ class Places:
         return kept[1]
 
     def without_null(self, schema: Any) -> Any:
-        """Return the schema without references and, if it is an `anyOf` or `oneOf` of one schema and null, that one
-        schema. A schema with `properties`, several alternatives or a list of types is only resolved."""
+        """Return the schema with its references resolved and, if it is an `anyOf` or `oneOf` of one schema and null,
+        that one schema instead. A schema with `properties`, several alternatives or a list of types is only
+        resolved."""
         schema = self._resolve(schema)
         branches = [schema.get(word) for word in ("anyOf", "oneOf")] if isinstance(schema, dict) else []
         for found in branches:
@@ -95,8 +96,8 @@ class Places:
                     waiting += here[word] if isinstance(here.get(word), list) else ()
 
     def _resolve(self, schema: Any) -> Any:
-        """Return the schema that a reference leads to, or None. A schema without a reference, or with properties of its
-        own, is returned unchanged."""
+        """Return the schema that a reference leads to, through at most 32 references; None for a missing target. A
+        schema without a reference, or with properties of its own, is returned unchanged."""
         if type(schema) is dict and "$ref" not in schema:
             return schema
         for _ in range(_MOST_REFS):
@@ -112,7 +113,8 @@ def _is_null(schema: Any) -> bool:
 
 
 def value_at_place(value: Any, where: list[Any]) -> Any:
-    """Return the value at a place of the arguments, which may be None; `MISSING` if there is none."""
+    """Return the value at a place of the arguments, given as its path of keys and indexes; `MISSING` if there is none.
+    The value may be None."""
     for step in where:
         try:
             value = value[step]
@@ -183,32 +185,36 @@ def kind(schema: Any, root: Any) -> Kind:
 
 
 def wants_text(schema: Any, root: Any) -> bool:
-    """Return whether a schema accepts strings and no numbers; False for a schema without types, which accepts both."""
+    """Return whether a schema accepts strings but neither numbers nor constants of other types; False for a schema
+    without types, which accepts both."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
 
 def allows_type_of(schema: Any, value: Any, root: Any) -> bool:
-    """Return whether the type of this value is accepted; an integer counts as a number. Nothing else is checked."""
+    """Return whether a schema accepts the type of this value; an integer counts as a number, and a schema without types
+    accepts all. Nothing else is checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
 def allows_fraction(schema: Any, root: Any) -> bool:
-    """Return whether a number with a fraction is accepted. Only types are checked; True for a schema without types."""
+    """Return whether a schema accepts numbers with a fraction; True for a schema without types. Only types are
+    checked."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("number", "other"))
 
 
 def allows_nesting(schema: Any, root: Any) -> bool:
-    """Return whether a list or an object is accepted, perhaps among other types; True for a schema without types."""
+    """Return whether a schema accepts a list or an object, perhaps among other types; True for a schema without
+    types."""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 
 
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
-    """Return the JSON types that a schema accepts, None if it does not restrict them. The result is cached by schema;
-    do not change it. "other" stands for the types of constants that are neither text nor null."""
+    """Return the JSON types that a schema accepts; None if it does not restrict them, or beyond the limit of `depth`.
+    "other" stands for the types of constants that are neither text nor null. Do not change the result: it is cached."""
     if not isinstance(schema, dict) or depth > MAX_CHAIN:
         return None
     known = refs.types.get(id(schema))
@@ -218,7 +224,8 @@ def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
 
 
 def _compute_types(schema: Json, refs: Refs, depth: int) -> set[str] | None:
-    """Return the JSON types that a schema accepts, None if it does not restrict them, without the cache."""
+    """Return the JSON types that a schema accepts, from its own keywords, alternatives, `allOf` and reference; None if
+    it does not restrict them. This is not cached."""
     found = _declared_types(schema)
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
@@ -246,7 +253,7 @@ def _declared_types(schema: dict[str, Any]) -> set[str] | None:
 
 
 def _name_type(value: Any) -> str:
-    """Return "string", "null" or "other" for a value."""
+    """Return "string" for a text, "null" for None and "other" for any other value."""
     return "string" if isinstance(value, str) else "null" if value is None else "other"
 
 
@@ -256,12 +263,12 @@ def _union_of(sets: list[set[str] | None]) -> set[str] | None:
 
 
 def _intersection_of(a: set[str] | None, b: set[str] | None) -> set[str] | None:
-    """Return the types in both sets, where None is unrestricted; the first set if they have none in common, so that
-    the result is not empty."""
+    """Return the types in both sets, where None is unrestricted. If they have none in common, return the first set, so
+    that the result is not empty."""
     return b if a is None else a if b is None else a & b or a
 
 
 def resolve(ref: str, root: Any) -> Any:
-    """Return the target of a local reference (`#/$defs/City`); None for any other reference, which is never fetched,
-    and for a missing target."""
+    """Return the target of a local reference (`#/$defs/City`) in the document `root`; None for any other reference,
+    which is never fetched, and for a missing target."""
     return refs_of(root).get(ref)

@@ -49,9 +49,9 @@ class SchemaRelaxation(msgspec.Struct, frozen=True):
 
 
 def relax_schema(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
-    """Return the copy to compile, and what was left out of it, each once. Every reference in it points into its `$defs`
-    or to its root, because drafts differ in where an anchor counts and which places a pointer may name. `parameters` is
-    not changed and must be sound."""
+    """Return a copy of a tool's schema to compile, and what was left out of it, each once. References in it point into
+    its `$defs` or to its root only, because drafts differ in where an anchor counts and which places a pointer may
+    name. `parameters` is not changed and must be sound."""
     relaxer = _Relaxer(tool, Refs(parameters))
     return relaxer.copy_document(parameters), tuple(dict.fromkeys(relaxer.made))
 
@@ -91,8 +91,8 @@ _LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
 
 
 def _reason_for(pattern: str) -> str:
-    """Return why a pattern is not compiled: it backtracks, it is too large, or it is not supported. Call it only for
-    such a pattern."""
+    """Return the reason, as text, why the regex engine does not compile a pattern: look-around or a back-reference,
+    size, or lack of support. Call it only for such a pattern."""
     if _LOOKS_AROUND.search(pattern):
         return "no regex engine that runs in linear time takes this pattern (look-around or a back-reference)"
     if pattern_size(pattern) >= REGEX_SIZE or _are_supported([pattern], _LARGER):
@@ -111,7 +111,7 @@ def runs_in_linear_time(pattern: str) -> bool:
 
 
 def _are_supported(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
-    """Return whether the regex engine compiles all these patterns, each within the limit."""
+    """Return whether the regex engine compiles all these patterns, each within `size_limit` bytes."""
     import jsonschema_rs
 
     options = jsonschema_rs.RegexOptions(size_limit=size_limit)
@@ -123,8 +123,8 @@ def _are_supported(patterns: list[str], size_limit: int = REGEX_SIZE) -> bool:
 
 
 def _unsupported_patterns(patterns: set[str]) -> set[str]:
-    """Return the patterns that the regex engine does not compile. All are tried at once first, which is many times
-    faster."""
+    """Return those of the patterns that the regex engine does not compile. All are tried at once first, which is many
+    times faster."""
     if not patterns or _are_supported(sorted(patterns)):
         return set()
     return {pattern for pattern in patterns if not runs_in_linear_time(pattern)}
@@ -154,7 +154,8 @@ class _Relaxer:
         self.names_lost = not named.isdisjoint(self.refused)
 
     def copy_document(self, root: Json) -> Json:
-        """Return the copy of the root, with the targets of references in its `$defs`, and fill `made`. Call it once."""
+        """Return the copy of the root schema, with the targets of references in its `$defs`, and fill `made` with what
+        was left out. Call it once."""
         copy = self.copy_schema(root, "")
         definitions: Json = {}
         while self.waiting:
@@ -164,14 +165,14 @@ class _Relaxer:
         return {**copy, "$defs": definitions} if definitions else copy
 
     def copy_subschema(self, schema: Any, path: str) -> Any:
-        """Return the copy of a subschema. Targets of references move to `$defs`, with a reference in their place. A
-        value that is no object is returned unchanged."""
+        """Return the copy of a subschema at `path`. The target of a reference is copied to `$defs` later, and a
+        reference is returned in its place. A value that is no object is returned unchanged."""
         if not isinstance(schema, dict):
             return schema
         return {"$ref": self.name_target(schema, path)} if id(schema) in self.names else self.copy_schema(schema, path)
 
     def name_target(self, schema: Json, path: str) -> str:
-        """Return the new reference of a target, and register the target to be copied later."""
+        """Return the new reference of a target, and register the target, found at `path`, to be copied later, once."""
         name = self.names[id(schema)]
         if name not in self.copied:
             self.copied.add(name)
@@ -179,8 +180,8 @@ class _Relaxer:
         return name
 
     def copy_schema(self, schema: Json, path: str) -> Json:
-        """Return the copy of one schema object, with its subschemas, in the notation of 2020-12 and without unsupported
-        patterns."""
+        """Return the copy of one schema object, found at `path`, with its subschemas, in the notation of 2020-12 and
+        without unsupported patterns."""
         if self.ref_stands_alone and isinstance(schema.get("$ref"), str):
             schema = {"$ref": schema["$ref"]}
         words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT and word not in self.unknown]
@@ -207,7 +208,8 @@ class _Relaxer:
                 copy |= made
 
     def copy_keyword(self, word: str, value: Any, path: str) -> Any:
-        """Return the copy of the value of a keyword; values without schemas are not copied."""
+        """Return the value of a keyword with copies of the schemas in it; a value without schemas is returned as it is,
+        not copied."""
         if word in LISTS or (word == "items" and isinstance(value, list)):
             return [self.copy_subschema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
@@ -215,7 +217,8 @@ class _Relaxer:
         return self.copy_subschema(value, path) if word in ONE else value
 
     def drop_patterns(self, copy: Json, schema: Json, path: str) -> None:
-        """Leave out the unsupported patterns of a schema from its copy, and what would forbid more without them."""
+        """Remove the unsupported patterns of `schema` from its copy, with the keywords that would forbid more without
+        them, and record each."""
         if copy.get("pattern") in self.refused:
             self.drop(copy, "pattern", path, _reason_for(copy["pattern"]))
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
@@ -229,8 +232,8 @@ class _Relaxer:
         self.drop_forbidding(copy, schema, path)
 
     def drop_forbidding(self, copy: Json, schema: Json, path: str) -> None:
-        """Leave out, from the copy, the keywords that forbid more when a schema inside them accepts more; `oneOf`
-        becomes `anyOf`."""
+        """Remove from the copy, and record, the keywords that forbid more when a schema inside them accepts more, if
+        something was left out there: `not`, `if` with its branches, `maxContains`. `oneOf` becomes `anyOf`."""
         inside = {
             sub.keyword for sub in subschemas(schema) if sub.keyword in _FORBIDDING and self.may_change(sub.schema)
         }
@@ -268,7 +271,8 @@ class _Relaxer:
 
 
 def _modernize(schema: Json) -> None:
-    """Replace the notation of older drafts by that of 2020-12, in place and without the subschemas."""
+    """Replace in place the notation of older drafts by that of 2020-12: lists in `items`, boolean `exclusiveMinimum`
+    and `exclusiveMaximum`, `dependencies`. Subschemas are not changed."""
     if isinstance(schema.get("items"), list):
         schema["prefixItems"] = schema.pop("items")
         if "additionalItems" in schema:
@@ -284,7 +288,7 @@ def _modernize(schema: Json) -> None:
 
 
 def _allow_null(schema: Json) -> None:
-    """Express `nullable: true` of OpenAPI in JSON Schema, in place."""
+    """Change a schema in place so that it also accepts null, as `nullable: true` of OpenAPI means."""
     if "type" in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         schema["type"] = said if "null" in said else [*said, "null"]
@@ -303,8 +307,8 @@ def _allow_null(schema: Json) -> None:
 
 
 def _unused_name(ref: str, taken: dict[str, int]) -> str:
-    """Return an unused name for the target of a reference, and count it in `taken`: its last step if that is plain,
-    else "part", with a number if it is taken."""
+    """Return an unused name for the target of the reference `ref`, and count it in `taken`: its last step if that has
+    plain characters only, else "part", with a number if it is taken."""
     last = ref.rpartition("/")[2]
     name = last if _PLAIN_NAME(last) else "part"
     count = taken[name] = taken.get(name, 0) + 1

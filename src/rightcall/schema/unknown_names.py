@@ -34,8 +34,8 @@ class KnownShape:
 
 
 def unknown_arguments(tool: Tool, arguments: Any) -> list[list[Any]]:
-    """Return the places of all arguments with undeclared names, outer ones first; an empty list if there are none.
-    Where the schema has one of the keywords in `_OPEN`, any name is declared."""
+    """Return the places, as paths, of all arguments with undeclared names, outer ones first; [] if there are none.
+    Where the schema has one of the keywords in `_OPEN`, or declares no properties, any name is allowed."""
     found: list[list[Any]] = []
     shape = _shape_of(tool)[2]
     if shape is not None:
@@ -80,7 +80,8 @@ def _may_be_call(arguments: dict[str, Any]) -> bool:
 
 
 def _find_unknown(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:
-    """Append the places of undeclared names in a value, which is at `where`, to `found`."""
+    """Append to `found` the places of undeclared names in a value, at any depth. `shape` has the declared names,
+    `where` is the place of the value."""
     if isinstance(value, dict):
         if shape.names and not value.keys() <= shape.names:
             found += [[*where, key] for key in value if key not in shape.names]
@@ -96,8 +97,9 @@ _SHAPES: ToolCache[tuple[Tool, Callable[[Any], bool], KnownShape | None]] = Tool
 
 
 def _shape_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | None]:
-    """Return, cached, the tool, a predicate that accepts most fitting arguments without undeclared names, and its shape
-    (None: it declares nothing). The tool is kept with them, because an id is only unique among living objects."""
+    """Return the tool, a predicate and the shape of its schema, from the cache if they are there. If the predicate is
+    true, arguments fit and have no undeclared names; if not, nothing is known. The shape is None if the schema declares
+    nothing. The tool is kept because an id is only unique among living objects."""
     found = _SHAPES.found.get(id(tool))
     if found is None:
         compiled = compiled_schema(tool)
@@ -115,8 +117,8 @@ def _always_false(arguments: Any) -> bool:
 
 
 def _close_schema(schema: Any, shape: KnownShape | None) -> Any:
-    """Return a copy of the schema with `additionalProperties: false` in all places of the shape, or the schema itself
-    without a shape; None if a place is behind a reference or an alternative."""
+    """Return a copy of the schema that forbids undeclared names in all places of the shape; the schema itself without a
+    shape. None if that cannot be expressed, since a place is behind a reference or an alternative."""
     if shape is None:
         return schema
     declared = schema.get("properties", {})
@@ -131,12 +133,14 @@ def _close_schema(schema: Any, shape: KnownShape | None) -> Any:
 
 
 def _build_shape(root: Any, places: Places) -> KnownShape | None:
-    """Return the shape of a schema, None if it has neither properties nor items. The shape of a recursive schema is
-    recursive."""
+    """Return the declared names of a schema and of those inside it as a shape; None if it has neither properties nor
+    items. The shape of a recursive schema is recursive."""
     made: dict[int, KnownShape] = {}
     waiting: list[Json] = []
 
     def shape(schema: Any) -> KnownShape | None:
+        """Return the shape of one schema, registered to be filled later if it is new; None if it has neither properties
+        nor items."""
         schema = places.without_null(schema)
         if not isinstance(schema, dict) or ("properties" not in schema and "items" not in schema):
             return None

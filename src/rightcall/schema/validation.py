@@ -50,12 +50,11 @@ class Steps:
 
     @property
     def highest_cost(self) -> int:
-        """Return the highest cost of one value and one part, at any place."""
+        """The highest cost of one value and one of its parts, in steps, at any place of the schema."""
         return sum(self._deep)
 
     def estimate(self, value: Any) -> tuple[int, int]:
-        """Return the highest number of steps that checking this value can take, and its size: the number of its values
-        and parts."""
+        """Return the most steps that checking this value can take, and its size: the number of its values and parts."""
         levels = _count_levels(value)
         steps = sum(
             level.values * cost.whole + level.parts * cost.part for level, cost in self._pair_with_costs(levels)
@@ -63,8 +62,8 @@ class Steps:
         return steps, sum(level.values + level.parts for level in levels)
 
     def estimate_errors(self, value: Any) -> int:
-        """Return how many values all errors of these arguments can have together, at most: each error has a copy of its
-        value."""
+        """Return how many values all errors of this value can have together, at most: each error has a copy of the
+        value that it is about."""
         found = inside = 0
         for level, cost in reversed(self._pair_with_costs(_count_levels(value))):
             inside += level.values
@@ -72,14 +71,14 @@ class Steps:
         return found
 
     def _pair_with_costs(self, levels: list[Level]) -> list[tuple[Level, Cost]]:
-        """Pair the levels of a value with the costs of their schemas; levels beyond `_MAX_LEVELS` get the highest
-        cost."""
+        """Return the levels of a value, outermost first, each with the cost of the schemas there; levels beyond
+        `_MAX_LEVELS` get the highest cost."""
         costs = [*self._costs[: len(levels)], *[self._deep] * (len(levels) - _MAX_LEVELS)]
         return list(zip(levels, costs, strict=True))
 
     def _compute_cost(self, start: Json) -> None:
-        """Store the cost of a schema, and of those that apply to the same value: its own and that of all schemas that
-        it applies."""
+        """Store the cost of a schema, its own keywords and all schemas that it applies to the same value, and the costs
+        of those schemas."""
         stack = [start]
         while stack:
             here = stack[-1]
@@ -92,7 +91,8 @@ class Steps:
                 self._cost[id(stack.pop())] = Cost(*map(sum, zip(*costs, strict=True)))
 
     def _costs_by_level(self, schema: Json) -> list[Cost]:
-        """Return the highest cost at each of the first `_MAX_LEVELS` levels."""
+        """Return the highest cost at each of the first `_MAX_LEVELS` levels of values, where `schema` applies to the
+        first."""
         found: list[Cost] = []
         level = [schema]
         for _ in range(_MAX_LEVELS):
@@ -101,7 +101,8 @@ class Steps:
         return found
 
     def _schemas_of_next_level(self, level: list[Json]) -> list[Json]:
-        """Return the schemas of the values inside those that these schemas apply to. `level` is emptied."""
+        """Return the schemas of the values one level further in, given the schemas of one level, which are also
+        followed to all that apply to the same values. `level` is emptied."""
         seen: set[int] = set()
         inner: dict[int, Json] = {}
         while level:
@@ -116,7 +117,7 @@ class Steps:
 
 
 def _maximum_cost(costs: list[Cost]) -> Cost:
-    """Return the highest cost of each kind; 1 for no costs."""
+    """Return the highest `whole` and the highest `part` of these costs; 1 for each without costs."""
     return Cost(max([cost.whole for cost in costs], default=1), max([cost.part for cost in costs], default=1))
 
 
@@ -136,7 +137,7 @@ def cost_of_keywords(schema: Json) -> Cost:
 
 
 def _count_levels(value: Any) -> list[Level]:
-    """Count the values and parts of a value at each depth, the value itself first."""
+    """Return the numbers of values and parts at each depth of a value, the value itself first."""
     found: list[Level] = []
     values: list[Any] = [value]
     while values:
@@ -191,7 +192,7 @@ class CompiledSchema:
 
     @property
     def steps(self) -> Steps:
-        """Return the estimate of costs, which is made when it is first needed; `is_light` is then exact."""
+        """The estimate of costs, which is made when it is first needed; `is_light` is then exact."""
         if self._steps is None:
             self._steps = Steps(self.schema)
             self.is_light = self.is_light or self._steps.highest_cost <= STEPS_PER_VALUE
@@ -199,7 +200,7 @@ class CompiledSchema:
 
     @property
     def is_always_light(self) -> bool:
-        """Return whether checking is cheap for any arguments, with the estimate if necessary."""
+        """Whether checking is cheap for any arguments, with the estimate if necessary."""
         return self.is_light or self.steps.highest_cost <= STEPS_PER_VALUE
 
     def is_too_much(self, arguments: Any) -> bool:
@@ -212,8 +213,8 @@ class CompiledSchema:
 
     @property
     def has_small_errors(self) -> bool:
-        """Return whether the first error of any arguments is small: no schema has a large union, whose error holds all
-        errors of each alternative."""
+        """Whether the first error of any arguments is small: no schema has a large union, whose error holds all errors
+        of each alternative."""
         if self._has_small_errors is None:
             self._has_small_errors = not any(_has_large_union(each) for each in all_schemas(self.schema))
         return self._has_small_errors
@@ -263,7 +264,7 @@ def compiled_schema(tool: Tool) -> CompiledSchema:
 
 
 def check_compiles(tool: Tool) -> None:
-    """Raise `Refused` if the validator does not accept this tool's schema."""
+    """Raise `Refused` if the validator does not accept this tool's schema. The compiled schema is cached."""
     try:
         compiled_schema(tool)
     except ValueError as error:
@@ -272,7 +273,8 @@ def check_compiles(tool: Tool) -> None:
 
 
 def compile_schema(schema: Json) -> Any:
-    """Return a validator of a schema that has only assertions. Raises ValueError if the schema is invalid."""
+    """Return a validator of jsonschema-rs for a schema with assertions only, which never fetches anything. Raises
+    `ValueError` if the schema is invalid."""
     import jsonschema_rs
 
     # Linear in the length of the text, whatever the pattern.
@@ -289,7 +291,8 @@ def _keep_assertions(schema: Any) -> Any:
 
 
 def _keep_value(word: str, value: Any) -> Any:
-    """Return the copy of the value of a keyword, in the form that the validator accepts."""
+    """Return a copy of the value of the keyword `word`, with assertions only in its schemas, and in the form that the
+    validator accepts."""
     if word in LISTS:
         return [_keep_assertions(item) for item in value]
     if word in MAPS or word == "$defs":
@@ -308,7 +311,7 @@ SURROGATE_SHIFT = 0x10F800 - 0xD800
 
 def make_checkable(value: Any, items: int | None = None) -> Any:
     """Return a deep copy of a value that the validator accepts: lone surrogates and infinity are replaced. Lists longer
-    than `items` are truncated (None: none)."""
+    than `items` are truncated, inside objects and lists too; None truncates none."""
     if isinstance(value, str):
         return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + SURROGATE_SHIFT), value)
     if isinstance(value, list):
@@ -325,13 +328,14 @@ _LONG_LISTS = (500, 50, 5, 1)  # items: of longer lists only the beginning is ch
 
 
 def validator(tool: Tool) -> Any:
-    """Return the validator of the tool's schema, from the cache."""
+    """Return the validator of the tool's schema, from the cache if it is there. Raises `ValueError` if the schema
+    cannot be compiled."""
     return compiled_schema(tool).validator
 
 
 def is_too_much(tool: Tool, arguments: Any) -> bool:
-    """Return whether checking these arguments may take too long; such arguments are not checked and are treated as
-    not fitting."""
+    """Return whether checking these arguments against the tool's schema may take too long; such arguments are not
+    checked, and are treated as not fitting."""
     return compiled_schema(tool).is_too_much(arguments)
 
 
@@ -357,9 +361,9 @@ class ErrorReport(NamedTuple):
 
 
 def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
-    """Yield the errors of the beginnings of very long lists, then those of the whole arguments, or if those may be too
-    many, the first error, where it is small. A report may be empty; nothing is yielded if checking may take too long.
-    """
+    """Yield the errors of the arguments with very long lists truncated, then those of the whole arguments or, if these
+    may be too many, the first error, if it is small. A report may be empty; nothing is yielded if checking may take too
+    long."""
     compiled = compiled_schema(tool)
     if compiled.is_too_much(arguments):
         return
@@ -378,20 +382,20 @@ def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
-    """Return the first `most` errors (None: all) of the first report that has any; an empty list if there is none,
-    which proves nothing."""
+    """Return the first `most` errors (None: all) of the first report of `iter_error_reports` that has any; [] if none
+    has, which does not prove that the arguments fit."""
     return next((look.errors[:most] for look in iter_error_reports(tool, arguments) if look.errors), [])
 
 
 def all_errors(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
-    """Return every error of jsonschema-rs; None if they may hold more than `most` values. `arguments` must be made
-    by `make_checkable`."""
+    """Return every error of jsonschema-rs, those of alternatives replaced by `closest_errors`; [] if the arguments fit,
+    None if the errors may hold more than `most` values. `arguments` must be made by `make_checkable`."""
     compiled = compiled_schema(tool)
     return _list_errors(compiled.validator, arguments) if compiled.steps.estimate_errors(arguments) <= most else None
 
 
 def _list_errors(validator: Any, arguments: Any) -> list[Any]:
-    """Return all errors, those of alternatives replaced by `closest_errors`."""
+    """Return all errors of the arguments; each error of `anyOf` or `oneOf` is replaced by `closest_errors`."""
     return [fault for error in validator.iter_errors(arguments) for fault in closest_errors(error)]
 
 
@@ -408,10 +412,11 @@ def _first_error(validator: Any, arguments: Any) -> list[Any]:
 
 
 def closest_errors(error: Any) -> list[Any]:
-    """Return the errors of the one alternative that the value must be meant for, in turn replaced; otherwise a list
-    with the error itself.
+    """Return a list with the error or, for an error of `anyOf` or `oneOf`, the errors of the one alternative that the
+    value must be meant for, in turn replaced. If several alternatives are possible, the list has the error itself.
 
-    An alternative is excluded if it has another type, or another constant that distinguishes the alternatives."""
+    An alternative is excluded if it has another type, or another constant that distinguishes the alternatives.
+    """
     if error.kind.name not in ("anyOf", "oneOf"):
         return [error]
     size = len(error.instance_path)
@@ -422,7 +427,8 @@ def closest_errors(error: Any) -> list[Any]:
 
 
 def _is_other_type(error: Any, size: int) -> bool:
-    """Return whether an error says that the value after `size` steps has another type than the alternative takes."""
+    """Return whether an error says that the value whose path has `size` steps has another type than an alternative
+    accepts, by its `type`, `enum` or `const`."""
     if len(error.instance_path) != size:
         return False
     return error.kind.name == "type" or type(error.instance) not in map(
@@ -431,8 +437,8 @@ def _is_other_type(error: Any, size: int) -> bool:
 
 
 def _is_other_tag(error: Any, size: int) -> bool:
-    """Return whether this is an error of `const` or `enum`, of any number of values, after `size` steps: the
-    alternative is then distinguished by its tag, and excluded."""
+    """Return whether an error is one of `const` or `enum` for a value whose path has `size` steps: a tag that excludes
+    its alternative."""
     return len(error.instance_path) == size and error.kind.name in ("const", "enum")
 
 
@@ -447,7 +453,8 @@ _STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
 
 
 def error_path(error: Any) -> list[Any]:
-    """Return the path of the error in the original arguments, with lone surrogates restored, as a new list."""
+    """Return the path of the error in the original arguments, keys and indexes, with lone surrogates restored, as a new
+    list."""
     return [step if isinstance(step, int) else _STAND_IN.sub(_restore_surrogate, step) for step in error.instance_path]
 
 

@@ -38,8 +38,8 @@ class Sub(NamedTuple):
 
 
 def subschemas(schema: Json) -> Iterator[Sub]:
-    """Yield the schemas one level down, with their keyword and relative path. A value in the place of a schema is
-    yielded even if it is not an object."""
+    """Yield the schemas one level inside a schema, with their keyword and relative path. A value in the place of a
+    schema is yielded even if it is no schema."""
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
             for at, item in enumerate(value if isinstance(value, list) else ()):
@@ -53,7 +53,8 @@ def subschemas(schema: Json) -> Iterator[Sub]:
 
 
 def direct_subschemas(schema: Json) -> list[Any]:
-    """Return what `subschemas` yields without keywords and paths, which take most of the time."""
+    """Return the schemas one level inside a schema, without their keywords and paths, which take most of the time of
+    `subschemas`. A value in the place of a schema is included even if it is no schema."""
     found: list[Any] = []
     for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
@@ -68,7 +69,7 @@ def direct_subschemas(schema: Json) -> list[Any]:
 
 
 def references(schema: Json) -> list[str]:
-    """Return the references that a schema itself contains, without those of its subschemas."""
+    """Return the texts of `$ref`, `$dynamicRef` and `$recursiveRef` in a schema, without those in its subschemas."""
     if REFERRING.isdisjoint(schema):
         return []
     return [schema[word] for word in REFS if isinstance(schema.get(word), str)]
@@ -87,15 +88,16 @@ class Refs:
         self.folded: dict[int, dict[str, list[str]]] = {}
 
     def get(self, ref: str) -> Any:
-        """Return the target of `#/$defs/City` or `#city`, which need not be a schema; None if there is none, and for
-        any other reference, which is never fetched."""
+        """Return the target of a local reference (`#/$defs/City`, `#city`), which need not be a schema; None if there
+        is none, and for any other reference, which is never fetched."""
         found = self._found.get(ref, _UNKNOWN)
         if found is _UNKNOWN:
             found = self._found[ref] = self._follow(fragment_of(ref)) if ref.startswith("#") else None
         return found
 
     def _follow(self, pointer: str) -> Any:
-        """Return the value at a JSON Pointer or anchor; None if there is none."""
+        """Return the value at a JSON Pointer, or the schema with this anchor, in the document; None if there is
+        none."""
         if pointer and not pointer.startswith("/"):
             if self._collect_anchors is None:
                 self._collect_anchors = _collect_anchors(self.root)
@@ -182,8 +184,8 @@ def schemas_and_targets(refs: Refs) -> Iterator[Json]:
 
 
 def schemas_in_place(schema: Json, refs: Refs) -> list[Json]:
-    """Return the schemas that apply to the same value as this schema: its alternatives, conditions and references'
-    targets, one level down."""
+    """Return the schemas that a schema applies to the same value, directly: its alternatives, conditions, dependent
+    schemas and the targets of its references. Booleans are left out."""
     if _IN_PLACE.isdisjoint(schema):
         return []
     found = [refs.get(ref) for ref in references(schema)]
