@@ -166,4 +166,5 @@ __getattr__ = load_lazily(
 
 
 def __dir__() -> list[str]:
+    """Return the names of the module, with those that are imported on first use, sorted."""
     return sorted({*globals(), *__all__, *_MODULES})

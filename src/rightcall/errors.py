@@ -51,18 +51,20 @@ class RightcallError(Exception):
     """Any exception that this package raises on purpose. Two of equal type and message are equal."""
 
     def __eq__(self, other: object) -> bool:
+        """Return whether both are of the same class and have equal arguments; other attributes do not count."""
         return type(other) is type(self) and other.args == self.args
 
     def __hash__(self) -> int:
         return hash((type(self), self.args))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle every subclass alike, whatever the signature of its `__init__`."""
+        """Return how to pickle the exception: by class, arguments and attributes, whatever the signature of its
+        `__init__`."""
         return _rebuild_error, (type(self), self.args, self.__dict__)
 
 
 def _rebuild_error(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
-    """Rebuild a pickled exception without calling its `__init__`."""
+    """Return the exception of a pickle, made of its class, arguments and attributes without calling its `__init__`."""
     made = kind.__new__(kind)
     made.args = args
     made.__dict__.update(fields)

@@ -14,6 +14,8 @@ def load_lazily(module: str, homes: Mapping[str, str], modules: Container[str] =
     of its submodules."""
 
     def find(name: str) -> Any:
+        """Import and return the value of a name, and store it in the module. Raises `AttributeError` for an unknown
+        name."""
         if name in modules:
             return import_module(f"{module}.{name}")
         if name not in homes:

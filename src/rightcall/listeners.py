@@ -98,14 +98,15 @@ class WebServer:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def __aexit__(self, *_: object) -> None:
+        """Close the port, and give answers in progress `stop_seconds` to end."""
         if self._server is not None:
             self._server.close()
         if self.runner is not None:
             await self.runner.cleanup()
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request with the refusal of the gate, 204 for a CORS preflight, 503 if too many requests are in
-        progress, or the response of the handler."""
+        """Return the response to a request: the refusal of the gate, 204 for a CORS preflight, 503 if too many requests
+        are in progress, otherwise the response of the handler or of a body that cannot be read."""
         head = RequestHead(
             request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()]
         )
@@ -122,7 +123,8 @@ class WebServer:
             return await self._read_body_and_handle(request)
 
     async def _add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Add the CORS headers of the gate to a response before it is sent."""
+        """Add the CORS headers to a response in place before it is sent, if the request's origin is allowed
+        explicitly."""
         response.headers.update(self.gate.cors_headers(request.headers.get("origin")))
 
     async def _read_body_and_handle(self, request: web.Request) -> web.StreamResponse:
@@ -152,8 +154,8 @@ class WebServer:
 
 
 def _server_log() -> logging.Logger:
-    """Return the log of server faults, without malformed HTTP: anyone could fill a disk with it, and its lines
-    may contain a key."""
+    """Return the logger of server faults, which drops records of malformed HTTP: anyone could fill a disk with them,
+    and their text may contain a key."""
     log = logging.getLogger("rightcall.servers")
     log.addFilter(_is_server_fault)
     return log
@@ -294,7 +296,8 @@ class _BoundedRequest:
             return
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """Return the next message of the body. If a limit is exceeded, send the refusal and raise `_Stopped`."""
+        """Return the next message of the body. If a limit is exceeded, send the refusal unless a response has begun,
+        and raise `_Stopped`."""
         if self._is_whole:
             return await self._receive()  # the next message can only be the disconnect
         try:
@@ -321,10 +324,12 @@ class _BoundedRequest:
 
 
 def _add_headers_to_response(send: Send, more: dict[str, str]) -> Send:
-    """Return a `send` that adds these headers to the start of the response."""
+    """Return an ASGI `send` that passes messages on to `send`, with these headers added to the start of the
+    response."""
     added = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in more.items()]
 
     async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+        """Pass a message on, with the headers added if it starts the response."""
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", []), *added]}
         await send(message)

@@ -111,7 +111,8 @@ class Matcher:
         return found
 
     def allows(self, token: int) -> bool:
-        """Return whether this `token` may come next."""
+        """Return whether this token may come next; False for an id that is not in the vocabulary. The state is
+        unchanged."""
         return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
     def accept(self, token: int) -> bool:
@@ -124,8 +125,9 @@ class Matcher:
         return bool(self._matcher.try_consume_tokens([token]) == 1)
 
     def accept_text(self, text: str | bytes) -> int:
-        """Consume a `text` in the longest tokens that fit, up to the first that is not allowed. Return how many were
-        consumed."""
+        """Consume a `text` in the longest tokens that fit, up to the first that is not allowed. Return the number of
+        tokens that were consumed. Raises `CallerError`, with nothing consumed, if the vocabulary cannot express the
+        text."""
         tokens = _Greedy(self.vocabulary)(text)
         return int(self._matcher.try_consume_tokens(tokens))
 
@@ -167,6 +169,8 @@ class LogitsProcessor:
         self.matcher, self._seen = matcher, prompt
 
     def __call__(self, tokens: Sequence[int], logits: Any) -> Any:
+        """Pass the `tokens` that are new since the last call to the matcher, set the `logits` of forbidden tokens to
+        minus infinity in place, and return the logits. Raises `CallerError` if a new token was forbidden."""
         if self._seen is None:
             self._seen = len(tokens)  # the first call follows the prompt directly
         for token in list(tokens)[self._seen :]:

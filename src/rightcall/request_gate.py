@@ -73,8 +73,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     limits: RequestLimits = RequestLimits()
 
     def check(self, head: RequestHead) -> RequestRefusal | None:
-        """Return why this request is refused (status, code, message), or None if it is accepted. The body is not
-        checked."""
+        """Return why this request is refused (status, code, message), or None if it is accepted. Headers, host, origin,
+        content type, key and declared length are checked; the body is not."""
         found = self._check_headers(head)
         if found is not None:
             return found
@@ -100,7 +100,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def _check_host(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Return a refusal (421) for a Host header that is missing or does not name this server; else None."""
+        """Return a refusal (421) for a Host header that is missing, malformed, or names another host than this server
+        (see `_is_own_name`); else None. The port is not compared."""
         host = headers.get("host", "")
         name = parse_host(host)
         if name is not None and self._is_own_name(name):
@@ -117,7 +118,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return is_unspecified(self.host) and is_ip_address(name)
 
     def _check_origin(self, headers: Mapping[str, str]) -> RequestRefusal | None:
-        """Return a refusal (403) for a request from a web page of another origin that is not allowed; else None."""
+        """Return a refusal (403) for a request from a web page of another origin that is not allowed; else None.
+        Without an Origin header, `Sec-Fetch-Site` decides; requests without both are accepted."""
         origin = headers.get("origin")
         if origin is not None:
             return None if self.allows_origin(origin, headers.get("host", "")) else _origin_refusal(origin)
@@ -125,7 +127,8 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         return None if site in ("none", "same-origin") else _origin_refusal(f"({site})")
 
     def allows_origin(self, origin: str, host: str) -> bool:
-        """Return whether this origin is the server itself or was allowed explicitly."""
+        """Return whether this origin was allowed explicitly, or is http or https with the same host and port as the
+        Host header `host`. False for an invalid origin."""
         if origin.lower() in self.origins:
             return True
         try:
@@ -216,8 +219,9 @@ def make_gate(
 ) -> Gate:
     """Return the gate of a server on this address.
 
-    Without a key (`no_key`) the address must be a loopback address, unless `open_to_all` is set. With `bare_bodies`
-    programs may omit the content type; browsers may not. Raises `CallerError` for settings that expose the server.
+    A server without a key needs `no_key`, and a loopback address unless `open_to_all` is set. With `bare_bodies`
+    programs may omit the content type; browsers may not. Raises `CallerError` if these rules are violated, and for an
+    invalid origin.
     """
     if key is None and not open_to_all and not is_loopback(host):
         raise CallerError(f"{host!r} can be reached from other machines: set a key, or listen on 127.0.0.1")
@@ -256,7 +260,8 @@ def _parse_origin(origin: str) -> str:
 
 
 def _is_browser(headers: Mapping[str, str]) -> bool:
-    """Return whether a browser sent this: it names its origin with each body."""
+    """Return whether a browser sent a request, given its headers: browsers name the origin with each body, or send
+    headers that begin with `sec-`."""
     return any(name == "origin" or name.startswith("sec-") for name in headers)
 
 
@@ -287,6 +292,7 @@ def parse_host(header: str) -> str | None:
 
 
 def is_ip_address(name: str) -> bool:
+    """Return whether a name is an IP address, also in brackets, and not a host name."""
     return _parse_address(name) is not None
 
 
@@ -298,8 +304,8 @@ def is_unspecified(name: str) -> bool:
 
 @lru_cache(1000)
 def is_loopback(host: str) -> bool:
-    """Return whether this address or name always refers to the machine of the client: 127.x, ::1, localhost and its
-    subdomains."""
+    """Return whether this address or name (in lower case) always refers to the machine of the client: 127.x, ::1,
+    localhost and its subdomains."""
     address = _parse_address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
@@ -356,12 +362,13 @@ def error_body(api: Api, status: int, message: str, code: str, details: Any = No
 
 
 def error_type(status: int) -> str:
-    """Return the error type for this status, the same for OpenAI and Anthropic."""
+    """Return the error type for this HTTP status, the same for OpenAI and Anthropic; a generic one if it has none."""
     return _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
 
 
 def _google_status(status: int) -> str:
-    """Return Google's status name for an HTTP status; a generic one for 4xx or 5xx if it has none."""
+    """Return Google's status name for an HTTP status; INVALID_ARGUMENT for another status below 500, UNAVAILABLE from
+    500 on."""
     return _GOOGLE_STATUS.get(status, "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
 
 
@@ -373,8 +380,8 @@ def _google_details(code: str, details: Any) -> list[Any]:
 
 
 def refusal_body(refusal: RequestRefusal, path: str) -> Json:
-    """Return the JSON body of a refusal in the shape of the API that this path belongs to; JSON-RPC for a path that
-    ends in /mcp."""
+    """Return the JSON body of a refusal in the shape of the API that this path belongs to, Chat for an unknown path;
+    JSON-RPC for a path that ends in /mcp."""
     message, code = refusal.message, refusal.code
     if path.rstrip("/").endswith("/mcp"):
         return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": message, "data": {"code": code}}}

@@ -22,6 +22,7 @@ class _Escapes(dict[int, str]):
     """A table for `str.translate`; the replacement of a character is computed at first use."""
 
     def __missing__(self, code: int) -> str:
+        """Return the replacement of the character with this code point, and store it."""
         shown = self[code] = _escape(code)
         return shown
 
@@ -58,8 +59,8 @@ def brief(text: str, most: int = 160) -> str:
 
 
 def percent(rate: float) -> str:
-    """Return a rate (0 to 1) as percent with one decimal; 0 % and 100 % only if they are exact, else `< 0.1 %` and
-    `> 99.9 %`."""
+    """Return a rate (0 to 1) as percent with one decimal, such as `12.5 %`. `0 %` and `100 %` are returned only for
+    exact values, else `< 0.1 %` and `> 99.9 %`."""
     shown = f"{100 * rate:.1f}"
     if shown == "0.0" and rate > 0:
         return "< 0.1 %"

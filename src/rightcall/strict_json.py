@@ -46,7 +46,7 @@ def _parse_finite(text: str) -> float:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object made of its pairs. Raises `ValueError` for a duplicate key."""
+    """Return a dict made of the pairs of a JSON object. Raises `ValueError` for a duplicate key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is given twice")
@@ -75,12 +75,13 @@ def decode(text: str, depth: int) -> Any:
 
 
 def encode(value: Any) -> str:
-    """Return a value as JSON text. Raises `ValueError` for NaN and infinities, `TypeError` for other Python objects."""
+    """Return a value as JSON text. Raises `ValueError` for NaN and infinities, `TypeError` for values that JSON does
+    not have."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def is_object_text(text: str) -> bool:
-    """Return True if `decode` returns an object for this text, nested no deeper than `MAX_DEPTH`."""
+    """Return whether a text is a valid JSON object, nested no deeper than `MAX_DEPTH`; duplicate keys are accepted."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         try:
             _OBJECTS.decode(text)  # accepts a subset of `decode`, three times as fast
@@ -129,7 +130,7 @@ class DuplicateKey(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return the message for the model: which key is duplicated, and its two values if they differ."""
+        """The message for the model: which key is duplicated, and its two values if they differ."""
         if self.same:
             return f"{self.key[:80]!r} is given twice with the same value; send it once"
         return f"{self.key[:80]!r} is given twice, as {self.before} and as {self.after}; send it once"
@@ -137,7 +138,7 @@ class DuplicateKey(msgspec.Struct, frozen=True):
 
 def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]:
     """Return the decoded value and the duplicate keys. The value is an `Undecodable` (returned, not raised) if the text
-    is not JSON, or if two values of one key differ: the intended one is unknown."""
+    is not valid JSON or too deep, or if two values of one key differ: the intended one is unknown."""
     value = _decode(text, depth, scan_unique)
     if not isinstance(value, Undecodable) or value.code != "invalid_json":
         return value, ()
@@ -162,8 +163,9 @@ def decode_unique(text: str, depth: int) -> tuple[Any, tuple[DuplicateKey, ...]]
 def _collect_duplicates(
     pairs: list[tuple[str, Any]], found: list[tuple[dict[str, Any], str, bool, str, str]]
 ) -> dict[str, Any]:
-    """Return an object made of its pairs, the last value of each key, and append an entry for each duplicate key to
-    `found`."""
+    """Return a dict made of the pairs of a JSON object, the last value of each key, and append an entry for each
+    duplicate key to `found`: the dict, the key, whether both values are equal, and both values. Equal ones beyond 64
+    are not listed."""
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
@@ -180,12 +182,13 @@ def _short_json(value: Any) -> str:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return True if both are the same JSON; `1` and `true` are not, though Python compares them as equal."""
+    """Return whether two values are the same JSON; the order of keys does not count, and 1 differs from true and from
+    1.0."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _describe_error(error: ValueError) -> str:
-    """Return the decoder's error as a phrase with the position, if it has one."""
+    """Return a phrase for the error of the decoder, with the position if it has one."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
     return "a number has too many digits" if "digits" in str(error) else str(error)

@@ -43,15 +43,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Callable[..., Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the tool: a function tool is rebuilt from its function, which must be importable."""
+        """Return how to pickle the tool. A tool made of a function is rebuilt from it, so the function must be
+        importable."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
         bound = getattr(self.run, "__rightcall_binding__", None)
         return _rebuild_tool, (fields, None, self.run) if bound is None else (fields, bound.function, None)
 
 
 def _rebuild_tool(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
-    """Return a pickled tool: with `function`, its `run` is built from that function again; otherwise `run` is used
-    as it is."""
+    """Return the tool of a pickle with these fields: with `function`, its `run` is built from that function again;
+    otherwise `run` is used as it is."""
     if function is not None:
         from rightcall.tools.collect import to_tool
 
@@ -253,27 +254,27 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> str:
-        """Return the texts, joined by line breaks."""
+        """The texts of the reply, joined by line breaks; "" without any."""
         return "\n".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def reasoning(self) -> str:
-        """Return the reasoning, joined by line breaks."""
+        """The reasoning of the reply, joined by line breaks; "" without any."""
         return "\n".join([part.text for part in self.parts if type(part) is Reasoning])
 
     @property
     def attempts(self) -> tuple[Call, ...]:
-        """Return all calls, runnable or rejected, in the order written. `Problem.call` counts these."""
+        """All calls, runnable or rejected, in the order written. `Problem.call` is an index into them."""
         return tuple([part for part in self.parts if type(part) is Call])
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Return the runnable calls, in the order written."""
+        """The runnable calls, in the order written."""
         return tuple([part for part in self.parts if type(part) is Call and part.ok])
 
     @property
     def refused(self) -> tuple[Call, ...]:
-        """Return the rejected calls, in the order written; their `problems` have the reasons."""
+        """The rejected calls, in the order written; their `problems` have the reasons."""
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
     def message(self, api: str = "chat") -> Any:
@@ -294,8 +295,8 @@ class Reply(msgspec.Struct, frozen=True):
         return plain
 
     def raise_for_problems(self) -> None:
-        """Raise the error of the first blocking problem: `UnknownTool` or `MalformedArguments`. Do nothing without
-        one."""
+        """Raise the error of the first blocking problem: `UnknownTool` or `MalformedArguments`, with all blocking
+        problems in `problems`. Do nothing without one."""
         blocking = tuple([problem for problem in self.problems if problem.blocking])
         if blocking:
             first = blocking[0]
@@ -319,7 +320,8 @@ def _attach_problems(reply: Reply) -> None:
 
 
 def _with_problems(parts: tuple[Part, ...], unassigned: dict[int, list[Problem]]) -> Iterator[Part]:
-    """Yield the parts in order, with the problems for each call index added to that call."""
+    """Yield the parts in order; a call gets the problems under its index among the calls in `unassigned` in addition to
+    its own."""
     at = -1
     for part in parts:
         if type(part) is Call:
@@ -329,8 +331,8 @@ def _with_problems(parts: tuple[Part, ...], unassigned: dict[int, list[Problem]]
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
-    """Return the exception for a blocking problem: `UnknownTool` for a problem of the name, which is `name`, else
-    `MalformedArguments`."""
+    """Return, without raising it, the exception for a blocking problem: `UnknownTool` for a problem of the tool's name,
+    which is `name`, else `MalformedArguments`."""
     unknown = problem.code in ("unknown_tool", "not_authorised", "invalid_name")
     error = UnknownTool(name, problem.message) if unknown else MalformedArguments(problem.message)
     error.problems = (problem,)
@@ -397,5 +399,6 @@ _KINDS: dict[type, str] = {
 
 
 def _type_name(value: object) -> str:
-    """Return the `type` that a part or event gets in JSON."""
+    """Return the `type` that a part or event has in JSON, such as "call_start". Raises `KeyError` for any other
+    value."""
     return _KINDS[type(value)]
