@@ -14,7 +14,7 @@ from rightcall.constrain.builder import Builder
 from rightcall.constrain.json_text import ArgumentsShape, Json, members_in_any_order
 from rightcall.formats.body_kinds import BodyKind
 from rightcall.formats.spec import Body, Format, Marker
-from rightcall.formats.toml_rules import LITERAL, check_template
+from rightcall.formats.toml_rules import LITERAL, check_marker_text
 from rightcall.parsing.bodies.body_reader import Around, BodyReader
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -96,8 +96,8 @@ class PairsKind(BodyKind[Pairs]):
         return (body.is_, body.then)
 
     def check(self, body: Pairs, where: str, format: Format) -> None:
-        check_template(f"{where}.is_", body.is_, LITERAL)
-        check_template(f"{where}.then", body.then, LITERAL)
+        check_marker_text(f"{where}.is_", body.is_, LITERAL)
+        check_marker_text(f"{where}.then", body.then, LITERAL)
 
 
 def pairs_grammar(body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:

@@ -38,7 +38,7 @@ from rightcall.formats.toml_rules import (
     check_each,
     check_json_key,
     check_marker,
-    check_template,
+    check_marker_text,
     reject_field,
 )
 from rightcall.parsing.values.notation import closing
@@ -69,48 +69,53 @@ class BodyKind(Generic[B]):
     """A call is one JSON object that contains its name and its arguments."""
 
     def write(self, body: B, call: Call, arguments: str, index: int) -> str:
-        """Return the text of one call. `arguments` is their JSON, `index` the position of the call in the reply."""
+        """Return the text of one call, without the markers of the format. `arguments` is the JSON of its arguments,
+        `index` the position of the call in the reply."""
         raise NotImplementedError
 
     def markers(self, body: B) -> tuple[Marker, ...]:
-        """Return every marker of the body, and other texts with a meaning in it: hostile texts are made of them."""
+        """Return every marker of the body, and other texts with a meaning in it: tests make hostile texts of them."""
         return ()
 
     def check(self, body: B, where: str, format: Format) -> None:
-        """Raise `BadFormat` if a format file must not contain this body; `where` is its place in the file."""
+        """Raise `BadFormat` if a format file must not contain this body, which belongs to `format`; `where` is its
+        place in the file. Return nothing if it may."""
 
     # -- the markers by which a call is found --------------------------------------------------------------------------
 
     def opening(self, body: B) -> tuple[Marker, ...]:
-        """Return the tags by which a call is found in text. The first is the one before the arguments."""
+        """Return the tags by which a call is found in text, the one before the arguments first; () if there are
+        none."""
         return ()
 
     def param_opening(self, body: B) -> Marker:
-        """Return the marker before an argument whose value is raw text."""
+        """Return the marker before an argument whose value is raw text; "" if there is none."""
         return ""
 
     def value_closing(self, body: B) -> Marker:
-        """Return the marker that ends a value of raw text."""
+        """Return the marker that ends a value of raw text; "" if there is none."""
         return ""
 
     def closing(self, body: B) -> Marker:
-        """Return the marker that ends the body."""
+        """Return the marker that ends the body; "" if there is none."""
         return ""
 
     def wrap(self, body: B) -> Wrap | None:
-        """Return what is written before, between and after several calls in one block."""
+        """Return what is written before, between and after several calls in one block; None if a block has one call."""
         return None
 
     def keys(self, body: B) -> KeyPair | None:
-        """Return the keys of the name and of the arguments, if a call is an object with both; the first is written."""
+        """Return the keys of the name and the keys of the arguments, of which the first is written; None unless a call
+        is one object with both."""
         return None
 
     def outer(self, body: B) -> tuple[str, ...]:
-        """Return the keys of the list of calls, if a reply is one object with all of them; the first is written."""
+        """Return the keys of the list of calls, of which the first is written, if a reply is one object with all calls;
+        otherwise ()."""
         return ()
 
     def content_key(self, body: B) -> str:
-        """Return the key of the text, if a reply is one object."""
+        """Return the key of the text for the user, if a reply is one object; otherwise ""."""
         return ""
 
     def is_named_outside(self, body: B) -> bool:
@@ -123,12 +128,13 @@ class BodyKind(Generic[B]):
 
 
 def first_alternative(marker: Marker) -> str:
-    """Return the alternative of a marker that is written."""
+    """Return the first alternative of a marker, which is the one that is written."""
     return marker_alternatives(marker)[0]
 
 
 def fill_marker(marker: Marker, call: Call, index: int) -> str:
-    """Return the text of a marker with the name, the id and the numbers of a call."""
+    """Return the first alternative of a marker with the name, id and numbers of a call in its holes. A call without an
+    id gets `call_` and its index."""
     text = first_alternative(marker).replace("{name}", call.name).replace("{id}", call.id or f"call_{index}")
     return text.replace("{index}", str(index)).replace("{number}", str(index + 1))
 
@@ -153,21 +159,27 @@ class EnvelopeKind(BodyKind[Envelope]):
         return "{" + ", ".join(fields) + "}"
 
     def markers(self, body: Envelope) -> tuple[Marker, ...]:
+        """Return the texts before, between and after several calls; () if a block has one call."""
         return body.wrap or ()
 
     def wrap(self, body: Envelope) -> Wrap | None:
+        """Return the texts before, between and after several calls; None if a block has one call."""
         return body.wrap
 
     def keys(self, body: Envelope) -> KeyPair | None:
+        """Return the keys of the name and the keys of the arguments; None if the name itself is the key."""
         return (body.names, body.args) if body.names else None
 
     def outer(self, body: Envelope) -> tuple[str, ...]:
+        """Return the keys that hold the call or the list of calls; () if the call itself is the object."""
         return body.outer
 
     def content_key(self, body: Envelope) -> str:
+        """Return the key that holds text for the user; "" if there is none."""
         return body.content
 
     def carries_name(self, body: Envelope, name: str) -> bool:
+        """Return True: any name can be written as a JSON string."""
         return True
 
     def check(self, body: Envelope, where: str, format: Format) -> None:
@@ -178,7 +190,7 @@ class EnvelopeKind(BodyKind[Envelope]):
             check_each(f"{where}.{field}", keys, LITERAL)
             for key in keys:
                 check_json_key(f"{where}.{field}", key)
-        check_template(f"{where}.content", body.content, OPTIONAL)
+        check_marker_text(f"{where}.content", body.content, OPTIONAL)
         check_json_key(f"{where}.content", body.content)
         check_each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
         if not body.args and body.names:
@@ -199,15 +211,20 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         return fill_marker(body.open, call, index) + arguments + first_alternative(body.close)
 
     def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
+        """Return the marker with the name and the marker after the arguments."""
         return (body.open, body.close)
 
     def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
+        """Return the marker with the name as a tuple of one."""
         return (body.open,)
 
     def closing(self, body: NameThenJson) -> Marker:
+        """Return the marker after the arguments; "" if there is none."""
         return body.close
 
     def is_named_outside(self, body: NameThenJson) -> bool:
+        """Return whether the marker before the arguments is empty, because a header or the request contains the
+        name."""
         return not first_alternative(body.open)
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
@@ -217,7 +234,7 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         elif format.channels is None and len(format.bodies) == 1:
             reject_field(f"{where}.open", "without it a call has no name", "write a marker with {name}")
         check_marker(f"{where}.close", body.close, OPTIONAL)
-        check_template(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
+        check_marker_text(f"{where}.id", body.id, FieldRule(may=("name", "id", "index", "number"), empty=True))
 
 
 # -- tagged arguments --------------------------------------------------------------------------------------------------
@@ -239,6 +256,8 @@ class ParamsKind(BodyKind[Params]):
         return fill_marker(body.open, call, index) + inside + first_alternative(body.close)
 
     def markers(self, body: Params) -> tuple[Marker, ...]:
+        """Return all markers of the body: around call, argument and value, of a call without arguments, of quotes, and
+        of JSON arguments."""
         return (
             body.open,
             body.param,
@@ -250,30 +269,35 @@ class ParamsKind(BodyKind[Params]):
         )
 
     def opening(self, body: Params) -> tuple[Marker, ...]:
+        """Return the marker with the name, and the marker of a call without arguments, which may be empty."""
         return (body.open, body.empty)
 
     def closing(self, body: Params) -> Marker:
+        """Return the marker after the last value; "" if there is none."""
         return body.close
 
     def param_opening(self, body: Params) -> Marker:
+        """Return the marker before a value, with its key."""
         return body.param
 
     def value_closing(self, body: Params) -> Marker:
+        """Return the marker after a value."""
         return body.value_close
 
     def check(self, body: Params, where: str, format: Format) -> None:
-        """Raise `BadFormat` for invalid markers, tags that cannot be nested, types or escapes."""
+        """Raise `BadFormat` for invalid markers, tags that cannot be nested although the body has `item`, and invalid
+        type words or escapes."""
         typed = ("type",) if body.types else ()
         check_marker(f"{where}.open", body.open, OPENER)
         check_marker(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
         # The first alternative is written and must contain the type; a model may omit it.
-        check_template(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
+        check_marker_text(f"{where}.param", first_alternative(body.param), FieldRule(need=("key", *typed)))
         check_marker(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
         if not marker_alternatives(body.value_close)[0]:
             reject_field(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
         check_marker(f"{where}.close", body.close, OPTIONAL)
         check_marker(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
-        check_template(f"{where}.item", body.item, OPTIONAL)
+        check_marker_text(f"{where}.item", body.item, OPTIONAL)
         _check_item(where, body)
         check_each(f"{where}.quote", body.quote or (), LITERAL)
         check_each(f"{where}.json", body.json or (), LITERAL)
@@ -286,8 +310,8 @@ class ParamsKind(BodyKind[Params]):
 
 
 def _check_item(where: str, body: Params) -> None:
-    """Reject tags that cannot be nested: nested tags are found by their keys, so both tags must contain the key after a
-    literal."""
+    """Raise `BadFormat` if the body has nested tags (`item`) that cannot be found by their keys: both tags of an
+    argument must contain the key after a literal, and no type."""
     if not body.item:
         return
     if not _ITEM(body.item):
@@ -302,8 +326,8 @@ def _check_item(where: str, body: Params) -> None:
 
 
 def _check_types(where: str, types: dict[str, Any]) -> None:
-    """Raise `BadFormat` unless every type word is valid and there is one for strings and one for JSON, or there are
-    none at all."""
+    """Raise `BadFormat` for an invalid type word, and unless there is a word for "string" and one for "json", or no
+    word at all."""
     check_each(where, types, LITERAL)
     for word in types:
         if len(word) > 32 or _UNFIT_WORD(word):
@@ -348,7 +372,8 @@ def _quotes_for(body: Params, text: str, close: str) -> tuple[str, str]:
 
 
 def _type_word(body: Params, value: Any) -> str:
-    """Return the word for the `{type}` placeholder of this value; "" if the body has none."""
+    """Return the word for the `{type}` hole of this value: its JSON type if the body has that word with the right
+    meaning, else the first word for texts or for JSON; "" if there is none."""
     wanted = "string" if isinstance(value, str) else "json"
     name = _JSON_TYPES.get(type(value), "string")
     if body.types.get(name) == wanted:
@@ -369,15 +394,19 @@ class PythonicKind(BodyKind[Pythonic]):
         return f"{call.name}({arguments})"
 
     def markers(self, body: Pythonic) -> tuple[Marker, ...]:
+        """Return the texts around several calls, and `print(`, which models write around a call."""
         return (*body.wrap, "print(")
 
     def wrap(self, body: Pythonic) -> Wrap | None:
+        """Return the texts before, between and after several calls."""
         return body.wrap
 
     def carries_name(self, body: Pythonic, name: str) -> bool:
+        """Return whether a name can precede a parenthesis: letters, digits, `_`, `-` and `.`, no digit first."""
         return bool(_is_function_name(name))
 
     def check(self, body: Pythonic, where: str, format: Format) -> None:
+        """Raise `BadFormat` for a text in `wrap` that is too long or has holes."""
         check_each(f"{where}.wrap", body.wrap, ANY_TEXT)
 
 
@@ -400,18 +429,22 @@ class BracedKind(BodyKind[Braced]):
         return fill_marker(body.open, call, index) + _write_braced_value(body, call.arguments)
 
     def markers(self, body: Braced) -> tuple[Marker, ...]:
+        """Return the marker with the name and the quote of texts."""
         return (body.open, body.quote)
 
     def opening(self, body: Braced) -> tuple[Marker, ...]:
+        """Return the marker with the name as a tuple of one."""
         return (body.open,)
 
     def check(self, body: Braced, where: str, format: Format) -> None:
+        """Raise `BadFormat` for an opening marker without the name or a quote that is empty or has holes."""
         check_marker(f"{where}.open", body.open, OPENER)
-        check_template(f"{where}.quote", body.quote, LITERAL)
+        check_marker_text(f"{where}.quote", body.quote, LITERAL)
 
 
 def _write_braced_value(body: Braced, value: Any) -> str:
-    """Return a JSON value with bare keys in braces and each text between the quotes of the body."""
+    """Return a JSON value in the notation of the body: objects as bare keys in braces, each text between its quotes,
+    anything else as JSON. Quotes in a text are not escaped."""
     if isinstance(value, dict):
         return "{" + ",".join([f"{key}:{_write_braced_value(body, item)}" for key, item in value.items()]) + "}"
     if isinstance(value, list):
@@ -433,9 +466,11 @@ class TsCallKind(BodyKind[TsCall]):
         return f"{call.name}({write_literal(call.arguments)})"
 
     def markers(self, body: TsCall) -> tuple[Marker, ...]:
+        """Return the texts with a meaning in a TypeScript call: its parentheses, a heredoc, comments, and a label."""
         return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
 
     def carries_name(self, body: TsCall, name: str) -> bool:
+        """Return whether a name can precede a parenthesis: letters, digits, `_`, `-` and `.`, no digit first."""
         return bool(_is_function_name(name))
 
     def check(self, body: TsCall, where: str, format: Format) -> None:

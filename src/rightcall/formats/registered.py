@@ -77,18 +77,20 @@ class FormatCarrier:
         return {**self.__dict__, "_carried": own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the object, and register the formats in its state in this process. Raises `BadFormat` if another
+        format has one of their names."""
         register(*state.pop("_carried"))
         self.__dict__.update(state)
 
 
 def _build_known_formats(formats: dict[str, Format]) -> KnownFormats:
-    """Return these formats with the map of their aliases."""
+    """Return a new `KnownFormats` of these formats, with the names by alias."""
     aliases = {alias: name for name, format in formats.items() for alias in format.aliases}
     return KnownFormats(formats, aliases)
 
 
 def _check_names_unused(format: Format, known: dict[str, Format]) -> None:
-    """Raise `BadFormat` if a name or alias of the format is already used."""
+    """Raise `BadFormat` if the name or an alias of the format is the name or an alias of one in `known`."""
     taken = {word: other.name for other in known.values() for word in (other.name, *other.aliases)}
     for word in (format.name, *format.aliases):
         if word in taken:
@@ -98,8 +100,8 @@ def _check_names_unused(format: Format, known: dict[str, Format]) -> None:
 
 
 def find(format: str | Format) -> Format:
-    """Return the format that `format` names, by name or alias; a `Format` is returned as it is. Raises `UnknownFormat`
-    with a suggestion."""
+    """Return the format that `format` names, by name or alias; a `Format` is returned as it is. Raises `UnknownFormat`,
+    with the most similar name, for an unknown name."""
     if isinstance(format, Format):
         return format
     known = _current

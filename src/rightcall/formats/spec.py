@@ -40,22 +40,27 @@ class Special(str):
     tokens: tuple[str, ...]
 
     def __new__(cls, text: str, tokens: tuple[str, ...] | None = None) -> Special:
+        """Return the text with its special tokens: `tokens`, or the whole text as one token."""
         self = super().__new__(cls, text)
         self.tokens = (text,) if tokens is None else tokens
         return self
 
     def __add__(self, other: str) -> Special:
+        """Return the joined text, which has the special tokens of both."""
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:
-        """Replace `old` by `new`, at most `count` times, as `str` does, and keep the special tokens."""
+        """Return the text with `old` replaced by `new`, at most `count` times, as `str` does, and with the same special
+        tokens."""
         return Special(str.replace(self, old, new, count), self.tokens)
 
     def strip(self, chars: str | None = None) -> Special:
-        """Remove these `chars` (blanks by default) at both ends, as `str` does, and keep the special tokens."""
+        """Return the text without these `chars` (blanks by default) at both ends, as `str` does, and with the same
+        special tokens."""
         return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
+        """Return `other` and this text joined, with the special tokens of both."""
         return Special(str(other) + str(self), getattr(other, "tokens", ()) + self.tokens)
 
 
@@ -250,7 +255,8 @@ def replace(format: Format, **changes: Any) -> Format:
 
 
 def add_spellings(format: Format, text: str, *spellings: str) -> Format:
-    """Return a format that also parses the tags of its section and of its calls with other spellings of `text`.
+    """Return a copy of a format that also parses the tags of its section and of its calls with other spellings of
+    `text`, which the tags contain.
 
     All tags of a call have the same spelling, so each spelling is a body of its own. Tags are `Special` if their
     spelling is one.
@@ -266,7 +272,8 @@ def add_spellings(format: Format, text: str, *spellings: str) -> Format:
 
 
 def _spell(marker: Marker, text: str, *spellings: str) -> tuple[str, ...]:
-    """Return the alternatives of a marker with each of the spellings in place of `text`."""
+    """Return the alternatives of a marker once for each spelling, with the spelling in place of `text`; the original
+    ones are not included."""
     spelled = [
         (str(each).replace(text, spelling), spelling) for spelling in spellings for each in marker_alternatives(marker)
     ]
@@ -279,12 +286,13 @@ def marker_alternatives(marker: Marker) -> tuple[str, ...]:
 
 
 def guess_closing_markers(format: Format) -> tuple[str, ...]:
-    """Return closing markers that models invent by analogy for a format without one:  [CALLS] ... [/CALLS]"""
+    """Return the closing markers that models invent by analogy, such as `[/CALLS]` for the opening marker `[CALLS]`,
+    for a format whose calls have none; () for a format that has one."""
     opens = [text.strip() for text in marker_alternatives(format.call[0])] if not format.call[1] else []
     tags = [text for text in opens if text[:1] in ("[", "<") and text[1:-1].isidentifier()]
     return tuple([f"{tag[0]}/{tag[1:]}" for tag in tags])
 
 
 def escape_name(body: Params, text: str) -> str:
-    """Return a name or key as it is written in its hole."""
+    """Return a name or key with its characters escaped as the body writes them in a hole."""
     return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text

@@ -27,17 +27,19 @@ def marker_texts(format: Format) -> tuple[str, ...]:
 
 
 def mark_special_tokens(format: Format, tokens: Sequence[str]) -> Format:
-    """Return the format with these tokens marked as special in all its markers."""
+    """Return a copy of the format in which these texts are marked as special tokens in all its markers; the format
+    itself without `tokens`. Earlier marks of changed markers are replaced."""
     return _mark_strings(format, tokens) if tokens else format
 
 
 def is_in_marker(format: Format, token: str) -> bool:
-    """Return True if a marker of the format contains the token."""
+    """Return whether a marker of the format, or a key name of its bodies, contains the token."""
     return any(token in text for text in _strings_in(format))
 
 
 def _strings_in(value: Any) -> Iterator[str]:
-    """Yield every string in a format, a body, or a collection of them."""
+    """Yield every string in a format, a body, or a collection of them, at any depth, without the names and listings of
+    a format and the keys of mappings."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
@@ -51,7 +53,8 @@ def _strings_in(value: Any) -> Iterator[str]:
 
 
 def _mark_strings(value: Any, tokens: Sequence[str]) -> Any:
-    """Return the value with the tokens marked as special in all its strings."""
+    """Return a copy of the value in which each string, at any depth, that contains some of the tokens is a `Special`
+    with these."""
     if isinstance(value, str):
         found = tuple(sorted(filter(value.__contains__, tokens), key=value.index))
         return Special(value, found) if found else value
@@ -64,7 +67,7 @@ def _mark_strings(value: Any, tokens: Sequence[str]) -> Any:
 
 
 def _marker_field_names(value: msgspec.Struct) -> list[str]:
-    """Return the names of the fields that may hold markers: those of a `Format` that do; all fields of any other
-    struct."""
+    """Return the names of the fields that may hold markers: all but name, aliases, models and tools for a `Format`, all
+    fields for any other struct."""
     left_out = _NO_MARKERS if isinstance(value, Format) else ()
     return [name for name in value.__struct_fields__ if name not in left_out]

@@ -32,8 +32,8 @@ from rightcall.formats.toml_rules import (
     check_count,
     check_each,
     check_marker,
+    check_marker_text,
     check_pair,
-    check_template,
     reject_field,
     suggest,
 )
@@ -71,7 +71,8 @@ def format_from_toml(text: str) -> Format:
 
 
 def _read_special_tokens(given: Any) -> tuple[str, ...]:
-    """Return the list under `special`: it belongs to the format's markers, not to its fields."""
+    """Return the value under `special` of a format file as a tuple. Raises `BadFormat` unless it is an array of texts
+    that are not empty, blank or too long."""
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
         reject_field(SPECIAL, "it is no array of texts", 'write special = ["<|call|>"]')
     check_each(SPECIAL, given, LITERAL)
@@ -79,7 +80,8 @@ def _read_special_tokens(given: Any) -> tuple[str, ...]:
 
 
 def check_format_value(format: Format) -> None:
-    """Raise `BadFormat` unless a format file could define this format: the same rules as for a file."""
+    """Raise `BadFormat` for the first rule that a format violates: those for a format file, so that a file could define
+    it."""
     _check_names(format)
     _check_markers(format)
     if format.channels is not None:
@@ -95,7 +97,8 @@ def check_format_value(format: Format) -> None:
 
 @lru_cache(8)
 def _file_struct(kinds: tuple[type[Body], ...]) -> type[msgspec.Struct]:
-    """Return `Format` as a file may contain it: a struct whose body is one of these kinds."""
+    """Return a struct type with the fields of `Format`, whose body is one or several of these kinds, to convert the
+    table of a file to. Cached."""
     body = Union[kinds]  # type: ignore[valid-type]  # noqa: UP007 - of as many as there are
     types = {**get_type_hints(Format), "body": body | tuple[body, ...]}
     fields = [
@@ -128,7 +131,8 @@ def _load_toml(text: str) -> dict[str, Any]:
 
 
 def _check_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
-    """Reject unknown keys, with a suggestion."""
+    """Raise `BadFormat`, with a suggestion, for the first unknown key in the table of a format file or in its inner
+    tables, and for an unknown body kind. `kinds` are the kinds by their names."""
     _check_table_keys(data, Format, "")
     if isinstance(data.get("channels"), dict):
         _check_table_keys(data["channels"], Channels, "channels.")
@@ -142,7 +146,8 @@ def _check_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
 
 
 def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], where: str) -> None:
-    """Reject an unknown body kind, and keys that the kind does not have."""
+    """Raise `BadFormat` for a missing or unknown body kind in a table, and for a key that the kind does not have.
+    `where` is the place of the table."""
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         cause = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
@@ -151,7 +156,8 @@ def _check_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], whe
 
 
 def _check_table_keys(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
-    """Reject keys of a table that are not fields of the struct."""
+    """Raise `BadFormat`, with a suggestion, for a key of a table that is no field of the struct. `where` is the place
+    of the table."""
     known = (*struct.__struct_fields__, *([SPECIAL] if struct is Format else []))
     for key in table:
         if key not in known:
@@ -164,7 +170,7 @@ def _check_table_keys(table: dict[str, Any], struct: type[msgspec.Struct], where
 
 
 def _check_alias(where: str, word: str) -> None:
-    """Reject an invalid or reserved format name."""
+    """Raise `BadFormat` for a name or alias with invalid characters, and for one that is built in or reserved."""
     if not _ALIAS(word):
         reject_field(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
     if word in FORMATS or word in ALIASES or word in _RESERVED:
@@ -172,7 +178,7 @@ def _check_alias(where: str, word: str) -> None:
 
 
 def _check_names(format: Format) -> None:
-    """Check name, aliases, models and tool listing of a format."""
+    """Raise `BadFormat` for an invalid name, alias, list of models or tool listing of a format."""
     if not _NAME(format.name):
         reject_field(
             "name", f"{format.name[:80]!r} is no format name", "write a-z, 0-9 and _, a letter first, at most 64"
@@ -188,10 +194,10 @@ def _check_names(format: Format) -> None:
 
 
 def _check_markers(format: Format) -> None:
-    """Check the markers of a format outside its body."""
+    """Raise `BadFormat` for an invalid marker of a format outside its body: section, call, reasoning, content, ends."""
     check_pair("section", format.section, LITERAL, LITERAL)
     check_pair("call", format.call, FieldRule(may=("name",), empty=True), OPTIONAL)
-    check_template("between", format.between, ANY_TEXT)
+    check_marker_text("between", format.between, ANY_TEXT)
     check_pair("reasoning", format.reasoning, LITERAL, LITERAL)
     check_count("content", format.content, MAX_LIST)
     for i, pair in enumerate(format.content):
@@ -204,12 +210,12 @@ def _check_markers(format: Format) -> None:
 
 
 def _check_channels(channels: Channels) -> None:
-    """Check the markers of channel headers."""
+    """Raise `BadFormat` for invalid markers of channel headers, and unless `messages` says how a call is written."""
     check_marker("channels.start", channels.start, LITERAL)
-    check_template("channels.message", channels.message, FieldRule(blank=True))
+    check_marker_text("channels.message", channels.message, FieldRule(blank=True))
     check_each("channels.ends", channels.ends, LITERAL)
     for field in ("to", "channel", "prefix"):
-        check_template(f"channels.{field}", getattr(channels, field), OPTIONAL)
+        check_marker_text(f"channels.{field}", getattr(channels, field), OPTIONAL)
     check_each("channels.kinds", channels.kinds, LITERAL)
     if "call" not in channels.messages:
         reject_field(
@@ -217,12 +223,12 @@ def _check_channels(channels: Channels) -> None:
         )
     for kind, (opens, closes) in channels.messages.items():
         need = ("name",) if kind == "call" else ()
-        check_template(f"channels.messages.{kind}[0]", opens, FieldRule(need=need))
-        check_template(f"channels.messages.{kind}[1]", closes, OPTIONAL)
+        check_marker_text(f"channels.messages.{kind}[0]", opens, FieldRule(need=need))
+        check_marker_text(f"channels.messages.{kind}[1]", closes, OPTIONAL)
 
 
 def _check_protocol(format: Format) -> None:
-    """Check that a protocol is combined only with what it allows."""
+    """Raise `BadFormat` if a format with a protocol also has a section or channels, or alternatives in its content."""
     assert format.protocol is not None
     check_each("protocol.done", format.protocol.done, LITERAL)
     if format.section is not None or format.channels is not None:

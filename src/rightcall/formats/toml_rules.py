@@ -20,19 +20,19 @@ _UNFIT_KEY = re.compile(r'["\\\x00-\x1f]').search
 
 
 def reject_field(where: str, cause: str, cure: str) -> NoReturn:
-    """Raise `BadFormat` with the place, the cause and the cure."""
+    """Raise `BadFormat` with the place `where`, the cause and the cure. Never returns."""
     raise BadFormat(f"format file, {where}: {cause}; {cure}")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known word, or with all of them."""
+    """Return a hint for an unknown word: the most similar known word, or all of them if none is similar."""
     known = list(known)
     near = difflib.get_close_matches(word[:64], known, 1, 0.4)
     return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
 
 
 def check_count(where: str, values: Iterable[object], most: int) -> None:
-    """Reject a list with more than `most` entries."""
+    """Raise `BadFormat` if a list at the place `where` has more than `most` entries."""
     count = len(list(values))
     if count > most:
         reject_field(where, f"it has {count} entries", f"write at most {most}")
@@ -54,21 +54,23 @@ OPENER = FieldRule(may=("name", "id", "index", "number", "cite"), need=("name",)
 
 
 def check_marker(where: str, marker: Marker, rule: FieldRule) -> None:
-    """Check a marker with all its alternatives."""
+    """Raise `BadFormat` unless a marker has 1 to 32 alternatives that all satisfy `rule`, and the first one, which is
+    written, has no `{cite}`."""
     texts = marker_alternatives(marker)
     if not texts:
         reject_field(where, "it has no alternatives", "write a string, or an array of at least one")
     check_count(where, texts, MAX_LIST)
     for text in texts:
-        check_template(where, text, rule)
+        check_marker_text(where, text, rule)
     if "cite" in _HOLE.findall(texts[0]):
         reject_field(
             where, "the first marker is written, and nothing is known for {cite}", "write one without it before it"
         )
 
 
-def check_template(where: str, text: str, rule: FieldRule) -> None:
-    """Check one alternative of a marker: length, emptiness and holes."""
+def check_marker_text(where: str, text: str, rule: FieldRule) -> None:
+    """Raise `BadFormat` unless one alternative of a marker satisfies `rule`: at most `MAX_MARKER` characters, empty or
+    blank only if allowed, and the required and allowed holes only."""
     if len(text) > MAX_MARKER:
         reject_field(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
     if not text:
@@ -81,7 +83,7 @@ def check_template(where: str, text: str, rule: FieldRule) -> None:
 
 
 def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
-    """Reject an unknown hole, or one without a meaning at this place."""
+    """Raise `BadFormat` for a hole that does not exist, or is not in `allowed`."""
     if hole not in _HOLES:
         reject_field(where, f"there is no hole {{{hole[:40]}}}", suggest(hole, _HOLES))
     if hole not in allowed:
@@ -90,7 +92,8 @@ def _check_hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
 
 
 def _check_holes(where: str, text: str, rule: FieldRule) -> None:
-    """Check the holes of a template: each known, used once, and separated by literal text."""
+    """Raise `BadFormat` unless each hole of a template is allowed by `rule`, used once, and separated from the next by
+    literal text, and all required holes are there."""
     allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
     holes = _HOLE.findall(text)
     for hole in holes:
@@ -110,21 +113,22 @@ def _check_holes(where: str, text: str, rule: FieldRule) -> None:
 
 
 def check_pair(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:
-    """Check an opening and a closing marker; None is valid."""
+    """Raise `BadFormat` unless the opening marker of a pair satisfies the rule `opens` and its closing marker `closes`.
+    None is valid."""
     if pair is not None:
         check_marker(f"{where}[0]", pair[0], opens)
         check_marker(f"{where}[1]", pair[1], closes)
 
 
 def check_each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
-    """Check each text in a list."""
+    """Raise `BadFormat` if a list has more than 32 texts, or one of them violates `rule` (see `check_marker_text`)."""
     texts = list(texts)
     check_count(where, texts, MAX_LIST)
     for i, text in enumerate(texts):
-        check_template(f"{where}[{i}]", text, rule)
+        check_marker_text(f"{where}[{i}]", text, rule)
 
 
 def check_json_key(where: str, key: str) -> None:
-    """Reject a key that would have to be escaped in JSON."""
+    """Raise `BadFormat` for a key that would have to be escaped in JSON."""
     if _UNFIT_KEY(key):
         reject_field(where, f"the key {key[:80]!r} has quotes, backslashes or control characters", "write a plain key")

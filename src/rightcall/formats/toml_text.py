@@ -35,30 +35,32 @@ def format_to_toml(format: Format) -> str:
 
 
 def _changed_fields(struct: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields without a default, and those that differ from it."""
+    """Return, by name, the fields of a struct that have no default, and those that differ from it."""
     fields = msgspec.structs.fields(type(struct))
     return {field.name: getattr(struct, field.name) for field in fields if not _is_default(struct, field)}
 
 
 def _is_default(struct: msgspec.Struct, field: msgspec.structs.FieldInfo) -> bool:
+    """Return whether a field of the struct is optional and has its default value."""
     made = field.default_factory
     default = made() if callable(made) else field.default
     return not field.required and getattr(struct, field.name) == default
 
 
 def _write_tables(name: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table followed by those of its inner tables."""
+    """Return the lines of a table named `name`, followed by those of the tables in its values."""
     inner = {key: value for key, value in values.items() if isinstance(value, Mapping)}
     lines = _write_table(f"[{name}]", {key: value for key, value in values.items() if key not in inner})
     return [*lines, *[line for key, value in inner.items() for line in _write_table(f"[{name}.{key}]", value)]]
 
 
 def _write_table(head: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of one table: an empty line, its head (`[body]`), and a line for each value."""
     return [f"\n{head}\n", *[_write_line(key, value) for key, value in values.items()]]
 
 
 def _write_line(key: str, value: Any) -> str:
-    """Return a key with its value; a long array is written with one item per line."""
+    """Return the line of a key and its value; a long array is written with one item per line."""
     name = key if _PLAIN(key) else _write_string(key)
     line = f"{name} = {_write_value(value)}\n"
     if len(line) <= _LONGEST or not isinstance(value, tuple | list):
@@ -67,7 +69,7 @@ def _write_line(key: str, value: Any) -> str:
 
 
 def _write_value(value: Any) -> str:
-    """Return a value in TOML notation."""
+    """Return a string, bool, number, mapping or sequence in TOML notation, on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -80,5 +82,6 @@ def _write_value(value: Any) -> str:
 
 
 def _write_string(text: str) -> str:
-    """Return a basic string. The escapes of JSON are valid in TOML; only DEL must be escaped in addition."""
+    """Return a text as a basic string of TOML, in quotes. The escapes of JSON are valid in TOML; only DEL must be
+    escaped in addition."""
     return json.dumps(str(text), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -41,7 +41,9 @@ class Rendering(msgspec.Struct, frozen=True):
 
 
 def render_template(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
-    """Render the template once per context. Raises `BadTemplate` if it cannot be rendered at all."""
+    """Return one rendering of the template for each context, with an error in those that it refuses. Raises
+    `BadTemplate` if it cannot be used at all, `TemplateStopped` if it exceeds `bounds`, and `MissingExtra` without
+    jinja2."""
     bounds = bounds or ChildBounds()
     request = {
         "template": template,
@@ -61,14 +63,16 @@ def render_template(template: str, contexts: list[Json], bounds: ChildBounds | N
 
 
 def _package_folders(*packages: str) -> list[str]:
-    """Return the folders that contain these packages, since an isolated child does not search all of ours."""
+    """Return the folders that contain these packages, since an isolated child does not search all of ours. Raises
+    `MissingExtra` if the extra `templates` is not installed."""
     require_extra("templates")
     specs = [importlib.util.find_spec(package) for package in packages]
     return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
 
 
 def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
-    """Run the child and return its answer. Raises `TemplateStopped` if it exceeded a limit."""
+    """Run the child process with this request and return its answer. Raises `TemplateStopped` if it exceeds a limit.
+    The process has ended when this returns or raises."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
         stdin=subprocess.PIPE,
@@ -88,7 +92,8 @@ def _run_child(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
 
 
 def _parse_answer(output: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
-    """Parse the child's output. Raises `TemplateStopped` if it was killed or wrote none."""
+    """Return the answer in the output of the child, which ended with this exit code. Raises `TemplateStopped` if it was
+    killed, for its CPU time, or wrote no answer, for lack of memory."""
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise _limit_error("cpu", bounds)
     try:
@@ -99,7 +104,7 @@ def _parse_answer(output: bytes, code: int, bounds: ChildBounds) -> dict[str, An
 
 
 def _limit_error(limit: str, bounds: ChildBounds) -> TemplateStopped:
-    """Return the error for an exceeded limit."""
+    """Return, without raising it, the error for the exceeded limit: "cpu", "wall", "memory" or "output"."""
     causes = {
         "cpu": f"it used more than {bounds.cpu_seconds} seconds of CPU time",
         "wall": f"it took longer than {bounds.wall_seconds} seconds",

@@ -30,8 +30,8 @@ class DraftedCall(NamedTuple):
 
 
 def draft_formats(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
-    """Yield formats that could have written these calls as this text, the most complete first. They are valid, but not
-    tried yet."""
+    """Yield formats that could have written these calls as this text, the most complete first. They are valid, but have
+    not been tried: parsing with them may not find the calls."""
     for find in (_find_json_call, _find_tagged_call):
         found = _locate_calls(text, calls, find)
         for format in _guess_markers(text, found) if found else ():
@@ -46,7 +46,8 @@ Finder = Callable[[str, int, Call, DraftedCall | None], DraftedCall | None]
 
 
 def _locate_calls(text: str, calls: tuple[Call, ...], find: Finder) -> list[DraftedCall]:
-    """Return the position of each call in order; [] if one is missing or written differently."""
+    """Return the position and the body of each call in order, as `find` finds them; [] if one is missing or its body
+    differs from the first."""
     found: list[DraftedCall] = []
     for call in calls:
         place = find(text, found[-1].end if found else 0, call, found[0] if found else None)
@@ -57,13 +58,14 @@ def _locate_calls(text: str, calls: tuple[Call, ...], find: Finder) -> list[Draf
 
 
 def _find_json_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
-    """Find the next occurrence of the call with JSON arguments."""
+    """Return the next occurrence of the call with JSON arguments from `begin` on; None if there is none. `first` is not
+    used."""
     return next(_iterate_json_calls(text, begin, call), None)
 
 
 def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | None) -> DraftedCall | None:
-    """Find the next occurrence of the call with tagged arguments. A call after the first must be written like the
-    first, since one argument alone does not show what separates two."""
+    """Return the next occurrence of the call with tagged arguments from `begin` on; None if there is none. A call after
+    the `first` must be written like it, since one argument alone does not show what separates two."""
     if first is None:
         found = draft_tagged_call(text, begin, call)
         return None if found is None else DraftedCall(*found)
@@ -73,7 +75,8 @@ def _find_tagged_call(text: str, begin: int, call: Call, first: DraftedCall | No
 
 
 def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
-    """Yield the positions of the call with its arguments as JSON."""
+    """Yield each occurrence of the call with its arguments as JSON from `begin` on, with the body that parses it. At
+    most 400 objects are tried."""
     at, decoder = text.find("{", begin), json.JSONDecoder()
     for _ in range(_MOST_OBJECTS):
         if at < 0:
@@ -104,7 +107,8 @@ def _guess_body(value: Any, before: str, call: Call) -> Body | None:
 
 
 def _guess_markers(text: str, found: list[DraftedCall]) -> Iterator[Format]:
-    """Yield formats with the markers that the text around the calls suggests."""
+    """Yield formats with the markers that the text around the calls suggests: with a section, with an end token, and
+    with neither. `found` has the calls in order, at least one."""
     head, tail, body = text[: found[0].start], text[found[-1].end :], found[0].body
     middles = [text[one.end : other.start] for one, other in pairwise(found)]
     opens = _common_suffix([head, *middles]) if middles else _last_tag(head)
@@ -120,16 +124,19 @@ def _guess_markers(text: str, found: list[DraftedCall]) -> Iterator[Format]:
 
 
 def _common_prefix(texts: list[str]) -> str:
+    """Return the longest text with which all these texts begin; there must be at least one."""
     first, last = min(texts), max(texts)  # what these two share, all share
     same = next((at for at, char in enumerate(first) if last[at : at + 1] != char), len(first))
     return first[:same]
 
 
 def _common_suffix(texts: list[str]) -> str:
+    """Return the longest text with which all these texts end; there must be at least one."""
     return _common_prefix([each[::-1] for each in texts])[::-1]
 
 
 def _last_tag(head: str) -> str:
-    """Return the text from the last tag on: with a single call, the marker is assumed to start there."""
+    """Return the end of a text from its last `<` or `[` on; the whole text if it has neither. With a single call, the
+    marker is assumed to start there."""
     at = max(head.rfind("<"), head.rfind("["))
     return head[at:] if at >= 0 else head

@@ -29,8 +29,8 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  
 
 
 def chat_templates(read: Callable[[int], bytes]) -> dict[str, str]:
-    """Return every chat template by name; the unnamed one is `default`. `read` returns the next bytes, as many as asked
-    for."""
+    """Return every chat template of a GGUF file by name; the unnamed one is `default`, and {} means none. `read`
+    returns the next bytes, as many as asked for. Raises `BadTemplate` for an invalid file and beyond limits."""
     return _Header(read).templates()
 
 
@@ -44,7 +44,8 @@ class _Header:
         self._count = "Q"
 
     def templates(self) -> dict[str, str]:
-        """Return the templates; all other entries are skipped."""
+        """Read the header and return its chat templates by name; all other entries are skipped. Raises
+        `BadTemplate`."""
         self._begin()
         entries = self._number(self._count)
         if entries > MAX_ENTRIES:
@@ -60,7 +61,8 @@ class _Header:
         return found
 
     def _begin(self) -> None:
-        """Read the magic number and the version. Raises `BadTemplate` for an unknown one."""
+        """Read the start of the file up to the number of entries, and set byte order and width of counts. Raises
+        `BadTemplate` for an unknown magic number or version."""
         if self._bytes(4) != MAGIC:
             raise BadTemplate("this is no GGUF file: it does not begin with GGUF")
         version = self._number("I")
@@ -73,7 +75,8 @@ class _Header:
         self._number(self._count)  # tensors
 
     def _skip(self, kind: int, nesting: int) -> None:
-        """Skip a value of this type."""
+        """Skip a value of the type `kind`, inside `nesting` arrays. Raises `BadTemplate` for an unknown type and beyond
+        limits."""
         if kind in _SIZES:
             self._drop(_SIZES[kind])
         elif kind == _STRING:
@@ -84,7 +87,8 @@ class _Header:
             raise BadTemplate(f"the GGUF header has a value of unknown type {kind}")
 
     def _skip_array(self, nesting: int) -> None:
-        """Skip an array; its nesting is limited."""
+        """Skip an array, inside `nesting` others: its type, length and items. Raises `BadTemplate` beyond the limits of
+        nesting and length."""
         if nesting >= MAX_NESTING:
             raise BadTemplate(f"the GGUF header has arrays nested deeper than {MAX_NESTING}")
         kind = self._number("I")
@@ -96,24 +100,33 @@ class _Header:
             self._skip(kind, nesting + 1)
 
     def _string(self, what: str, most: int) -> str:
+        """Read a string and return it, with invalid UTF-8 replaced. `what` names it in errors. Raises `BadTemplate` if
+        it is longer than `most` bytes."""
         return self._bytes(self._length(what, most)).decode("utf-8", "replace")
 
     def _length(self, what: str, most: int) -> int:
+        """Read a length or count and return it. `what` names its value in errors. Raises `BadTemplate` if it is more
+        than `most`."""
         length = self._number(self._count)
         if length > most:
             raise BadTemplate(f"the GGUF header says that {what} has a length of {length:,}; at most {most:,} is read")
         return length
 
     def _number(self, code: str) -> int:
+        """Read an integer with this code of `struct`, in the file's byte order, and return it. Raises `BadTemplate` at
+        the end."""
         made = struct.Struct(self._order + code)
         return int(made.unpack(self._bytes(made.size))[0])
 
     def _drop(self, size: int) -> None:
+        """Read this many bytes, in pieces, and drop them. Raises `BadTemplate` at the limit and at the end of the
+        file."""
         while size > 0:
             size -= len(self._bytes(min(size, _PIECE)))
 
     def _bytes(self, size: int) -> bytes:
-        """Read this many bytes. Raises `BadTemplate` at the limit and at the end of the file."""
+        """Read exactly this many bytes and return them. Raises `BadTemplate` at the limit and at the end of the
+        file."""
         self._left -= size
         if self._left < 0:
             raise BadTemplate(f"the GGUF header is longer than {MAX_HEADER:,} bytes; nothing that long is read")

@@ -24,7 +24,8 @@ class TemplateSource(msgspec.Struct, frozen=True):
 
 
 def read_source(read: Callable[[int], bytes]) -> TemplateSource:
-    """Return the templates in a file. `read` returns up to that many of the next bytes, like `read` of an open file."""
+    """Return the templates in a file, GGUF, JSON or a template itself. `read` returns up to that many of the next
+    bytes, like `read` of an open file. Raises `BadTemplate` if there is none, or a limit is exceeded."""
     first = read(len(gguf.MAGIC))
     if first == gguf.MAGIC:
         found = TemplateSource(gguf.chat_templates(_with_first_bytes(first, read)))
@@ -37,13 +38,15 @@ def read_source(read: Callable[[int], bytes]) -> TemplateSource:
 
 
 def _with_first_bytes(first: bytes, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
-    """Return a `read` that first returns the bytes already read."""
+    """Return a `read` whose first call returns the bytes `first`, whatever size it asks for; later calls go to
+    `read`."""
     waiting = [first]
     return lambda size: waiting.pop() if waiting else read(size)
 
 
 def _read_text(data: bytes) -> TemplateSource:
-    """Return the templates of a text file: its `chat_template` if it is a JSON object, else the whole text."""
+    """Return the templates of a text file: its `chat_template` if it is a JSON object, else the whole text as
+    "default". Raises `BadTemplate` if it is not UTF-8."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -56,7 +59,7 @@ def _read_text(data: bytes) -> TemplateSource:
 
 
 def _parse_config(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text; None if it is a template."""
+    """Return the JSON object in a text; None if the text is a template or anything else."""
     if not text.lstrip().startswith("{") or text.lstrip().startswith(("{{", "{%", "{#")):
         return None
     try:
@@ -67,7 +70,8 @@ def _parse_config(text: str) -> dict[str, Any] | None:
 
 
 def _read_templates(found: Any) -> dict[str, str]:
-    """Return the templates under `chat_template`: a string, an object, or a list of named entries."""
+    """Return the templates by name in a value of `chat_template`: a string ("default"), an object, or a list of named
+    entries; {} for anything else."""
     if isinstance(found, str):
         return {"default": found}
     if isinstance(found, dict):
@@ -77,16 +81,18 @@ def _read_templates(found: Any) -> dict[str, str]:
 
 
 def _is_template(entry: dict[str, Any]) -> bool:
+    """Return whether an entry of a list of templates has a template text."""
     return isinstance(entry.get("template"), str)
 
 
 def _token_text(found: Any) -> str:
+    """Return the text of a token, given as a text or an object with `content`; "" for anything else."""
     found = found.get("content") if isinstance(found, dict) else found
     return found if isinstance(found, str) else ""
 
 
 def _check_source(source: TemplateSource) -> TemplateSource:
-    """Return the source. Raises `BadTemplate` if it has no template, too many, or a too long one."""
+    """Return the source unchanged. Raises `BadTemplate` if it has no template, too many, or a too long one."""
     if not any(text.strip() for text in source.templates.values()):
         raise BadTemplate('there is no chat template in this file: it has no "chat_template", or an empty one')
     if len(source.templates) > MAX_TEMPLATES:

@@ -30,7 +30,8 @@ class _Argument(NamedTuple):
 
 
 def draft_tagged_call(text: str, begin: int, call: Call) -> tuple[int, int, Params] | None:
-    """Return the position of this call after `begin`, and the body that would parse it; None if no tags are found."""
+    """Return start and end of the first occurrence of this call from `begin` on whose arguments are in tags, and the
+    body that would parse it; None if there is none."""
     name_at = text.find(call.name, begin)
     while name_at >= 0:
         found = _locate_arguments(text, name_at + len(call.name), call)
@@ -42,7 +43,8 @@ def draft_tagged_call(text: str, begin: int, call: Call) -> tuple[int, int, Para
 
 
 def find_tagged_call(text: str, begin: int, call: Call, body: Params) -> tuple[int, int] | None:
-    """Return the position of another call written with this body; None if there is none."""
+    """Return start and end of the first call from `begin` on that is written with this body and has the name and
+    arguments of `call`; None if there is none."""
     opens = str(body.open).replace("{name}", call.name).rstrip()
     start = text.find(opens, begin)
     found = _locate_arguments(text, start + len(opens), call) if start >= 0 else []
@@ -58,7 +60,8 @@ def find_tagged_call(text: str, begin: int, call: Call, body: Params) -> tuple[i
 
 
 def _locate_arguments(text: str, at: int, call: Call) -> list[_Argument]:
-    """Return the positions of the arguments in order; [] if one is missing."""
+    """Return the positions of the arguments of a call from `at` on, in its order; [] if one is missing or too far from
+    the one before it."""
     found: list[_Argument] = []
     for key, value in call.arguments.items():
         key_at = text.find(key, at, at + _MAX_GAP)
@@ -71,7 +74,8 @@ def _locate_arguments(text: str, at: int, call: Call) -> list[_Argument]:
 
 
 def _find_value(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
-    """Yield the value's position and text in the notations that templates use, if it is near enough."""
+    """Yield the position and the text of a value in each notation that templates use (raw, JSON, compact JSON, Python)
+    in which it occurs near `at`."""
     ways = [value] if isinstance(value, str) else []
     ways += [json.dumps(value, ensure_ascii=False), json.dumps(value, separators=(",", ":")), str(value)]
     for said in ways:
@@ -81,7 +85,8 @@ def _find_value(text: str, at: int, value: Any) -> Iterator[tuple[int, str]]:
 
 
 def _build_body(text: str, name_at: int, name: str, found: list[_Argument]) -> tuple[int, int, Params] | None:
-    """Return start, end and body of a call from the positions of its arguments; None if the tags differ."""
+    """Return start, end and body of a call whose name is at `name_at`, from the positions of its arguments; None if the
+    tags of its arguments differ."""
     start = _tag_start(text, name_at)
     name_end = name_at + len(name)
     heads = [text[name_end : found[0].key_at], *[text[a.value_end : b.key_at] for a, b in _neighbours(found)]]
@@ -103,23 +108,26 @@ def _build_body(text: str, name_at: int, name: str, found: list[_Argument]) -> t
 
 
 def _neighbours(found: list[_Argument]) -> list[tuple[_Argument, _Argument]]:
+    """Return each argument with the one after it."""
     return list(pairwise(found))
 
 
 def _gaps(heads: list[str], found: list[_Argument]) -> list[tuple[str, tuple[_Argument, _Argument]]]:
-    """Return the text between neighbouring arguments; it begins with what closes the first of them."""
+    """Return the text between each two neighbouring arguments, with the two: `heads` are the texts before the
+    arguments. A gap begins with what closes the first of the two."""
     return list(zip(heads[1:], _neighbours(found), strict=True))
 
 
 def _shared_tag(heads: list[str]) -> str:
-    """Return the tag opening that precedes every key; "" if they differ."""
+    """Return the end, from the last `<` or `[` on, that all these texts before a key have in common; "" if they differ
+    or have none."""
     starts = [max(head.rfind(sign) for sign in _OPENERS) for head in heads]
     tags = {head[start:] if start >= 0 else "" for head, start in zip(heads, starts, strict=True)}
     return tags.pop() if len(tags) == 1 else ""
 
 
 def _tag_start(text: str, at: int) -> int:
-    """Return the start of the tag that contains a name; the name's own position if there is none."""
+    """Return the start of the tag, on the same line, that contains the name at `at`; `at` itself if there is none."""
     line = text.rfind("\n", 0, at) + 1
     start = max(text.rfind(sign, line, at) for sign in _OPENERS)
     is_open = start >= 0 and not any(sign in text[start:at] for sign in ">]")
@@ -127,7 +135,7 @@ def _tag_start(text: str, at: int) -> int:
 
 
 def _closing_tag(text: str, at: int) -> str:
-    """Return the closing tag directly after the last value, with preceding blanks; "" if there is none."""
+    """Return the closing tag that follows at `at`, with preceding blanks; "" if there is none."""
     rest = text[at : at + _MAX_GAP]
     tag = rest.lstrip()
     if not tag.startswith(("</", "[/")):

@@ -14,7 +14,8 @@ from typing import Any
 
 
 def main() -> None:
-    """Read the request, limit the resources, render, and write the answer."""
+    """Read the request from standard input, limit the resources of this process, render, and write the answer to
+    standard output, both as JSON. The answer is {"missing": "jinja2"} if that is not installed."""
     request = json.loads(sys.stdin.buffer.read())
     sys.path[:0] = request["path"]
     try:
@@ -29,7 +30,8 @@ def main() -> None:
 
 
 def limit_resources(cpu_seconds: int, memory: int) -> None:
-    """Limit CPU time, memory and file size of this process. macOS does not enforce the memory limit."""
+    """Limit CPU time in seconds and memory in bytes of this process, and forbid it to write files. A limit that the
+    system does not support is skipped; macOS does not enforce the memory limit."""
     for limit, most in (
         (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_AS, memory),
@@ -68,7 +70,8 @@ class OutputTooLong(Exception):
 
 
 def render_context(template: Any, context: dict[str, Any], most: int) -> dict[str, str]:
-    """Render one context; an error of the template is returned, since it may accept another conversation."""
+    """Return {"text": ...} with the rendered text, or {"error": ...} if the template raises an error, since it may
+    accept another conversation. Raises `OutputTooLong` beyond `most` characters, and `MemoryError`."""
     pieces: list[str] = []
     try:
         for piece in template.generate(**context):
@@ -84,20 +87,24 @@ def render_context(template: Any, context: dict[str, Any], most: int) -> dict[st
 
 
 def error_summary(error: Exception) -> str:
+    """Return the class and message of an error, cut to 500 characters."""
     return f"{type(error).__name__}: {error}"[:500]
 
 
 def compile_template(source: str, now: str) -> Any:
-    """Compile the template in an environment like that of model libraries."""
+    """Return the compiled template, in a sandboxed environment with the functions of model libraries; `now` is the time
+    that it sees, in ISO 8601. Raises errors of jinja for an invalid template."""
     from datetime import datetime
 
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     def raise_exception(message: str) -> None:
+        """Raise `TemplateError` with this message: templates call it for conversations that they do not accept."""
         raise TemplateError(message)
 
     def strftime_now(format: str) -> str:
+        """Return the fixed time `now` in this format of `strftime`."""
         return datetime.fromisoformat(now).strftime(format)
 
     environment = ImmutableSandboxedEnvironment(
@@ -111,7 +118,8 @@ def compile_template(source: str, now: str) -> Any:
 def template_to_json(
     value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
 ) -> str:
-    """Return JSON without HTML escapes; jinja's own filter escapes them, which no model was trained on."""
+    """Return a value as JSON without HTML escapes; jinja's own filter `tojson` escapes them, which no model was trained
+    on."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
@@ -124,6 +132,7 @@ def generation_extension() -> type[Any]:
         tags = {"generation"}  # noqa: RUF012 - jinja wants it so
 
         def parse(self, parser: Any) -> Any:
+            """Return the nodes between `{% generation %}` and `{% endgeneration %}`, unchanged."""
             next(parser.stream)
             return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

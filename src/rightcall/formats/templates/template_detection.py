@@ -46,6 +46,7 @@ class Detection(msgspec.Struct, frozen=True):
 
 
 def _call(name: str, id: str, arguments: Json) -> Call:
+    """Return a call with these values and its arguments as JSON text."""
     return Call(name, arguments, json.dumps(arguments), id)
 
 
@@ -102,7 +103,8 @@ _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 def detect_template(
     template: str, tokens: Mapping[str, str] | None = None, bounds: ChildBounds | None = None
 ) -> Detection:
-    """Return the formats that parse what this template writes. Raises `BadTemplate` if it cannot be rendered."""
+    """Return the formats that parse what this template writes, or a draft of one. `tokens` are the special tokens that
+    it may use. Raises `BadTemplate` if it cannot be rendered, or accepts none of the conversations."""
     answers = [(probe, answer) for probe in PROBES for answer in _assistant_messages(probe.calls)]
     opened, closed, *rendered = render_template(
         template, _render_contexts([answer for _, answer in answers], tokens or {}), bounds
@@ -125,7 +127,8 @@ def detect_template(
 
 
 def _draft_detection(texts: list[tuple[TemplateProbe, str]]) -> Detection:
-    """Return the detection for texts that no format parses: with a drafted format, if one works."""
+    """Return the detection for texts that no format parses: with a drafted format for the first text for which one
+    works, otherwise with the first text alone."""
     for probe, text in texts:
         draft = next(
             (each for each in draft_formats(text, probe.calls) if _rank_format(text, probe.calls, each) is not None),
@@ -137,7 +140,8 @@ def _draft_detection(texts: list[tuple[TemplateProbe, str]]) -> Detection:
 
 
 def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """Sort formats that find the same calls: first those that also find the reasoning and the text before them."""
+    """Return names of formats that find the same calls, first those that also find the reasoning and the content in
+    `text`, a rendering with both; unchanged if it is ""."""
     if not text:
         return formats
     known = known_formats().formats
@@ -151,7 +155,8 @@ def _sort_by_reasoning(formats: tuple[str, ...], text: str) -> tuple[str, ...]:
 
 
 def _render_contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
-    """Return the contexts to render: two prompts without an answer, then one for each answer."""
+    """Return the contexts to render: the prompt with and without the assistant's header, both without an answer, then
+    one for each answer. `tokens` are added to each."""
     # A template adds the tokens to text, so they must be there.
     common: Json = {
         "tools": to_provider(TOOLS, "chat"),
@@ -171,8 +176,8 @@ def _render_contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Jso
 
 
 def _assistant_messages(calls: tuple[Call, ...]) -> list[Json]:
-    """Return the assistant message in the variants that templates accept; the last ones also have reasoning and
-    content."""
+    """Return the assistant message with these calls in the variants that templates accept; the last two also have
+    reasoning and content."""
     plain: list[Json] = [
         {"role": "assistant", "content": content, "tool_calls": [_tool_call_entry(call, as_text) for call in calls]}
         for as_text in (False, True)
@@ -183,7 +188,8 @@ def _assistant_messages(calls: tuple[Call, ...]) -> list[Json]:
 
 
 def _with_named_ids(answer: Json) -> Json:
-    """Return the message with ids that contain the names, for templates that write the ids only."""
+    """Return a copy of the message whose call ids contain the names of the tools, for templates that write the ids
+    only."""
     told = [
         {**entry, "id": f"functions.{entry['function']['name']}:{index}"}
         for index, entry in enumerate(answer["tool_calls"])
@@ -192,12 +198,14 @@ def _with_named_ids(answer: Json) -> Json:
 
 
 def _tool_call_entry(call: Call, as_text: bool) -> Json:
+    """Return a call as an entry of `tool_calls`, with its arguments as JSON text (`as_text`) or as an object."""
     arguments: Any = call.json if as_text else call.arguments
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _assistant_part(text: str, opened: Rendering, closed: Rendering) -> str:
-    """Return the assistant's part of a rendered text: what a rendering without its message does not have."""
+    """Return the text behind the prompt: `opened` or `closed`, renderings without the assistant's message. If the text
+    begins with neither, return it from the first difference. The end is kept."""
     for prompt in (opened.text, closed.text):
         if prompt and text.startswith(prompt):
             return text[len(prompt) :]
@@ -207,7 +215,8 @@ def _assistant_part(text: str, opened: Rendering, closed: Rendering) -> str:
 
 
 def matching_formats(text: str, calls: tuple[Call, ...], repair: str = "off") -> tuple[str, ...]:
-    """Return the formats that find exactly these calls in a text, the best first; none if the text is far too long."""
+    """Return the names of the formats that find exactly these calls in a text, the best first; () if there are none, or
+    the text is far too long."""
     if len(text) > _MOST_CHARACTERS:
         return ()
     ranked = [
@@ -219,7 +228,8 @@ def matching_formats(text: str, calls: tuple[Call, ...], repair: str = "off") ->
 
 
 def _rank_format(text: str, calls: tuple[Call, ...], format: Format, repair: str = "off") -> tuple[int, ...] | None:
-    """Rank a format for a text, lower is better; None if it does not find the same calls.
+    """Return the rank of a format for a text, lower is better; None if it does not find exactly these calls, or reports
+    a blocking problem.
 
     The order: nothing left over, then written identically, then little left over, then a marker rather than none, then
     at least the bodies written identically.
@@ -239,7 +249,7 @@ def _rank_format(text: str, calls: tuple[Call, ...], format: Format, repair: str
 
 
 def _render_calls(calls: tuple[Call, ...], format: Format) -> str:
-    """Return the calls written in the format; a string that occurs in no text if the format cannot carry them."""
+    """Return the calls written in the format; NUL, which occurs in no text, if the format cannot carry them."""
     try:
         return write(calls, format=format, tools=TOOLS).strip()
     except CannotCarry:
