@@ -344,6 +344,7 @@ class GroupedRows:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the scratch database. Raises `FileFailed` in place of an error of SQLite."""
         self._scratch.__exit__(kind, error, at)
 
     def parts(self, at: int, size: int) -> Iterator[Part]:

@@ -62,7 +62,9 @@ class RowWork(Protocol):
         """Everything that the outcome depends on except the rows: only a run with the same key is resumed."""
         ...
 
-    def __call__(self, batch: RowBatch) -> RowOutcome: ...
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        """Return the outcome of the rows of one part."""
+        ...
 
 
 class RowFault(msgspec.Struct, frozen=True):

@@ -68,10 +68,10 @@ class StreamSink:
             raise FileFailed(failed("write", self.path, error)) from error
 
     def finish(self) -> None:
-        pass
+        """Do nothing: each write is complete."""
 
     def discard(self) -> None:
-        pass
+        """Do nothing: what was written to a stream cannot be taken back."""
 
     def __enter__(self) -> Self:
         return self
@@ -247,12 +247,14 @@ class RowSpool:
         return self._file.begin(run, resume=self._resume)
 
     def write(self, data: bytes, note: Json) -> None:
+        """Append the data of a part, and its note."""
         self._file.append(data, note)
 
     def finish(self) -> None:
-        pass
+        """Do nothing: the file is read next, and never published."""
 
     def discard(self) -> None:
+        """Delete the file."""
         self._file.discard()
 
     def pieces(self) -> Iterator[bytes]:
