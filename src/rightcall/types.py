@@ -116,6 +116,7 @@ class Call(msgspec.Struct, frozen=True):
     complete: bool = True
 
     def __post_init__(self) -> None:
+        """Set `json` to the JSON of the arguments if it is empty and there are arguments."""
         if not self.json and self.arguments:
             msgspec.structs.force_setattr(self, "json", stdlib.dumps(self.arguments, ensure_ascii=False))
 
@@ -249,6 +250,7 @@ class Reply(msgspec.Struct, frozen=True):
     extras: dict[str, Json] = {}
 
     def __post_init__(self) -> None:
+        """Add each problem of the reply to the call that it names, unless the call has it."""
         if self.problems:
             _attach_problems(self)
 

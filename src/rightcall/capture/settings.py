@@ -63,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     system: str = SYSTEM
 
     def __post_init__(self) -> None:
+        """Raise `CallerError` for a missing model, a number below its minimum, and an unknown mode or guard."""
         if not self.models or not all(model.strip() for model in self.models):
             raise CallerError("no model: pass --model NAME")
         for name, least in (("runs", 1), ("max_turns", 1), ("max_scenario_errors", 0), ("concurrency", 1)):
