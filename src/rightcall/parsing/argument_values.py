@@ -43,12 +43,14 @@ class ParsedValue(msgspec.Struct, frozen=True):
 
 
 def _read_value(reader: ValueReader) -> ParsedValue:
+    """Read one value with the reader. Raises `BadValue` if there is none, `Unfinished` if more text is needed."""
     value = reader.value()
     return ParsedValue(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
 
 
 def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue | None:
-    """Take the value if all of it has arrived and it has no fault."""
+    """Take the value that the reader, at the builder's place, reads. Return None and take nothing if it has not all
+    arrived or is invalid."""
     try:
         found = _read_value(reader)
     except (Unfinished, BadValue):
@@ -58,7 +60,7 @@ def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue |
 
 
 def parse_value(reader: ValueReader) -> ParsedValue:
-    """Parse the value that is all of the reader's text."""
+    """Parse the value that is all of the reader's text. Raises `Broken` if it is invalid or other text follows it."""
     try:
         found = _read_value(reader)
         trailing = reader.peek()
@@ -72,7 +74,8 @@ def parse_value(reader: ValueReader) -> ParsedValue:
 
 
 def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
-    """Take everything up to the end that `ends` finds."""
+    """Take everything up to the end that `ends` finds, waiting for text. Raises `Broken` if there can be no end, `Cut`
+    if the text ends first."""
     while True:
         try:
             found = ends.step(builder.buf, builder.pos, builder.ended)
@@ -89,7 +92,8 @@ def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
 
 
 def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
-    """Take everything up to the end that `ends` finds, and return it."""
+    """Take everything up to the end that `ends` finds, and return it. Raises `Broken` if there can be no end, `Cut` if
+    the text ends first."""
     taken = builder.capture()
     try:
         yield from skip_to_end(builder, ends)
@@ -100,7 +104,8 @@ def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
 
 
 def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
-    """Take all that the pattern matches here. The character behind it has arrived then."""
+    """Take and return all that the pattern matches here, "" if nothing. The character behind it has arrived then.
+    Raises `Cut` if the text ends with it."""
     taken = builder.capture()
     while True:
         found = match(builder.buf, builder.pos)
@@ -114,7 +119,8 @@ def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
 
 
 def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | None]:
-    """Take the opening quote of a string, and return what reads the string; None if no string begins here."""
+    """Take the opening quote of a string and return what reads the string; None, with nothing taken, if no string
+    begins here. Raises `Broken` for an invalid opener."""
     while True:
         try:
             found = opening(notation, builder.buf, builder.pos, builder.ended)
@@ -130,7 +136,9 @@ def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | 
 
 
 def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
-    """Take the remainder of a string, to its end. With `give` it is emitted while it arrives."""
+    """Take a string behind its opening quote, with its closing quote, and return its content. With `give` it is added
+    to the call while it arrives. Raises `Broken` if it is not closed before the call ends, `Cut` if the text ends in
+    it."""
     pieces: list[str] = []
     sink = None
     while True:
@@ -155,19 +163,22 @@ def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[
 def text_sink(
     builder: CallBuilder, text: OpenText, pieces: list[str], *, give: bool
 ) -> tuple[Sink, Callable[[str], None]]:
-    """Return a sink for what arrives inside a text, and what accounts for it: its content is added to `pieces`, and
-    emitted with `give`. The sink consumes only pieces that decode without the text before them."""
+    """Return a sink for what arrives inside a text, and its `record` function for `Buffer.listen`. The content is added
+    to `pieces` and, with `give`, to the call. The sink consumes only pieces that decode without the text before
+    them."""
     consumed, easy, plain = builder.consumed, text.easy, text.plain
     index, live = builder.call.index if builder.call is not None else 0, give and builder.options.live
     decoded: list[str] = []  # what the sink consumed
 
     def record(consumed: str) -> None:
+        """Add what the sink consumed to `pieces` and, with `give`, to the call."""
         pieces.extend(decoded)
         if give:
             builder.give(quoted("".join(decoded))[1:-1], is_emitted=True)
         decoded.clear()
 
     def sink(piece: str) -> list[Event] | None:
+        """Consume a piece and return its preview events; None, with nothing consumed, if the reader must parse it."""
         if len(consumed) >= MAX_PIECES or len(piece) > MAX_PIECE:
             return None
         if not builder.buf and easy(piece):
@@ -187,9 +198,10 @@ def text_sink(
 
 
 def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:
-    """Return whether it is certain that a string without quotes is a string, and where it ends.
+    """Return whether it is certain that a string without quotes, the argument `key`, is a string, and where it ends:
+    without a tool always, else if the schema wants text and nothing in it looks like a lost quote, a word or a comment.
 
-    In a list or an object it is not: a comma may belong to the string.
+    Inside a list or an object it is not: a comma may belong to the string.
     """
     if tool is None:
         return True  # nothing is known of the arguments, and nothing is checked
@@ -199,12 +211,14 @@ def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:
 
 
 def bad_escape_receipt(path: str, text: str) -> Repair:
-    """Return the receipt of a string with an invalid escape: what its backslashes mean is unknown."""
+    """Return the receipt of a string, at the JSON Pointer `path`, with an invalid escape: what its backslashes mean is
+    a guess."""
     return Repair("bad_escape", "guess", path, text[:_MAX_SHOWN], quoted(text[:_MAX_SHOWN]))
 
 
 def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tuple[str, Any]:
-    """Return JSON and value of an argument as its schema wants them, and add a receipt of each change to the call.
+    """Return JSON and value of the argument `key` as its schema wants them, and add a receipt of each change to the
+    current call.
 
     Unquoted text that is no number in JSON's spelling stays as written if a string is wanted.
     """
@@ -246,7 +260,7 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
 def to_json(value: Any) -> str:
-    """Return compact JSON of a value whose source was not JSON. Text is never reformatted."""
+    """Return JSON of a value whose source was not JSON, with non-ASCII characters as they are."""
     return quoted(value) if isinstance(value, str) else stdlib.dumps(value, ensure_ascii=False)
 
 
@@ -254,7 +268,9 @@ TypeProblem = tuple[str, str]  # code and message
 
 
 def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProblem | None]:
-    """Return JSON, value and problem of raw text for a declared kind of type, one of `schema.places.Kind`."""
+    """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
+    `schema.places.Kind`. Text that is no value of that kind is returned as a string, with a problem; of kind "any"
+    without one."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)
@@ -284,7 +300,8 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProbl
 
 
 def _parse_python_literal(source: str, depth: int) -> Any:
-    """Return the value of a text that is one literal of Python; the text itself if it is more than that."""
+    """Return the value of a text that is one literal of Python; the text itself if it is incomplete or more than that.
+    Raises `BadValue` if it is none."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     try:
         value = reader.value()

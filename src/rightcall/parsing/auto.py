@@ -35,8 +35,8 @@ _MAX_BEGINNING = 600
 
 @lru_cache(256)
 def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> Format:
-    """Return the format of this name. The tokens that end a turn in other formats with the same opener also count in
-    it."""
+    """Return the format `name`, in which the special tokens that end a turn in the formats `others` also end one,
+    unless they are part of its own markers."""
     format = known.formats[name]
     ends = [end for other in sorted(others) for end in ends_of(known.formats[other]) if isinstance(end, Special)]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
@@ -46,8 +46,8 @@ def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> For
 
 
 def _likeliest_format(candidates: list[Candidate], text: str) -> CompiledFormat:
-    """Return the first format of which the text may be a malformed body, or the first of all. A word may begin a body
-    that begins with the name; more text does not change that."""
+    """Return the first format of which `text` begins a body that follows a name, else the first of which it begins a
+    malformed body, else the first of all."""
     named = [
         each.compiled
         for each in candidates
@@ -79,24 +79,26 @@ class AutoMachine:
         self.direct: Sink | None = None  # that of the machine, once the format is found
 
     def take(self) -> list[Event]:
-        """Return the events so far. Each is returned once."""
+        """Return the events that may go out and forget them; each is returned once."""
         if not self._events:
             return self.machine.take()
         events, self._events = [*self._events, *self.machine.take()], []
         return events
 
     def set_token_map(self, token_map: TokenMap | None) -> None:
-        """Set which text is special tokens. No sink consumes pieces any more: each of them is recorded first."""
+        """Set which text is special tokens, or None for unknown. It also ends direct access to the sink, so that each
+        piece is recorded first."""
         self.machine.set_token_map(token_map)
         self.direct = None
 
     def read(self, text: str) -> list[Event]:
-        """Parse the next piece of text, or hold it, and return the events that it makes certain."""
+        """Parse the next piece of text, or hold it, and return the events that may go out now."""
         self.feed(text)
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text, or hold it."""
+        """Parse the next piece of text, or hold it until a format is found or the reply cannot be nothing but bare
+        calls."""
         if self._found:
             self.machine.feed(text)
             self.direct = self.machine.direct
@@ -112,7 +114,7 @@ class AutoMachine:
         self._advance(ended=False)
 
     def feed_all(self, text: str) -> None:
-        """Add the whole text: it is parsed when the machine is closed, with its end known."""
+        """Set the whole text of the reply without parsing it: `close` parses it with its end known."""
         self._held, self._chunks = text[:_MAX_BEGINNING], [text]
         self._is_text_complete = True
         if not self._can_still_be_bare():
@@ -120,11 +122,12 @@ class AutoMachine:
 
     @property
     def undecided_text(self) -> str:
-        """Return the whole text so far, while it may be nothing but calls, else ""."""
+        """Return the whole text so far while it may be nothing but bare calls; "" once that or the format is
+        decided."""
         return "".join(self._chunks) if self._may_be_bare and not self._found else ""
 
     def close(self, *, cut: bool = False) -> None:
-        """Parse what is held, and finish. `cut`: the reply was truncated."""
+        """Parse what is held and close the machine. `cut`: the reply was truncated."""
         if not self._found:
             if self._may_be_bare:
                 self._held = "".join(self._chunks)
@@ -133,8 +136,8 @@ class AutoMachine:
         self.machine.close(cut=cut)
 
     def _find_first_header(self, ended: bool) -> bool:
-        """Look for the first header of the reply, or of its text after a thought, and take its format. Return whether
-        to continue: False after a format was found, or if more text is needed."""
+        """Look for a header without its start, at the beginning of the reply or of its text after a thought, and take
+        its format. Return whether to look for openers: False after a format was found, or if more text is needed."""
         builder, first = self.machine.builder, self._firsts
         start = len(builder.buf)  # all of it was passed on
         if builder.is_plain_text(start, start + len(self._held) - self._at):
@@ -155,7 +158,7 @@ class AutoMachine:
         return False
 
     def _can_still_be_bare(self) -> bool:
-        """Return whether the reply may still be nothing but bare calls, and so is held."""
+        """Return whether the reply may still be nothing but bare calls, and so is held. Once False it stays False."""
         if self._may_be_bare:
             text = self._held
             is_no_call = _OTHER_OBJECT(text) is not None and not self._options.choice
@@ -163,13 +166,14 @@ class AutoMachine:
         return self._may_be_bare
 
     def _pass_on(self, end: int) -> None:
-        """Pass held text up to this index on as text."""
+        """Feed the held text up to this index to the current machine, which emits it as text or reasoning."""
         text, self._at = self._held[self._at : end], end
         if text:
             self.machine.feed(text)
 
     def _advance(self, *, ended: bool) -> None:
-        """Pass text on up to the first opener that counts."""
+        """Pass held text on up to the first opener that tells the format, and parse the remainder in it. A partial
+        opener at the end stays held unless `ended`."""
         while self._at < len(self._held) and not self._found:
             if self._firsts and not self._find_first_header(ended):
                 return
@@ -186,7 +190,8 @@ class AutoMachine:
                 return
 
     def _pass_thought(self, end: int) -> None:
-        """Pass the usual end of a thought on. If the reply has no text so far, its first header may follow."""
+        """Pass the usual end of a thought, up to index `end`, on to the machine. If the reply has no text so far, its
+        first header may follow."""
         self._pass_on(end)
         builder, state = self.machine.builder, self.machine.state
         is_over = isinstance(state, InText) and not state.late and builder.pos == len(builder.buf)
@@ -194,7 +199,8 @@ class AutoMachine:
             self._firsts = self._openers.headers
 
     def _take_opener(self, opener: Opener, found: FoundOpener, ended: bool) -> bool:
-        """Handle an opener: text, a format, or a problem. Return False if more text is needed."""
+        """Handle an opener: pass it on as text, take its format, or report that no call follows. Return False to stop:
+        a format was taken after an unmatched opener, or more text is needed."""
         is_shown = self._take_shown(opener, found, ended)
         if is_shown is not False:
             return bool(is_shown)
@@ -228,7 +234,8 @@ class AutoMachine:
         return True
 
     def _take_shown(self, opener: Opener, found: FoundOpener, ended: bool) -> bool | None:
-        """Pass an opener on as text if it is only shown. Return whether it is; None if more text is needed."""
+        """Pass an opener on as text and return True if it is only shown, or is known to be plain text. Return False if
+        it counts, None if more text is needed; nothing is taken then."""
         self.machine.flush_partial_marker()
         openers, shown, builder = self._openers, self.machine.output.shown, self.machine.builder
         if builder.token_map is not None:
@@ -256,10 +263,11 @@ class AutoMachine:
     def _report_unmatched(
         self, opener: Opener, found: FoundOpener, choices: list[Candidate], names: frozenset[str], ended: bool
     ) -> bool:
-        """Handle an opener that no call of its formats follows: it is never ignored.
+        """Handle an opener whose text behind it begins no call of its formats (`choices`, all `names`): it is never
+        ignored.
 
         If a malformed body or the name of a declared tool follows, its likeliest format is taken, else a note is
-        emitted. Return True if the text was handled, or more of it is needed.
+        emitted. Return True if the text was handled or more of it is needed; False if the opener is text.
         """
         behind = self._held[found.end : found.end + _MAX_BEGINNING].lstrip()
         name = name_at(behind)
@@ -283,8 +291,8 @@ class AutoMachine:
         return self._found
 
     def _first_match(self, choices: list[Candidate], ended: bool) -> CompiledFormat | Literal[False] | None:
-        """Return the first of these formats that the text here begins, None if there is none, False if more text is
-        needed."""
+        """Return the first of these formats that the held text begins, None if there is none, False if more text is
+        needed to tell."""
         waiting = False
         for each in choices:
             at = each.probe.at(self._held, self._at, ended)
@@ -294,7 +302,8 @@ class AutoMachine:
         return False if waiting else None
 
     def _take_format(self, chosen: CompiledFormat, others: frozenset[str] = frozenset()) -> None:
-        """Parse the remainder in this format, which is now certain."""
+        """Parse the remaining held text in this format, which is now certain. `others`: the names of the formats with
+        the same opener."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         formats, self._found = self._openers.known.formats, True
         choices = chain([chosen], (compile_format(formats[name]) for name in others))
@@ -305,8 +314,8 @@ class AutoMachine:
             self._start_machine(chosen, rest, others)
 
     def _start_machine(self, chosen: CompiledFormat, rest: str, others: frozenset[str]) -> None:
-        """Continue with a new machine for this format, which also knows the ends of turns of `others`, the formats with
-        the same opener."""
+        """Continue in the state of the current machine with a new one for the format `chosen`, and feed it `rest`. It
+        also knows the turn ends of `others`, the formats with the same opener."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
@@ -320,7 +329,8 @@ class AutoMachine:
 
 
 def read_auto(text: str, options: ReadOptions, token_map: TokenMap | None = None) -> Piece:
-    """Parse a piece of a reply, in whatever format it is."""
+    """Parse a piece of a reply in whatever format it is written, with the options for a part of another reply. Return
+    its reply and spans."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
     reading.set_token_map(token_map)
     reading.feed(text)

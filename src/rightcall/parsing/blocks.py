@@ -94,7 +94,8 @@ class Block:
         self._content = builder.at  # the position behind the opener
 
     def read(self, size: int) -> Steps[Ending]:
-        """Parse the block whose opener has this many characters."""
+        """Take the opener, which has `size` characters, and parse the calls of the block and its closing marker. Return
+        how the block ended. What is no call becomes text or a rejected call; nothing is raised."""
         builder = self._builder
         opening = builder.capture()
         builder.advance(size)
@@ -131,7 +132,8 @@ class Block:
     # -- the calls -----------------------------------------------------------------------------------------------------
 
     def _read_calls(self) -> Steps[None]:
-        """Parse the calls with the reader of their body. Raises `NotACall` if none begins here."""
+        """Parse the calls with the reader of their body, behind a code fence if there is one. An empty block is
+        reported. Raises `NotACall` if none begins here, `Cut` if the text ends, `Broken` if one cannot be parsed."""
         builder, compiled = self._builder, self._builder.compiled
         char = builder.char() or (yield from builder.peek())
         if not char:
@@ -163,7 +165,8 @@ class Block:
         yield from reader.read(builder, bare=self.bare)
 
     def _report_empty(self) -> None:
-        """Report an opener that its closing marker follows at once."""
+        """Report a block whose closing marker follows its opener at once: a blocking problem in a protocol, else a
+        note."""
         builder = self._builder
         self._is_empty = True
         builder.output.drop_blanks()
@@ -173,8 +176,8 @@ class Block:
             builder.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _take_fence(self) -> Steps[str]:
-        """Take a code fence between the opener and the calls, with a repair (agentscope-java#847). Return the character
-        behind it."""
+        """Take a code fence between the opener and the calls, if one is here and repairs are on, and keep its receipt
+        (agentscope-java#847). Return the next character, "" at the end of the text."""
         builder = self._builder
         found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
@@ -185,7 +188,8 @@ class Block:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def read_end(self) -> Steps[Ending]:
-        """Take the closing marker of the block. If it is missing, report that (colibri#505)."""
+        """Take the closing marker of the block. Return "closed", also if the format has none or the text ends; "due"
+        (or "late", if no marker opened the block) if the marker is missing and may still come (colibri#505)."""
         builder = self._builder
         close = builder.compiled.call_ends.close
         if self.fenced and (builder.char() or (yield from builder.peek())) == "`":
@@ -206,7 +210,7 @@ class Block:
                 if is_empty and (yield from builder.test(ARGUMENTS)):
                     message = "the call ends before its arguments; send them inside of it"
                     builder.reject_pending("trailing_content", message)
-            is_due = not found and self._may_close_late(close, char)
+            is_due = not found and self._check_missing_close(close, char)
             builder.output.spans.mark("marker", builder.at)
             if is_due:
                 return "due" if self._has_opener else "late"
@@ -215,8 +219,10 @@ class Block:
             builder.finalize_pending()
         return "closed"
 
-    def _may_close_late(self, close: Probe, char: str) -> bool:
-        """Return whether the closing marker, which is not here, may follow behind text. `char`: the next character."""
+    def _check_missing_close(self, close: Probe, char: str) -> bool:
+        """Return whether the closing marker, which is not here, may still come behind text. At the end of the text
+        report it as missing; before punctuation that cannot follow a call reject the pending call. `char`: the next
+        character, or ""."""
         builder = self._builder
         is_partial = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_partial:
@@ -234,7 +240,9 @@ class Block:
     # -- blocks that are text ------------------------------------------------------------------------------------------
 
     def _emit_text(self, opening: Capture) -> Ending:
-        """Emit as text what was taken, from the last whole call on. An opener that is a special token is dropped."""
+        """Emit as text what was taken since the last whole call of the block, else since its opener (`opening`); then a
+        note reports the opener, and a special token is dropped. Return "full" beyond the limit of calls, else
+        "text"."""
         builder, output = self._builder, self._builder.output
         ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
@@ -258,7 +266,8 @@ class Block:
         return ending
 
     def _has_body(self) -> Steps[bool]:
-        """Return whether a body, or the name of a declared tool, follows the opener. Else the text only mentions it."""
+        """Return whether the beginning of a body, or the name of a declared tool, follows the opener; wait for text
+        until that is decided. If not, the text only mentions the opener."""
         builder = self._builder
         text = builder.captured(self._content).strip()
         if not text or text in [repair.before for repair in self.fenced]:
@@ -273,13 +282,14 @@ class Block:
     # -- truncated calls -----------------------------------------------------------------------------------------------
 
     def _end_of_text(self, opening: Capture, *, is_call: bool = False) -> Ending:
-        """Reject the call that the text ends in. `is_call`: all text behind the opener belongs to it."""
+        """Reject the call that the text ends in and return "closed", or emit it as text if too little of it is there.
+        `opening`: the capture of the block; `is_call`: all text behind the opener belongs to the call."""
         builder = self._builder
-        if is_call and not builder.is_full():
+        if is_call and not builder.update_full():
             builder.begin_text_at(self._content)
             builder.take_all()
             self._begin_declared(builder.captured(self._content).lstrip())
-        if builder.is_full() or not self._reject_truncated():
+        if builder.update_full() or not self._reject_truncated():
             return self._emit_text(opening)
         builder.drop(opening)
         builder.output.end_calls()
@@ -287,7 +297,8 @@ class Block:
         return "closed"
 
     def _is_truncated(self, opening: Capture) -> bool:
-        """Return whether the text ends inside a longer opener, or in the opening tag of a body behind the opener."""
+        """Return whether the reply has ended inside a longer opener of calls that begins with this one, or in the
+        opening tag of a body behind it."""
         builder, compiled = self._builder, self._builder.compiled
         if not builder.ended or builder.base + len(builder.buf) - opening > _LONGEST_OPENER:
             return False
@@ -300,7 +311,8 @@ class Block:
         return is_body or compiled.openers.begin.is_begun(text, 0)
 
     def _reject_truncated(self) -> bool:
-        """Reject the call that the text ends in. Return False if so little of it is there that it is text."""
+        """Take the remaining text and reject the call in it. Return False, with nothing emitted, if so little of it is
+        there that it is text. If only the opener is there, report that a call was about to begin."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
@@ -319,7 +331,9 @@ class Block:
         return True
 
     def _is_prose(self) -> bool:
-        """Return whether words follow the opener, or one word that begins no tool's name. Then it is only mentioned."""
+        """Return whether the text behind the opener shows that the opener is only mentioned: words, or one word that
+        begins no declared tool's name (without declared tools: that ends in a period). False if the opener is a special
+        token."""
         builder = self._builder
         text = builder.captured(self._content).strip()
         name = name_at(text) if not self.is_special else None
@@ -332,17 +346,18 @@ class Block:
     # -- broken calls --------------------------------------------------------------------------------------------------
 
     def _has_close_in_arguments(self) -> bool:
-        """Return whether a closing marker follows the beginning of the arguments."""
+        """Return whether a closing marker is in the text of the call behind the beginning of its arguments."""
         builder = self._builder
         scan, start = builder.compiled.recovery.scan, builder.text.arguments - builder.text.start
         markers = scan.finditer(builder.text_so_far()[max(0, start) :])
         return any(scan.actions[marker.lastindex or 0].endswith("close") for marker in markers)
 
     def _recover(self, broken: Broken) -> Steps[None]:
-        """Skip to the end of a broken call. Parse it again with the tolerant reader, or reject it."""
+        """Skip to the end of a broken call; then emit what the tolerant reader finds in it, or reject it with the
+        problem of `broken`. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         found = yield from self._skip_to_end()
-        if builder.is_full():
+        if builder.update_full():
             return
         has_close = builder.compiled.recovery.has_close
         if self.reparse(closed=found and has_close):
@@ -357,11 +372,12 @@ class Block:
         builder.fail(broken.code, broken.message, broken.path, end=end, is_end_uncertain=True)
 
     def _reject_unreadable(self) -> Steps[None]:
-        """Reject what follows the opener and is no call of the format. Its text is kept."""
+        """Skip to the end of what follows the opener and is no call of the format, and emit it as a rejected call that
+        keeps its text. It gets the name of a declared tool at its beginning."""
         builder = self._builder
         builder.drop_text()
         found = yield from self._skip_to_end()
-        if builder.is_full():
+        if builder.update_full():
             return
         content = builder.captured(self._content)
         text = content.lstrip()
@@ -377,8 +393,8 @@ class Block:
             builder.fail("invalid_call", _UNREADABLE, end=end, is_end_uncertain=True)
 
     def _begin_declared(self, text: str) -> tuple[str, re.Match[str] | None]:
-        """Begin a call if this body begins with the name of a declared tool, with or without its opening tag. Return
-        that tag and the match of the name."""
+        """Begin a call if `text`, a body, begins with the name of a declared tool, with or without its opening tag.
+        Return that tag, or "", and the match of the name, declared or not, or None."""
         tags = [tag.rstrip(_QUOTES) for tag in self._builder.compiled.bodies.tags]
         tag = next((tag for tag in tags if text.startswith(tag)), "")
         name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
@@ -387,12 +403,13 @@ class Block:
         return tag, name
 
     def _is_nameless(self) -> bool:
-        """Return whether the body is regular except that its name is missing."""
+        """Return whether the text behind the opener begins a body that is regular except that its name is missing."""
         builder = self._builder
         return bool(builder.compiled.bodies.nameless.at(builder.captured(self._content).lstrip(), 0, True))
 
     def _end_of_broken(self, found: bool, end: int) -> int | None:
-        """Return the end of a rejected call: the position where it broke, or None for its closing marker, if `found`.
+        """Return where a rejected call ends: None for all its text, if its closing marker was `found` or nothing of it
+        is before `end`; else `end`, the position where it broke.
 
         Without a closing marker it is unknown which text belongs to the call, so the text behind the break is text.
         """
@@ -400,8 +417,9 @@ class Block:
         return None if (found and builder.compiled.recovery.has_close) or end <= builder.text.start else end
 
     def _skip_to_end(self, *, headed: bool = False) -> Steps[bool]:
-        """Take everything up to the call's closing marker, or to what can only follow it. Return False if the text
-        ended first. `headed`: a header opened the call, and no tag."""
+        """Take everything up to the call's closing marker, or to what can only follow the call. Return False if the
+        text ended first. A turn end counts only if no closing marker follows. `headed`: a header opened the call, not a
+        tag."""
         builder, recovery = self._builder, self._builder.compiled.recovery
         if not builder.text.is_open:
             builder.begin_text()
@@ -417,7 +435,7 @@ class Block:
             builder.advance(size)
             action, size = yield from self._skip_to_sign(scan, 0)
         is_sign = bool(action) or turn is not None
-        if is_sign and self.bare and not self._first and (yield from self._is_all_calls()):
+        if is_sign and self.bare and not self._first and (yield from self._take_all_if_calls()):
             action = "close"
         if turn is not None:
             (builder.drop if action.endswith("close") else builder.give_back)(turn)
@@ -425,8 +443,9 @@ class Block:
             self._body_close = size
         return is_sign
 
-    def _is_all_calls(self) -> Steps[bool]:
-        """Take the whole remaining text if the tolerant reader finds nothing but calls in it; else take nothing.
+    def _take_all_if_calls(self) -> Steps[bool]:
+        """Take the whole remaining text and return True if the tolerant reader finds nothing but calls in it; else take
+        nothing and return False.
 
         Then a marker in it is a word inside a value, as it is for a format that is detected. For calls that no marker
         opened.
@@ -444,8 +463,8 @@ class Block:
         return is_all
 
     def _skip_to_sign(self, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
-        """Take everything up to the next marker. Return its action and length, ("", 0) at the end of the text. No
-        marker begins in the first `skip` characters."""
+        """Take everything up to the next marker of `scan`. Return its action and length, ("", 0) at the end of the
+        text. No marker is found in the first `skip` characters."""
         builder = self._builder
         while True:
             found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos + skip)
@@ -462,7 +481,8 @@ class Block:
     # -- the tolerant reader -------------------------------------------------------------------------------------------
 
     def reparse(self, *, closed: bool = True) -> bool:
-        """Parse a broken call again with the tolerant reader. Return False if that does not help.
+        """Parse the text of a broken call again with the tolerant reader and emit the calls that it finds. Return
+        False, with nothing emitted, if it finds none, too many, or its repairs are not allowed.
 
         `closed`: the end of the call is known, so that open brackets were forgotten and not truncated.
         """
@@ -481,7 +501,8 @@ class Block:
         return True
 
     def _read_loose_calls(self, reader: BodyReader, text: str, *, closed: bool) -> list[LooseCall]:
-        """Return the calls that the tolerant reader finds, if the policy allows all of its repairs."""
+        """Return the calls that the tolerant reader finds in `text`; none if the policy forbids one of the repairs.
+        `closed`: the end of the text is the end of the call."""
         builder, tools = self._builder, self._builder.tools
         policy = builder.policy("" if builder.call is None else builder.call.name)
         found = reader.read_loose_calls(builder, text, closed) if policy != "off" else []
@@ -491,7 +512,8 @@ class Block:
     # -- messages to a tool --------------------------------------------------------------------------------------------
 
     def read_message(self, name: str) -> Steps[None]:
-        """Parse a message to this tool, which holds nothing but the arguments of one call."""
+        """Parse a message to the tool `name`, which holds nothing but the arguments of one call. A broken or truncated
+        call is repaired or rejected; beyond the limit of calls nothing is emitted."""
         builder = self._builder
         self.holds = True
         self._reader = builder.compiled.bodies.readers[0]
@@ -513,6 +535,8 @@ class Block:
             builder.block = None
 
     def _read_message_body(self, name: str) -> Steps[None]:
+        """Parse the arguments of a message to the tool `name`: JSON, nothing before the end of the message, or any
+        other text, which the tolerant reader may repair and which is rejected otherwise."""
         builder, channels = self._builder, self._builder.compiled.channels
         turn_end = builder.compiled.call_ends.turn
         call = builder.begin(name)
@@ -538,8 +562,8 @@ class Block:
 
 @lru_cache(8)
 def _late_arguments(channel: str) -> Probe:
-    """Return a probe for arguments behind the end of their message, with tokens of its header before them, except
-    tokens that begin another header."""
+    """Return a probe for arguments behind the end of their message, with tokens of its header before them. `channel`:
+    the token that introduces a channel and so begins another header, or ""."""
     other = rf"<\|start\|>|{re.escape(channel)}" if channel else r"<\|"
     tokens = rf"(?:(?!{other})<\|[^<>|\s]{{1,32}}+\|>\w{{0,16}}+[ \t\r\n]{{0,8}}+){{0,3}}+"
     return Probe(seq(blanks(), Pat(tokens, r"(?:<[^<>\s]{0,36}+>?+\w{0,16}+[ \t\r\n]{0,8}+){0,3}+"), ARGUMENTS.pat))

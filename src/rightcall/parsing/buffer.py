@@ -36,7 +36,8 @@ class Broken(Exception):
 
 
 def broken_by(error: Broken | RecursionError, depth: int) -> Broken:
-    """Return the error, or the problem that a RecursionError means: nesting deeper than `depth`."""
+    """Return the error itself if it is `Broken`; for a RecursionError, a new `Broken` that says that the nesting is
+    deeper than `depth`."""
     if isinstance(error, Broken):
         return error
     return Broken("too_deep", f"the arguments are nested deeper than {depth} levels; send them flatter")
@@ -107,13 +108,14 @@ class Buffer:
 
     @property
     def at(self) -> int:
-        """The position of `pos` in the whole text."""
+        """Return the position of `pos` in the whole text."""
         return self.base + self.pos
 
     # -- text that arrives ---------------------------------------------------------------------------------------------
 
     def append(self, text: str) -> None:
-        """Add text that arrived, for the reader: taken text leaves `buf`, and a sink no longer consumes."""
+        """Add text that arrived, for the reader. Text that was taken leaves `buf`, so that `pos` is 0, and the sink is
+        removed."""
         self.sink = None
         pos = self.pos
         if pos:
@@ -126,7 +128,7 @@ class Buffer:
             self.buf += text
 
     def end(self) -> None:
-        """Note that no more text will arrive."""
+        """Record that no more text will arrive: account for what a sink consumed, and remove the sink."""
         self.commit()
         self.ended, self.sink = True, None
 
@@ -136,7 +138,8 @@ class Buffer:
         self.pos, self.ended = len(self.buf), True
 
     def start_behind(self, other: Buffer) -> str:
-        """Continue at the position of another buffer, with its token map. Return the text that it has not taken."""
+        """Continue at the position of another buffer, with its token map. Return the text that the other has not taken;
+        it is not added to this buffer."""
         self.base, self.token_map = other.at, other.token_map
         return other.buf[other.pos :]
 
@@ -150,13 +153,15 @@ class Buffer:
         self.sink, self._record = sink, record
 
     def consume(self, text: str, size: int) -> None:
-        """Consume the first characters of a text that begins with `buf`, for a sink; the remainder waits in `buf`."""
+        """Consume the first `size` characters of `text`, for a sink; the remainder becomes `buf`. `text` must be `buf`
+        and the piece that has arrived behind it."""
         self.buf = text[size:]
         if size:
             self.consumed.append(text[:size])
 
     def commit(self) -> None:
-        """Account for the text that a sink consumed. Before that, `base` and the captures do not include it."""
+        """Account for the text that a sink consumed: count it in `base`, keep it for captures and pass it to `record`
+        of `listen`. Does nothing if none was consumed."""
         if not self.consumed:
             return
         text = "".join(self.consumed)
@@ -170,7 +175,7 @@ class Buffer:
     # -- text that is looked at or taken -------------------------------------------------------------------------------
 
     def char(self) -> str:
-        """Return the next character that is not blank and take the blanks before it; "" if it has not arrived.
+        """Take blanks and return the next character, which is not taken; "" if it has not arrived.
 
         `builder.char() or (yield from builder.peek())` costs less than `peek` alone.
         """
@@ -185,13 +190,15 @@ class Buffer:
         return ""
 
     def peek(self) -> Steps[str]:
-        """Wait for the next character that is not blank and take the blanks before it; "" at the end of the text."""
+        """Take blanks, waiting for text, and return the next character, which is not taken; "" at the end of the
+        text."""
         while not (char := self.char()) and not self.ended:
             yield
         return char
 
     def test(self, probe: Probe, ahead: int = 0) -> Steps[re.Match[str] | None]:
-        """Match a probe `ahead` characters behind `pos`, waiting for text until it is decided. Take nothing."""
+        """Return the match of a probe `ahead` characters behind `pos`, or None; wait for text until that is decided.
+        Nothing is taken."""
         while True:
             found = probe.at(self.buf, self.pos + ahead, self.ended)
             if found is not None:
@@ -214,12 +221,13 @@ class Buffer:
     # -- text that is kept ---------------------------------------------------------------------------------------------
 
     def capture(self) -> Capture:
-        """Keep the text from here on, until the capture is released or dropped."""
+        """Keep the text from here on and return the capture, which `release`, `drop` or `give_back` must end. Captures
+        may overlap."""
         self._captures += 1
         return self.base + self.pos
 
     def captured(self, start: Capture) -> str:
-        """Return the text that was taken since the capture."""
+        """Return the text that was taken since the capture began. The capture goes on."""
         if start >= self.base:
             return self.buf[start - self.base : self.pos]
         kept, first, at = self._kept, len(self._kept), self.base
@@ -230,13 +238,13 @@ class Buffer:
         return kept[first][max(0, start - at) :] + self.buf[: self.pos]
 
     def drop(self, start: Capture) -> None:
-        """End a capture whose text is not needed any more."""
+        """End a capture whose text is not needed any more. The text stays taken."""
         self._captures -= 1
         if not self._captures:
             self._kept.clear()
 
     def give_back(self, start: Capture) -> None:
-        """End a capture and move back to its start: the text was only looked at."""
+        """End a capture and move back to its start, so that its text is read again."""
         size = self.base - start
         if size > 0:
             self.buf, self.base = self.captured(start) + self.buf[self.pos :], start
@@ -249,7 +257,7 @@ class Buffer:
         self.drop(start)
 
     def release(self, start: Capture) -> str:
-        """End a capture and return its text."""
+        """End a capture and return its text, which stays taken."""
         text = self.captured(start)
         self.drop(start)
         return text
@@ -261,9 +269,10 @@ class Buffer:
     # is decoded. Strict JSON: no NaN, no control characters in strings. Numbers keep their spelling in the text.
 
     def take_whole_json(self) -> tuple[str, Any] | None:
-        """Take the value that starts here and return its exact text and its content.
+        """Take the JSON value that starts here and return its exact text and its content.
 
-        Return None and take nothing if it has not arrived whole, is nested too deep, or holds a key twice.
+        Return None and take nothing if it is invalid, has not arrived whole, is nested too deep, or has an object key
+        twice. A number or a word counts only if other text follows it.
         """
         buf, start = self.buf, self.pos
         try:
@@ -280,9 +289,10 @@ class Buffer:
         return buf[start:end], value
 
     def take_json(self) -> Steps[tuple[str, Any]]:
-        """Take one value and return its exact text and its content, or `Undecodable` as the content.
+        """Take one JSON value, waiting for its end, and return its exact text and its content. If it is invalid JSON
+        with an end, the content is an `Undecodable`.
 
-        Raise `LostJsonEnd` if no end can be found, `Cut` if the text ends first.
+        Raises `LostJsonEnd` if no end can be found, `Cut` if the text ends first.
         """
         found = self.take_whole_json()
         if found is not None:
@@ -295,7 +305,8 @@ class Buffer:
         return text, decode_unique(text, self.limits.depth)[0]
 
     def take_json_string(self) -> Steps[str | None]:
-        """Take a short string, such as a key or a name, and return it decoded; None if it is no string or too long."""
+        """Take a string of at most 1,024 characters, such as a key or a name, and return it decoded. Return None and
+        take nothing if no valid string begins here or it is longer. Raises `Cut` if the text ends in it."""
         while True:
             found = _STRING(self.buf, self.pos)
             if found is None and _STRING_START(self.buf, self.pos) and len(self.buf) - self.pos <= _MAX_KEY:
@@ -310,7 +321,8 @@ class Buffer:
             return text if "\\" not in text else str(json.loads(f'"{text}"'))
 
     def skip_json(self) -> Steps[None]:
-        """Take one value, by its brackets and strings."""
+        """Take the JSON value that begins here, found by its brackets and strings alone. Raises `LostJsonEnd` if no
+        value begins here or its end cannot be found, `Cut` if the text ends in it."""
         char = self.buf[self.pos]
         if char == '"':
             yield from self.skip_json_string()
@@ -323,7 +335,8 @@ class Buffer:
                 raise LostJsonEnd
 
     def skip_scalar(self) -> Steps[None]:
-        """Take a number or a word. Raise `Cut` if the text ends with it, unless it is no word of JSON at all."""
+        """Take a number or a word; nothing if none begins here. Raises `Cut` if the text ends with it, unless it cannot
+        be a word or number of JSON, Python or JavaScript."""
         taken = self.capture()
         try:
             while True:
@@ -339,7 +352,9 @@ class Buffer:
             self.drop(taken)
 
     def skip_brackets(self, closers: list[str]) -> Steps[None]:
-        """Take everything up to the bracket that closes the outermost; `closers` are those of brackets already open."""
+        """Take everything up to the bracket that closes the outermost one. `closers`: the closing brackets of those
+        that are open already; empty if the next character opens the outermost. Raises `LostJsonEnd` at a bracket that
+        closes another one or at a character that JSON has not, `Cut` at the end of the text."""
         while True:
             buf, pos, size = self.buf, self.pos, len(self.buf)
             while pos < size:
@@ -373,12 +388,14 @@ class Buffer:
             yield
 
     def skip_json_string(self, preview: ArgumentPreview | None = None) -> Steps[None]:
-        """Take the string that begins here. With `preview` it is emitted while it arrives."""
+        """Take the string that begins here with its quotes. With `preview` its text is emitted while it arrives. Raises
+        `LostJsonEnd` at a control character or an invalid escape in it, `Cut` if the text ends in it."""
         index, record = (None, None) if preview is None else (preview.index, preview.record)
         consumed = self.consumed
 
         def sink(piece: str) -> list[Event] | None:
-            """Consume a piece of the string, unless a quote or a broken escape is in it."""
+            """Consume a piece of the string and return its preview events; None if the reader must resume: at a quote,
+            an invalid escape, a piece that is too long, or after too many pieces."""
             if len(consumed) >= MAX_PIECES:
                 return None
             if not self.buf and _PLAIN(piece):
@@ -410,11 +427,12 @@ class Buffer:
     # -- special tokens ------------------------------------------------------------------------------------------------
 
     def is_plain_text(self, start: int, end: int) -> bool:
-        """Return whether this part of `buf` is known to be plain text, whatever its characters are."""
+        """Return whether `buf[start:end]` is known to be plain text, whatever its characters are; False if that is
+        unknown."""
         return self.token_map is not None and self.token_map.has_token(self.base + start, self.base + end) is False
 
     def is_token(self, start: int, end: int) -> bool:
-        """Return whether this part of `buf` is known to be a special token."""
+        """Return whether `buf[start:end]` is known to contain a special token; False if that is unknown."""
         return self.token_map is not None and self.token_map.has_token(self.base + start, self.base + end) is True
 
 
@@ -436,14 +454,16 @@ class TokenMap:
         return made
 
     def append(self, size: int, special: bool | None) -> None:
-        """Add text of this length: one special token, plain text, or (None) text of unknown kind."""
+        """Add `size` characters: True for exactly one special token, False for plain text, None for text of unknown
+        kind."""
         if special or self._kinds[-1] is not special:
             self._starts.append(self.size)
             self._kinds.append(special)
         self.size += size
 
     def has_token(self, start: int, end: int) -> bool | None:
-        """Return whether a special token is in this part of the text; None if that is unknown."""
+        """Return whether a special token is in the text from `start` to `end`; None if some of it is unknown and the
+        rest has none."""
         first = max(0, bisect_right(self._starts, start) - 1)
         kinds = self._kinds[first : bisect_right(self._starts, max(start, end - 1))]
         return True if True in kinds else None if None in kinds else False

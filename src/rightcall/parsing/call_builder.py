@@ -41,7 +41,8 @@ name_at, names_in = re.compile(HOLES["name"]).match, re.compile(HOLES["name"]).f
 
 
 def declared(word: str, tools: Toolset | None) -> str:
-    """Return the declared tool that a word names, with or without a namespace and a number; "" for none."""
+    """Return the declared tool that a word names exactly, or without the number behind a colon, or then without the
+    namespace before the last dot; "" for none."""
     name = word.partition(":")[0]
     names = (word, name, name.rpartition(".")[2])
     return next((name for name in names if tools is not None and name in tools), "")
@@ -84,9 +85,11 @@ class OpenCall(msgspec.Struct):
     beside: tuple[ExtraMember, ...] = ()
 
     def add_repairs(self, *repairs: Repair) -> None:
+        """Append receipts of repairs."""
         self.repairs += repairs
 
     def add_beside(self, *members: ExtraMember) -> None:
+        """Append members of the envelope that are neither name nor arguments."""
         self.beside += members
 
 
@@ -139,7 +142,8 @@ class CallBuilder(Buffer):
         self._budget: RepairBudget | None = None
 
     def policy(self, name: str) -> str:
-        """Return the repair policy for calls of this tool."""
+        """Return the repair policy for calls of the tool `name`; "" gives the policy of no tool in particular ("*",
+        else "safe")."""
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
@@ -152,20 +156,23 @@ class CallBuilder(Buffer):
     def problem(
         self, code: str, message: str, path: str = "", *, blocking: bool = True, call: int | None = None
     ) -> None:
-        """Report a problem of the reply, or of the call with this index."""
+        """Emit a problem of the reply, or, with `call`, of the call with this index. The current call also records its
+        own."""
         made = Problem(code, message, path, call, blocking)
         self.output.events.append(made)
         if self.call is not None and self.call.index == call:
             self.call.problems.append(made)
 
     def note(self, code: str, message: str) -> None:
-        """Report a problem that does not block; of each code only the first few."""
+        """Emit a problem of the reply that does not block; of each code only the first 32. All are counted in
+        `notes`."""
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
 
     def report_too_many(self, much: str = "") -> None:
-        """Report that a limit is exceeded, by default that of calls: the remainder is not parsed."""
+        """Emit a `too_large` problem, that the reply has `much` (by default more calls than the limit) and the
+        remainder is not parsed, and set `full`."""
         self.full = True
         much = much or f"more than {self.limits.calls} calls"
         self.problem("too_large", f"the reply has {much}; the rest was not read")
@@ -173,23 +180,24 @@ class CallBuilder(Buffer):
     # -- the input text of a call --------------------------------------------------------------------------------------
 
     def begin_text(self) -> None:
-        """Begin the text of a call here."""
+        """Begin to capture the input text of a call here; a capture for an earlier call ends."""
         if self.text.is_open:
             self.drop(self.text.start)
         self.text = CallText(self.capture(), True)
 
     def begin_text_at(self, start: int) -> None:
-        """Move the beginning of the call's text to this position, which a capture covers."""
+        """Move the beginning of the call's input text to the position `start`, which an open capture must cover."""
         if not self.text.is_open:
             self.capture()
         self.text = CallText(start, True, arguments=self.text.arguments)
 
     def end_text(self) -> None:
-        """End the text of the call here: what is read from now until `finish` is no part of it."""
+        """Set the end of the call's input text to this place: what is read from now until `finish` is no part of it.
+        The capture continues."""
         self.text.whole = self.captured(self.text.start)
 
     def drop_text(self) -> None:
-        """Forget the text of a call."""
+        """End the capture of the call's input text, if one is open. Its positions are kept."""
         text = self.text
         if text.is_open:
             self.drop(text.start)
@@ -205,25 +213,30 @@ class CallBuilder(Buffer):
         """Return whether one more call is within the limit."""
         return self.index < self.limits.calls
 
-    def is_full(self) -> bool:
-        """Return whether the call that is being parsed exceeds the limit of calls. Then it is text."""
+    def update_full(self) -> bool:
+        """Set `full`, and return it: whether the call that is being parsed exceeds the limit of calls, so that it is
+        text. Then, at the end of the text, take everything. False if a call has begun."""
         self.full = self.call is None and not self.has_room()
         if self.full and self.ended:
             self.take_all()
         return self.full
 
     def header_name(self) -> str:
-        """Return the one tool name in the header of the call, or ""."""
+        """Return the tool name in the header of the call; "" if it has none, several names, or no valid one."""
         return self.header_names if _IS_NAME(self.header_names) else ""
 
     def set_header_names(self, names: str, *, at_turn_end: bool = False) -> None:
-        """Set the names in the header of the call that follows. The end of a turn also ends a broken call."""
+        """Set the names in the header of the call that follows, "" for none. `at_turn_end`: what follows cannot be part
+        of a broken call any more."""
         self.header_names = names
         self.is_end_uncertain = self.is_end_uncertain and not at_turn_end
 
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> OpenCall:
-        """Begin a call: emit what is known before its arguments, which is final. `unread`: it broke before its name was
-        parsed, which another problem reports."""
+        """Begin a call and return it: resolve its name, and emit `CallStart` and the problems of its name. Raises
+        `NotACall` and sets `full` beyond the limit of calls.
+
+        `unread`: it broke before its name was parsed, which another problem reports, so the name is not checked.
+        """
         if not self.has_room():
             self.full = True
             raise NotACall
@@ -250,16 +263,18 @@ class CallBuilder(Buffer):
         return call
 
     def add_repair(self, rule: str, before: str, after: str) -> None:
-        """Record an exact repair of the current call."""
+        """Add the receipt of an exact repair, that changed `before` into `after`, to the current call."""
         assert self.call is not None
         self.call.add_repairs(Repair(rule, "exact", "", before, after))
 
     def kind(self, key: str) -> str | None:
-        """Return the declared type of an argument of the current call; None for an undeclared one."""
+        """Return the declared kind of type of an argument of the current call; None for an undeclared one or without a
+        call."""
         return self.call.kinds.get(key) if self.call is not None else None
 
     def kind_by_another_name(self, key: str) -> str | None:
-        """Return the declared type of an argument whose name the repair will replace by a declared one."""
+        """Return the declared kind of type of an argument that is named by an alias, or by a name that differs only in
+        case and separators; None if it means no declared argument."""
         call = self.call
         if call is None or not 0 < len(call.kinds) <= _MOST_FOLDED:
             return None
@@ -270,7 +285,8 @@ class CallBuilder(Buffer):
         return next((kind for name, kind in call.kinds.items() if fold(name) == folded), None)
 
     def give(self, json: str, *, is_emitted: bool = False) -> None:
-        """Add a piece of argument JSON as it was sent. When live it is emitted at once, unless a sink did that."""
+        """Add a piece of argument JSON to the current call. If live, it is emitted at once, unless a sink did that
+        (`is_emitted`)."""
         call = self.call
         assert call is not None
         call.parts.append(json)
@@ -280,8 +296,11 @@ class CallBuilder(Buffer):
                 self.output.events.append(Arguments(call.index, json))
 
     def read_arguments(self) -> Steps[Any]:
-        """Take the JSON arguments of the current call. Return their content, or the class `Undecodable` if the text
-        must still be decoded or repaired."""
+        """Take the JSON arguments of the current call and add them to it. Return their content, or the class
+        `Undecodable` if the text must still be decoded or repaired.
+
+        Raises `LostJsonEnd` or `Cut` if they have no end; what was taken of them stays with the call.
+        """
         self.text.arguments = self.base + self.pos
         call = self.call
         assert call is not None
@@ -315,8 +334,9 @@ class CallBuilder(Buffer):
         return value if type(value) is dict and not repeated else Undecodable
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
-        """Take one to three surplus brackets before the closing marker, or what `probe` finds, with a receipt
-        (yigit353/langchain-qwq#30)."""
+        """Take one to three surplus brackets before the closing marker, or what `probe` finds, with a repair receipt,
+        and end the text of the call behind them (yigit353/langchain-qwq#30). Does nothing if there are none or repairs
+        are off."""
         probe = probe or self.compiled.call_ends.extra_brackets
         if probe is None or _NO_CLOSER(self.buf, self.pos):
             return
@@ -327,8 +347,12 @@ class CallBuilder(Buffer):
             self.end_text()
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False, unexpected: str = "") -> None:
-        """Finish the call: its body has ended. `value`: its arguments, if the reader knows them; `empty`: it has none;
-        `unexpected`: a character behind it that cannot be there."""
+        """Finish the current call, whose body has ended: repair and check it, emit its end, or keep it pending if its
+        block requires that. A text beyond the limit makes it incomplete.
+
+        `value`: its arguments if the reader decoded them; `empty`: it has none; `unexpected`: a character behind it
+        that cannot be there, which rejects it.
+        """
         call = self.call
         assert call is not None
         if unexpected:
@@ -377,7 +401,8 @@ class CallBuilder(Buffer):
     def fail(
         self, code: str, message: str, path: str = "", *, end: int | None = None, is_end_uncertain: bool = False
     ) -> None:
-        """Reject the call with a problem and keep its text. What is behind `end` is text.
+        """Emit the current call as rejected, with this problem and its text up to the position `end` (None: all of it);
+        the text behind that is emitted as text. A call that has not begun begins without a name.
 
         `is_end_uncertain`: what follows may be part of the call.
         """
@@ -393,8 +418,8 @@ class CallBuilder(Buffer):
         self.is_end_uncertain = self.is_end_uncertain or is_end_uncertain
 
     def fail_truncated(self) -> None:
-        """Reject a call that the text ends before, or in its first characters, which are taken. Beyond the limit of
-        calls they are text."""
+        """Take the remaining text and reject the call in it as truncated. Beyond the limit of calls report that
+        instead, and take nothing."""
         if self.call is None and not self.has_room():
             self.report_too_many()
             return
@@ -404,7 +429,8 @@ class CallBuilder(Buffer):
         self.fail("truncated", "the text ended before the call did; send the whole call again")
 
     def _emit_end(self, made: Call) -> None:
-        """Emit the end of the current call, or keep it pending if its block waits for what follows."""
+        """Emit the end of the current call with its problems, or keep it pending if it is complete and its block waits
+        for what follows. No call is current then."""
         call = self.call
         assert call is not None
         if call.problems:
@@ -419,7 +445,8 @@ class CallBuilder(Buffer):
     # -- whole calls ---------------------------------------------------------------------------------------------------
 
     def whole_call(self, whole: Whole, moved: int = 0) -> None:
-        """Add a call that has arrived whole. `moved`: by how much its index has changed since it was found."""
+        """Take and add a call that has arrived whole, with all its events. `moved`: by how many characters its start
+        and end in `buf` have moved since it was found."""
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
@@ -456,15 +483,16 @@ class CallBuilder(Buffer):
         self.finish(value)
 
     def add_whole_calls(self, calls: list[Whole], end: int, moved: int) -> None:
-        """Add all calls of a block, which ends at `end`. `moved`: as in `whole_call`."""
+        """Take and add all calls of a block that ends at the index `end`. `moved`: by how many characters the indexes
+        have moved since they were found."""
         for call in calls:
             self.whole_call(call, moved)
         self.advance(end + moved - self.pos)
         self.output.end_calls(self.base + self.pos)
 
     def add_loose_call(self, loose_call: LooseCall, text: str, start: int) -> None:
-        """Add a call that the tolerant reader found in `text`, which begins at position `start`; it replaces the
-        arguments of the current call, if there is one."""
+        """Add a call that the tolerant reader found in `text`, which begins at position `start` of the reply, with a
+        receipt of each repair. It replaces the arguments of the current call, if there is one."""
         has_begun = self.call is not None
         arguments = self.text.arguments
         if not has_begun:
@@ -482,11 +510,13 @@ class CallBuilder(Buffer):
         self.finish(loose_call.arguments, empty=loose_call.arguments is None)
 
     def reparse(self, *, closed: bool = True) -> bool:
-        """Parse a broken call again with the tolerant reader. Return False if that does not help."""
+        """Parse the broken call again with the tolerant reader and emit what it finds. Return False, with nothing
+        emitted, if that does not help or no block is open. `closed`: the end of the call is known."""
         return self.block is not None and self.block.reparse(closed=closed)
 
     def adopt(self, call: Call, note: Problem) -> None:
-        """Add a call that another machine found in a part of the same text, with a note."""
+        """Emit a call that another machine found in a part of the same text, with the problem `note` and a new id
+        unless its id was in the text."""
         index = self.index
         if self.pending is not None:
             self.finalize_pending()
@@ -502,13 +532,14 @@ class CallBuilder(Buffer):
     # -- the pending call ----------------------------------------------------------------------------------------------
 
     def finalize_pending(self) -> None:
-        """Emit the pending call: nothing that follows can change it."""
+        """Emit the pending call as it is, if there is one: nothing that follows can change it."""
         if self.pending is not None:
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
 
     def reject_pending(self, code: str, message: str) -> None:
-        """Reject the pending call: what follows shows that it did not end where it seemed to."""
+        """Add a blocking problem to the pending call, which stays pending: what follows shows that it did not end where
+        it seemed to. Nothing changes if it has a problem with this code."""
         assert self.pending is not None
         index, call = self.pending
         if any(problem.code == code for problem in call.problems):
@@ -518,7 +549,8 @@ class CallBuilder(Buffer):
         self.pending = index, msgspec.structs.replace(call, problems=(*call.problems, made))
 
     def rollback(self, index: int, notes: dict[str, int]) -> None:
-        """Forget the calls from this index on: their text is parsed again."""
+        """Forget the calls from `index` on, their ids, and the pending call, because their text is parsed again;
+        `notes` replaces the counts of notes. Their events are left to the caller."""
         events = self.output.events
         ends = [event.call.id for event in events if isinstance(event, CallEnd)]
         self.ids.forget([*ends, *[event.id for event in events if isinstance(event, CallStart)]])
@@ -532,19 +564,20 @@ class ArgumentPreview:
         self._builder, self.index, self.start = builder, call.index, builder.capture()
 
     def emit(self) -> None:
-        """Emit what was taken since the last time."""
+        """Add to the call, and emit, the text that was taken since the last time."""
         text = self._builder.captured(self.start)
         self.start = self._builder.at
         if text:
             self._builder.give(text)
 
     def record(self, text: str) -> None:
-        """Account for text that a sink has emitted."""
+        """Add text that a sink has already emitted to the call."""
         self._builder.give(text, is_emitted=True)
         self.start += len(text)
 
     def read_object(self) -> Steps[None]:
-        """Take the object that begins here, and emit each member when it is whole."""
+        """Take the JSON object that begins here and emit each member when it is whole, a plain string while it arrives.
+        The last member is left to the caller. Raises `Cut` if the text ends, `LostJsonEnd` if no end can be found."""
         builder = self._builder
         builder.advance()
         while True:

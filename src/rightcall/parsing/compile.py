@@ -63,8 +63,8 @@ _BLANKS = f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 
 
 def last_tokens(own: str) -> list[Pat]:
-    """Return the patterns of end-of-turn tokens of all model families that are not part of `own`, one pattern for each
-    beginning."""
+    """Return the patterns of end-of-turn tokens of all model families, except tokens that are part of the text `own`;
+    one pattern for all tokens with the same first two characters."""
     foreign = [str(token) for token in LAST_TOKENS if token not in own]
     starts = dict.fromkeys(token[:2] for token in foreign)
     return [_pattern(start, frozenset(token[2:] for token in foreign if token.startswith(start))) for start in starts]
@@ -72,8 +72,8 @@ def last_tokens(own: str) -> list[Pat]:
 
 @cache  # many formats share them
 def _pattern(start: str, rests: frozenset[str]) -> Pat:
-    """Return the pattern of the tokens that begin with `start` and end with one of `rests`, where at most a few more
-    such tokens and the end of the text follow."""
+    """Return the pattern of the end-of-turn tokens that are `start` and one of `rests`. It matches only where nothing
+    but blanks and at most two more such tokens follow up to the end of the text."""
     whole, begun = build_trie(rests), build_trie(rests, begun=True)
     more, next_begun = _further_tokens()
     second = re.escape(start[1:])
@@ -86,15 +86,15 @@ def _pattern(start: str, rests: frozenset[str]) -> Pat:
 
 @cache
 def _further_tokens() -> tuple[str, str]:
-    """Return the sources for tokens after the one that ends the turn: for whole tokens, and for one at the end of the
-    text that is still arriving."""
+    """Return two sources for the end-of-turn tokens behind the first one: of up to two whole tokens with blanks, and of
+    one at the end of the text that is still arriving, or nothing."""
     behind = {token[1:] for token in LAST_TOKENS}
     more = f"(?:<{build_trie(behind)}{_BLANKS}){{0,{_MAX_FURTHER_TOKENS}}}+"
     return more, f"(?:<(?:{build_trie(behind, begun=True)}|\\Z))?+"
 
 
 def _shared(texts: Set[str]) -> str:
-    """Return the longest common beginning of these texts."""
+    """Return the longest common beginning of these texts, of which there must be one."""
     first, last = min(texts), max(texts)
     differ = (i for i, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
     return first[: next(differ, len(first))]
@@ -158,13 +158,14 @@ class FormatMarkers:
         self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(marker_texts(format)))]
 
     def _calls(self) -> Entries:
-        """List the openers of calls except code fences, and those that the text ends in after the name."""
+        """Return entries for the openers of calls except code fences, and for those that the text ends in, inside or
+        behind the name."""
         named = [text for text in longest_first(self.format.call[0]) if "{name}" in text]
         cut = [(sign_of("call", text), truncated_after_name(text)) for text in named]
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
 
     def _damaged(self) -> Entries:
-        """List the damaged opening tags of bodies: misspelt, or with other text in place of the name."""
+        """Return entries for the damaged opening tags of bodies: misspelt, or with other text in place of the name."""
         bodies = self.format.bodies
         found = [
             (Sign("body"), pat)
@@ -174,7 +175,8 @@ class FormatMarkers:
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def hints(self) -> list[Pat]:
-        """Return the first word of each tag of a body, by which a malformed body is recognized."""
+        """Return patterns of the first word of each tag of a body, by which a malformed body is recognized. Words of
+        prose and tags of up to three characters are left out."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text
@@ -185,24 +187,25 @@ class FormatMarkers:
         return [literal(start) for start in starts if len(start) > _MIN_TAG and not start[0].isalnum()]
 
     def beside(self) -> list[Pat]:
-        """Return the markers after which no call continues: the closing marker of calls, and those of content."""
+        """Return the patterns after which no call continues: the markers around a call and around content."""
         pairs = (self.format.call, *self.format.content)
         return [pat for pair in pairs for side in pair for pat in templates(side)]
 
     def after(self) -> list[Pat]:
-        """Return what may follow the end of a body: the closing marker of a call, or other structure where there is
-        none."""
+        """Return the patterns of all that may follow the end of a body: closing markers of calls and sections, openers,
+        ends of turns."""
         return patterns(self.closes + self.section_closes + self.inner + self.turns)
 
     def lone_tokens(self) -> Entries:
-        """List the special tokens at the edges of a call's markers, which may be alone in a text."""
+        """Return entries that close a call for the special tokens at the edges of the markers around calls, sections
+        and thoughts: such a token may be alone in a text."""
         texts = [text for marker in self._around_calls() for text in with_tokens(marker)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def stray_tokens(self) -> Entries:
-        """List all other special tokens of the format, none of which belongs into text. The token that begins a header
-        is not one of them, because a header may follow."""
+        """Return entries for all other special tokens of the format, none of which belongs in text. The token that
+        begins a header is left out, because a header may follow."""
         format, channels = self.format, self.format.channels
         markers = [*format.ends, *[marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]]
         begins: list[Special] = []
@@ -215,21 +218,21 @@ class FormatMarkers:
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
     def tokens_in_thought(self) -> Entries:
-        """List the special tokens that have no meaning in a thought and are dropped there. Those of headers are kept,
-        because they show that a thought contains a call."""
+        """Return entries for special tokens that have no meaning in a thought and are dropped there. Those of headers
+        are left out, because they show that a thought contains a call."""
         texts = [text for close in self._closes() for text in with_tokens(close)]
         closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
         return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
 
     def _closes(self) -> list[Marker]:
-        """List the closing markers of everything but thoughts."""
+        """Return the closing markers of calls, sections, content, bodies and values, but not of thoughts."""
         format = self.format
         kinds = [(BODIES[type(body)], body) for body in format.bodies]
         bodies = [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
         return [pair[1] for pair in (format.call, format.section, *format.content) if pair] + bodies
 
     def _around_calls(self) -> list[Marker]:
-        """List the markers around calls, sections and thoughts, and the outer tags of bodies."""
+        """Return the opening and closing markers of calls, sections and thoughts, and the outer tags of bodies."""
         format = self.format
         outside = [*format.call, *(format.section or ()), *(format.reasoning or ())]
         sides = [(body_open(body), BODIES[type(body)].closing(body)) for body in format.bodies]
@@ -237,7 +240,7 @@ class FormatMarkers:
 
 
 def entries(action: Action, marker: Marker) -> Entries:
-    """Return an entry for each alternative of a marker, longest first."""
+    """Return an entry, sign and pattern, for each alternative of a marker, longest first."""
     return [(sign_of(action, text), template(text)) for text in longest_first(marker)]
 
 
@@ -246,19 +249,20 @@ def patterns(entries: Entries) -> list[Pat]:
 
 
 def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries:
-    """Return the entries of an opening and a closing marker."""
+    """Return the entries of an opening and a closing marker with the actions `opens` and `closes`; none for None."""
     opening, closing = _sides(pair, opens, closes)
     return opening + closing
 
 
 def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, Entries]:
-    """Return the entries of the opening markers and of the closing ones; none for a missing pair."""
+    """Return the entries of the opening marker and those of the closing one, with the actions `opens` and `closes`; two
+    empty lists for None."""
     return ([], []) if pair is None else (entries(opens, pair[0]), entries(closes, pair[1]))
 
 
 def _whole_labels(found: Entries) -> Entries:
-    """Require the end of a word after markers that are a token and a label: `<|channel>thoughtful` is not
-    `<|channel>thought`."""
+    """Return the entries, each with the end of a word required behind it if it is a token that ends in a letter:
+    `<|channel>thoughtful` is not `<|channel>thought`."""
     return [(sign, seq(pat, _WORD_END) if sign.is_token and pat.whole[-1].isalpha() else pat) for sign, pat in found]
 
 
@@ -268,23 +272,24 @@ def with_tokens(marker: Marker) -> list[Special]:
 
 
 def sign_of(action: Action, text: str) -> Sign:
-    """Return the sign of one alternative of a marker."""
+    """Return the sign of one alternative of a marker, with this action: `special` and `is_token` depend on the text."""
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
 
 
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
-    """Return the entries without repeated patterns; the first of equal patterns counts."""
+    """Return the entries without repeated patterns; the first of equal patterns counts. Their order may change."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
 def is_sentence(marker: str) -> bool:
-    """Return whether a marker is plain words, or the remainder of a header that the prompt began. Such a marker counts
-    only at the beginning of a reply."""
+    """Return whether a marker begins with a letter or a slash: plain words, or the remainder of a header that the
+    prompt began. Such a marker counts only at the beginning of a reply."""
     return marker[:1].isalpha() or marker[:1] == "/"
 
 
 def closing_sources(format: Format, level: int) -> list[str]:
-    """Return the sources of the markers that close a section, a call or a body, code fences excepted."""
+    """Return the sources of the markers that close a section, a call or a body, by `level`; none for other levels. Code
+    fences are left out."""
     if level == BODY:
         pats = [pat for body in format.bodies for pat in _closing(body)]
     else:
@@ -294,7 +299,8 @@ def closing_sources(format: Format, level: int) -> list[str]:
 
 
 def _is_at_edge(text: str, token: str) -> bool:
-    """Return whether a marker begins or ends with this token. Inside a tag a token has no meaning alone."""
+    """Return whether a marker begins or ends with this token, blanks aside. Inside a tag a token has no meaning
+    alone."""
     return text.strip().startswith(token) or text.strip().endswith(token)
 
 
@@ -302,24 +308,29 @@ def _is_at_edge(text: str, token: str) -> bool:
 
 
 def _turns(format: Format) -> Entries:
-    """List end-of-turn tokens, and what begins the header of a channel."""
+    """Return entries for the markers that end a turn or a message, and for the beginnings of message headers."""
     ends = [entry for end in ends_of(format) for entry in entries("end", end)]
     return ends + (_headers(format.channels) if format.channels is not None else [])
 
 
 def ends_of(format: Format) -> tuple[str, ...]:
-    """Return the markers that end a turn or a message."""
+    """Return the markers that end a turn or a message in this format."""
     return format.ends + (format.channels.ends if format.channels is not None else ())
 
 
 def _headers(channels: Channels) -> Entries:
-    """List how the header of a message begins, whole, truncated at the end of the text, or without its role."""
+    """Return entries for the beginning of a message header: whole, truncated at the end of the text, or without its
+    role. They match without consuming."""
     starts, tokens = marker_alternatives(channels.start), with_tokens(channels.start)
     if channels.to:
         channel = (channels.channel,) if channels.channel else ()
         pats = [template(text) for text in (*starts, *channel)]
-        pats += [seq(literal(start.tokens[0]), blanks(), to) for start in tokens[:1] for to in _to_someone(channels)]
-        pats += [_cut(start) for start in tokens]
+        pats += [
+            seq(literal(start.tokens[0]), blanks(), to)
+            for start in tokens[:1]
+            for to in _recipient_without_start(channels)
+        ]
+        pats += [_truncated_header(start) for start in tokens]
         # The token of a header may directly precede its channel.
         pats += [seq(literal(start.tokens[0]), blanks(), template(text)) for start in tokens for text in channel]
     else:
@@ -329,29 +340,30 @@ def _headers(channels: Channels) -> Entries:
         rests = [*whole, seq(NAME, blanks(), END)]
         gaps = {start: [blanks()] if isinstance(start, Special) else [] for start in starts}
         pats = [seq(template(start), *gaps[start], rest) for start in starts for rest in rests]
-        pats += [_cut(start, blanks(), whole[0]) for start in tokens]
+        pats += [_truncated_header(start, blanks(), whole[0]) for start in tokens]
     return [(Sign("header", True, bool(tokens)), lookahead(pat)) for pat in pats]
 
 
-def _cut(start: Special, *rest: Pat) -> Pat:
-    """Return the pattern of a header that the text ends in, after its first token at least."""
+def _truncated_header(start: Special, *rest: Pat) -> Pat:
+    """Return the pattern of a header that the text ends in: the first token of `start` and any beginning of its other
+    text and of `rest`."""
     token = start.tokens[0]
     behind = Special(start.strip(BLANKS).removeprefix(token), start.tokens)
     begun = seq(*([template(behind)] if behind else []), *rest)
     return seq(literal(token), Pat(f"(?:{begun.part})", begun.part), END)
 
 
-def _to_someone(channels: Channels | None) -> list[Pat]:
-    """Return the header that is a recipient and the token that begins a message, for formats without channels in
-    headers."""
+def _recipient_without_start(channels: Channels | None) -> list[Pat]:
+    """Return the pattern of a header without its start: a recipient and the token that begins a message. Empty for
+    formats whose headers have channels or no such token."""
     if channels is None or channels.channel or not channels.to or not isinstance(channels.message, Special):
         return []
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
 
 
 def recipient_headers(channels: Channels) -> list[Pat]:
-    """Return the patterns of a header that is only a recipient. Before a token, which nobody writes by chance, the
-    recipient may be missing."""
+    """Return the patterns of a header that is only a name and the message marker. If that marker is visible text, the
+    name may be missing; if it is a line break, it must be there."""
     message = channels.message.strip(BLANKS)
     if not message:
         return [seq(NAME, _LINE_END, literal(channels.message))]
@@ -362,23 +374,25 @@ def recipient_headers(channels: Channels) -> list[Pat]:
 
 
 def body_open(body: Body) -> Marker:
-    """Return the marker that precedes the arguments of a body."""
+    """Return the marker that precedes the arguments of a body, "" if it has none."""
     return next(iter(BODIES[type(body)].opening(body)), "")
 
 
 def _closing(body: Body) -> list[Pat]:
+    """Return the patterns of the closing marker of a body."""
     return templates(BODIES[type(body)].closing(body))
 
 
 def _named_openings(body: Body) -> list[str]:
-    """List the markers before the arguments of bodies that a header names, if they contain more than holes."""
+    """Return the alternatives of the marker before the arguments of a body whose name is in a header; only those with
+    more than three characters beside holes. Empty for other bodies."""
     texts = longest_first(body_open(body)) if BODIES[type(body)].named_by_header else []
     return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _MIN_TAG]
 
 
 def _nameless(body: Body) -> list[Pat]:
-    """Return how a body without its name begins: its opening tag without the name, the token between name and
-    arguments, or the first argument."""
+    """Return the patterns by which a body without its name begins: its opening tag without the name, the token between
+    name and arguments, or the first argument."""
     texts = marker_alternatives(body_open(body))
     # The token between a name and its arguments.
     named = with_tokens(body_open(body))
@@ -391,14 +405,14 @@ def _nameless(body: Body) -> list[Pat]:
 
 
 def _without_name(text: str) -> Pat:
-    """Return the pattern of a marker with only blanks in place of the name."""
+    """Return the pattern of a marker with only blanks, or nothing, in place of the name."""
     pats = [template(side) for side in split_at_name(text) if side.strip()]
     return seq(pats[0], blanks(), *pats[1:]) if len(pats) > 1 else pats[0]
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:
-    """List the tags by which a body is found in text. A bare name is none. If calls have markers of their own, tags
-    that begin with a word are none either."""
+    """Return entries for the tags by which a body is found in text. `is_bare`: calls have no marker of their own; if
+    they have one, tags that begin with a letter or digit are left out. A bare name is never one."""
     opening = BODIES[type(body)].opening(body)
     tags: Entries = []
     for marker in opening:
@@ -411,26 +425,28 @@ def _opening(body: Body, is_bare: bool) -> Entries:
 
 
 def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
-    """List the opening tags of a body with other text in place of the name."""
+    """Return entries for the opening tags of a body with other text in place of the name, as far as they cannot be
+    prose. `is_bare`: calls have no marker of their own."""
     texts = [text for text in longest_first(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
     tags = [text for text in texts if len(text.partition("{name}")[0]) >= _MIN_TAG and _is_sure(text, is_bare)]
     return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
 
 
 def _is_sure(text: str, is_bare: bool) -> bool:
-    """Return whether a tag is distinguishable from prose. One that begins with a word needs another word after the
-    name."""
+    """Return whether a tag is distinguishable from prose. One that begins with a letter or digit needs letters after
+    the name, and calls without markers (`is_bare`)."""
     return not text[0].isalnum() or (is_bare and any(map(str.isalpha, text.partition("{name}")[2])))
 
 
 def _misnamed(text: str, body: Body) -> Pat:
-    """Return the pattern of an opening tag with other text in place of the name, before an argument."""
+    """Return the pattern of the opening tag `text` with other text in place of the name, before the first argument."""
     params = longest_first(BODIES[type(body)].param_opening(body))
     return with_invalid_name(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
 
 
 def _odd_openings(text: str) -> Entries:
-    """List an opening tag without its name, and one that the text ends in."""
+    """Return entries for an opening tag without its name, and for one that the text ends in. Empty without a name hole
+    or with fewer than three characters before it."""
     before, hole, behind = text.partition("{name}")
     if len(before.strip()) < _MIN_TAG or not hole:
         return []
@@ -497,12 +513,13 @@ class BareCalls:
 
     @property
     def is_possible(self) -> bool:
-        """Return whether a call without markers may begin anywhere."""
+        """Return whether a call without its marker may begin anywhere in this format."""
         return self.can_begin_reply or self.can_begin_line or self.headless is not None
 
 
 def _between(format: Format, first_characters: str) -> Probe | None:
-    """Return what may be between two bare calls, which begin with one of these characters."""
+    """Return the probe for the separator of two bare calls, which begin with one of `first_characters`: the format's
+    own, a comma or a semicolon, before another call. None if there are no bare calls."""
     if not first_characters:
         return None
     opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
@@ -511,8 +528,8 @@ def _between(format: Format, first_characters: str) -> Probe | None:
 
 
 def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
-    """Return how a reply begins with a call whose opener the prompt ended with: a name and a special token, before the
-    arguments or the end of the text."""
+    """Return the probe for a reply that begins with a call whose opener the prompt ended with: a name and a special
+    token, before the arguments or the end of the text. None if the format has no such body."""
     opens = [text for body in format.bodies for text in longest_first(body_open(body))]
     begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
     if markers.is_bare or not begun:
@@ -594,8 +611,8 @@ class Headers:
 
 
 def _first_header(channels: Channels | None) -> Probe | None:
-    """Return how the reply's first header begins, which has no `start` because the prompt ended with it, or with the
-    first token of it."""
+    """Return the probe for a reply's first header, which has no start because the prompt ended with it, or with the
+    first token of it. It consumes nothing; None without channels."""
     if channels is None:
         return None
     if channels.to:
@@ -664,7 +681,7 @@ class Scans:
 
     def __init__(self, format: Format, markers: FormatMarkers, openers: Entries, strays: Entries, *, lines: bool):
         # A header may lack its start token.
-        headers = _to_someone(format.channels)
+        headers = _recipient_without_start(format.channels)
         turns = markers.turns + [(Sign("header", True, True), lookahead(pat)) for pat in headers] + markers.last
         # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
@@ -716,7 +733,7 @@ class CompiledFormat:
         self.scans = Scans(format, markers, openers, strays, lines=self.bare_calls.can_begin_line)
 
     def _beside_calls(self, markers: FormatMarkers) -> Entries:
-        """List the markers of content, citations and turns."""
+        """Return entries for the markers of content, citations, the protocol and turns."""
         format, found = self.format, []
         if format.protocol is not None:
             found = [(Sign("tag"), literal(marker)) for marker in self.content_tags]
@@ -728,7 +745,8 @@ class CompiledFormat:
         return found + markers.cites + markers.turns + markers.last
 
     def _stray_markers(self, markers: FormatMarkers) -> Entries:
-        """List what closes a call, or a value in one: none of it belongs into text."""
+        """Return entries for closing markers of calls, bodies and values, and for other tokens that do not belong in
+        text alone. Code fences are left out."""
         strays = markers.closes + markers.lone_tokens() + entries("closer", guess_closing_markers(self.format))
         strays += [(Sign("value_close"), pat) for reader in self.bodies.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
@@ -739,12 +757,12 @@ class CompiledFormat:
 
     @cached_property
     def partial_openers(self) -> Probe:
-        """What opens calls, where a text may end inside of it."""
+        """Return a probe for all openers of calls; with `is_begun` it tells whether a text ends inside one."""
         return Probe(alt(*[pat for pat, _ in self.openers.of_calls]))
 
     @cached_property
     def partial_markers(self) -> Probe:
-        """All other markers, where a text may end inside of them."""
+        """Return a probe for the markers that open no call; with `is_begun` it tells whether a text ends inside one."""
         markers = FormatMarkers(self.format)
         beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
         others = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
@@ -752,7 +770,8 @@ class CompiledFormat:
 
     @cached_property
     def with_think_tags(self) -> CompiledFormat:
-        """The same format for a reply whose reasoning is in `<think>`, next to the format's own markers."""
+        """Return the format for a reply whose reasoning is in `<think>`, next to the format's own markers; itself if
+        `<think>` has another meaning in it or reasoning is off."""
         if self.think_tag is None:
             return self
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
@@ -761,7 +780,7 @@ class CompiledFormat:
 
     @cached_property
     def without_bare_calls(self) -> CompiledFormat:
-        """The same format where only calls in markers count, for the text of a thought."""
+        """Return a copy in which only calls in markers count, for the text of a thought."""
         found = copy(self)
         found.bare_calls = copy(self.bare_calls)
         found.bare_calls.can_begin_reply = found.bare_calls.can_begin_line = False
@@ -801,12 +820,14 @@ def search_any(sources: list[str]) -> Closes | None:
 
 
 def _no_opener(close: Pat) -> Pat:
-    """Return the pattern of a closing marker; a code fence only counts if it does not open a block."""
+    """Return the pattern of a closing marker; a code fence must not be followed by a letter, because then it opens a
+    block."""
     return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
 def _content_tags(format: Format) -> dict[str, str]:
-    """Return the tags of the content of a protocol: opening tags with the name of their block, closing tags with ""."""
+    """Return the tags of a protocol's content: opening tags with the name of their block, closing tags with "". Empty
+    without a protocol."""
     found = {}
     for opens, closes in format.content if format.protocol is not None else ():
         found[str(opens).strip()] = str(opens).strip("<> \t\r\n")
@@ -815,8 +836,8 @@ def _content_tags(format: Format) -> dict[str, str]:
 
 
 def _done(opens: str, closes: str, others: list[str]) -> Pat:
-    """Return the pattern of a whole block that reports the end of the task: short, and without the beginning of another
-    block."""
+    """Return the pattern of a whole block, from `opens` to `closes`, that reports the end of the task: at most 2,000
+    characters, without one of these two or of `others`."""
     head = opens[0]
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
@@ -829,8 +850,8 @@ def _any_of_some(pats: list[Pat]) -> Probe | None:
 
 
 def _extra(closes: list[Pat]) -> Probe | None:
-    """Return a probe for one to three superfluous brackets before what closes a call. A bracket that closes a call
-    itself is not superfluous."""
+    """Return a probe for one to three superfluous brackets before one of `closes`. A bracket that one of these begins
+    with is not superfluous. None without `closes` or brackets."""
     heads = {pat.head for pat in closes}
     brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
     if not closes or not brackets:
@@ -842,8 +863,8 @@ _CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}
 
 
 def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
-    """Return the compiled format, from the cache if it was compiled before. Without `reasoning` its reasoning is
-    text."""
+    """Return the compiled format, from the cache if it was compiled before. With `reasoning=False` reasoning markers
+    are ordinary text, and reasoning messages are content."""
     key = id(format), reasoning
     found = _CACHE.get(key)
     if found is None:
@@ -856,7 +877,7 @@ def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
 
 
 def _without_reasoning(format: Format) -> Format:
-    """Return a copy of the format in which reasoning is content."""
+    """Return a copy of the format without reasoning markers, in which reasoning messages are content."""
     channels = format.channels
     if channels is not None:
         kinds: dict[str, Literal["reasoning", "content"]] = dict.fromkeys(channels.kinds, "content")

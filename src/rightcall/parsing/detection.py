@@ -51,11 +51,11 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
 
 
 def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], places: dict[str, int]) -> int:
-    """Return the first place of an opener of calls of this format, or -1.
+    """Return the first index in `text` of an opener of calls of this format, or -1. A first header without its start,
+    or a bare call, counts at the beginning (index 0).
 
     - `characters`: those of the text. Most openers have one that it lacks.
-    - `places`: the first places of openers and of literal text in them, -1 for none. Many formats share openers or
-      parts of them, so each is searched for once.
+    - `places`: a cache that is added to: the first places of openers and of literal text in them, -1 for none.
     """
     for pat, finder in found.openers.of_calls:
         if pat.whole not in places:
@@ -75,8 +75,8 @@ def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], pla
 
 
 def _window(text: str, first: int, markers: Iterable[str]) -> str:
-    """Return the text around the first opener. It ends where the opener has been repeated so often that more text adds
-    nothing."""
+    """Return the part of the text by which formats are ranked: 2,560 characters around index `first`, that of the first
+    opener. It ends where that opener, one of `markers`, has been repeated 16 times."""
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     opener = max([marker for marker in markers if text.startswith(marker, first)], key=len, default="")
     pieces = window.split(opener, _REPEATED) if len(opener) > 3 else [window]
@@ -85,14 +85,16 @@ def _window(text: str, first: int, markers: Iterable[str]) -> str:
 
 @lru_cache(4)
 def first_headers(known: KnownFormats) -> dict[str, Probe]:
-    """Return, by format, how a reply begins whose first header has no start, because the prompt ended with it."""
+    """Return, by format name, the probe for a reply whose first header has no start, because the prompt ended with it.
+    Formats without channels are left out."""
     formats = [format for format in known.formats.values() if format.channels]
     others = {format.channels.channel for format in formats if format.channels and format.channels.channel}
-    return {format.name: Probe(_header(format, format.channels, others)) for format in formats if format.channels}
+    return {format.name: Probe(_first_header(format, format.channels, others)) for format in formats if format.channels}
 
 
-def _header(format: Format, channels: Channels, others: set[str]) -> Pat:
-    """Return the pattern of such a first header. `others` are texts that introduce a channel in any format."""
+def _first_header(format: Format, channels: Channels, others: set[str]) -> Pat:
+    """Return the pattern of a reply's first header without its start, which the prompt contained. `others`: the texts
+    that introduce a channel in any format; a recipient with one of them belongs to another format."""
     if channels.to and not channels.channel and channels.message.strip():
         return alt(_up_to_message(channels, others), seq(blanks(), header_without_recipient(format)))
     name = seq(template(channels.to), _WORD) if channels.to else _WORD
@@ -103,8 +105,8 @@ def _header(format: Format, channels: Channels, others: set[str]) -> Pat:
 
 
 def _up_to_message(channels: Channels, others: set[str]) -> Pat:
-    """Return the pattern of a header that is only a recipient, valid or not, as the format itself accepts it. A
-    recipient with the channel marker of another format belongs to that format."""
+    """Return the pattern of a header that is only a recipient, valid or not, and the message marker behind it. It does
+    not match across a marker in `others`, which introduces a channel in another format."""
     message, stops = channels.message.strip(), "|".join(map(re.escape, sorted(others)))
     head = re.escape(message[0])
     run = rf"(?:[^{head}\n]|(?!{re.escape(message)}{'|' + stops if stops else ''}){head}){{0,256}}+"
@@ -112,20 +114,21 @@ def _up_to_message(channels: Channels, others: set[str]) -> Pat:
 
 
 def header_without_recipient(format: Format) -> Pat:
-    """Return the pattern of the remainder of a header without a recipient, before what opens the format's own calls."""
+    """Return the pattern of the remainder of a header without a recipient, the message marker, before the opener of a
+    section of the format."""
     message = format.channels.message if format.channels else ""
     opens = templates(format.section[0]) if format.section else []
     return seq(template(message), blanks(), lookahead(alt(*opens)))
 
 
 def _rank(text: str, found: CompiledFormat, tools: Toolset | None) -> tuple[int, int, int, int]:
-    """Return the rank of a format for this text: more calls, then fewer rejected calls, then less remaining text, then
-    a marker rather than none."""
+    """Parse the text in a format and return the rank of the format; higher is likelier: more calls, then fewer rejected
+    calls, then less remaining text, then a marker rather than none."""
     reply = read_whole(text, found, ReadOptions(tools))
     rest = len(reply.content) + len(reply.reasoning)
     return len(reply.calls), -len(reply.refused), -rest, 0 if found.bare_calls.first_characters else 1
 
 
 def read_whole(text: str, found: CompiledFormat, options: ReadOptions) -> Reply:
-    """Parse a text in a known format, without looking for calls in any other."""
+    """Parse a text in a known format, without looking for calls in any other. Return the reply."""
     return read_piece(text, found, options).reply

@@ -47,13 +47,14 @@ _IN_OPEN_REASONING = Problem(
 
 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
-    """Close a machine and add the events that only the end decides. `source` is the whole text, `finish` the finish
-    reason of the provider."""
+    """Close a machine and add the events that only the end decides: calls out of reasoning, rescued calls, near misses.
+    `source` is the whole text, `finish` the finish reason of the provider; if it says that the reply was truncated,
+    only near misses are added."""
     cut = finish is not None and was_cut(finish)
     if isinstance(reading, Machine):
         machine = reading
         machine.close(cut=cut)
-    elif not cut and _is_one_call(reading, source):
+    elif not cut and _emit_calls_only(reading, source):
         return
     else:
         reading.close(cut=cut)
@@ -63,9 +64,9 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         _Conclusion(machine, source, cut, may_be_bare=isinstance(reading, Machine) or reading.is_bare).run()
 
 
-def _is_one_call(reading: AutoMachine, source: str) -> bool:
-    """Emit the calls that the whole held text consists of. Return False if it is anything else; then nothing was
-    emitted."""
+def _emit_calls_only(reading: AutoMachine, source: str) -> bool:
+    """Emit the calls of a reply that was held back and is nothing but calls of declared tools; a code fence around them
+    and turn-end tokens behind them are ignored. Return False, with nothing emitted, if it is anything else."""
     machine = reading.machine
     held = reading.undecided_text if machine.builder.token_map is None else ""
     text = held.rstrip()
@@ -89,6 +90,7 @@ class _Conclusion:
         self._builder, self._output, self._options = machine.builder, machine.output, machine.builder.options
 
     def run(self) -> None:
+        """Add the events that only the end of the reply decides to the output of the machine."""
         builder, output, start = self._builder, self._output, self._machine.last_reasoning.start
         has_reported = False
         if start is not None:
@@ -110,7 +112,8 @@ class _Conclusion:
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
     def _read_reasoning(self, start: int) -> bool:
-        """Parse the reasoning from this position on, which nothing follows. Return whether calls in it were reported.
+        """Parse the reasoning from position `start` on, which nothing follows, and emit the calls that are taken out of
+        it. Return True if its calls stay in it and were reported, else False.
 
         In open reasoning every call is rejected. In closed reasoning the calls at its end are taken out of it; other
         calls are reported (vllm#39055, vllm-mlx#433).
@@ -136,6 +139,8 @@ class _Conclusion:
         return False
 
     def _parse_reasoning(self, text: str, start: int) -> Piece:
+        """Parse `text`, reasoning that begins at position `start` of the reply, in the format of the reply; only calls
+        in markers count. Calls before it count against the limit."""
         format, token_map = self._machine.compiled.format, self._builder.token_map
         told = None if token_map is None else token_map.slice(start)
         # Calls before the reasoning count against the limit too.
@@ -147,7 +152,8 @@ class _Conclusion:
         return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
-        """Turn the reasoning from `first` of the piece on into calls, with reasoning around them."""
+        """Replace the reasoning from position `start + first` on by the parts of `piece` from `first` on: calls,
+        rejected if the reasoning `is_open`, with reasoning around them."""
         output = self._output
         output.events.append(Recast(output.spans.reasoning_since(start + first), "thought"))
         end = output.spans.end
@@ -165,7 +171,8 @@ class _Conclusion:
     # -- calls outside the markers of the format -----------------------------------------------------------------------
 
     def _rescue(self) -> None:
-        """Parse the text of a reply without calls as calls, and replace it if it is."""
+        """Parse the text of a reply without calls as calls outside their markers, and replace the text if they are
+        accepted."""
         spans, output = self._output.spans.to_list(), self._output
         texts = [span for span in spans if span.kind == "text"]
         # Text that reasoning follows was not the last word of the model.
@@ -193,7 +200,9 @@ class _Conclusion:
             self.replace_text(piece, start, end, chars + (output.gap if is_gone else 0))
 
     def _read_whole(self, texts: list[Span], spans: list[Span]) -> Piece | None:
-        """Parse all texts as nothing but calls. A token in a string of a call may have separated them."""
+        """Parse the text of the reply as nothing but calls, or as messages without their special tokens. Several spans
+        count as one text, because a token in a string of a call may have separated them. Return None if it is anything
+        else."""
         first, is_all, format = texts[0].start, len(texts) == 1, self._machine.compiled.format
         text = self._source[first : texts[-1].end]
         is_begun = is_all or text.startswith(("{", "[", "call:"))
@@ -204,11 +213,13 @@ class _Conclusion:
         return piece if stripped is None else Piece(*stripped)
 
     def _letters(self) -> TokenMap | None:
-        """Return the token map of the remaining text: the special tokens in it were parsed, so it has none."""
+        """Return a token map without special tokens for the remaining text, because those in the reply were parsed;
+        None if nothing is known of tokens."""
         return None if self._builder.token_map is None else TokenMap.of_plain_text(len(self._source))
 
     def replace_text(self, piece: Piece, start: int, end: int, chars: int) -> None:
-        """Replace the last `chars` characters of text that were emitted, which are between these positions."""
+        """Replace the last `chars` characters of text that were emitted, those between the positions `start` and `end`,
+        by the parts, problems and spans of `piece`, with a note at each call."""
         output = self._output
         if self._machine.compiled.format.name == "auto":
             self._machine.rename_format(piece.reply.format)
@@ -227,16 +238,18 @@ class _Conclusion:
 
 
 def _problems_of_no_call(reply: Reply) -> list[Problem]:
+    """Return the problems of the reply that belong to no call."""
     return [problem for problem in reply.problems if problem.call is None]
 
 
 def _before(spans: list[Span], end: int) -> list[Span]:
-    """Return the spans up to this position."""
+    """Return the spans up to this position; one across it is shortened."""
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
 
 
 def withheld_notes(reasoning: Reply, spans: list[Span]) -> list[Problem]:
-    """Return a near miss for each call in reasoning that stays there. `spans` are those of the reasoning."""
+    """Return a near miss for each call in reasoning that stays there, at most eight. `spans` are those of the
+    reasoning, in positions of the reply."""
     places = [span for span in spans if span.kind == "call"]
     if reasoning.attempts and not places:  # one of which nothing but the name is there
         return [_OPENED_IN_REASONING]
@@ -247,8 +260,8 @@ def withheld_notes(reasoning: Reply, spans: list[Span]) -> list[Problem]:
 
 
 def last_calls(reply: Reply) -> tuple[int, int]:
-    """Return the number of calls that a text ends with, and where they begin: only blanks and markers are between and
-    behind them. The reply has its spans."""
+    """Return how many calls a text ends with, and where they begin: only markers are between and behind them. (0, 0) if
+    it does not end with calls. The reply must have its spans."""
     spans = list(reply.spans or ())
     first = _first_of_last_calls(spans)
     if first is None:
@@ -257,7 +270,8 @@ def last_calls(reply: Reply) -> tuple[int, int]:
 
 
 def _first_of_last_calls(spans: list[Span]) -> int | None:
-    """Return where the calls begin that a text ends with; None if it does not end with calls."""
+    """Return where the calls, with the markers before them, begin that a text ends with; None if it does not end with
+    calls."""
     first, has_call = None, False
     for span in reversed(spans):
         if span.kind not in ("call", "marker"):
@@ -267,7 +281,7 @@ def _first_of_last_calls(spans: list[Span]) -> int | None:
 
 
 def _first_call(spans: list[Span]) -> int | None:
-    """Return where the first call begins, with the markers before it; None if there is none."""
+    """Return where the first call begins, with the marker before it; None if there is no call."""
     for i, span in enumerate(spans):
         if span.kind == "call":
             return spans[i - 1].start if i and spans[i - 1].kind == "marker" else span.start
@@ -275,7 +289,7 @@ def _first_call(spans: list[Span]) -> int | None:
 
 
 def _parts_from(piece: Piece, first: int) -> tuple[Part, ...]:
-    """Return the parts of a piece from this position on, where a call begins."""
+    """Return the parts of a piece from the position `first` on, where a call begins; empty if no call begins there."""
     parts = piece.reply.parts
     spans = [span for span in piece.spans if span.kind == "call" and span.start < first]
     skipped = 0

@@ -44,7 +44,8 @@ class SpanTiling:
         self._joined: set[int] = set()  # positions where text continues behind a mark inside it
 
     def mark(self, kind: SpanKind, end: int) -> None:
-        """Cover the text up to `end`, as far as no span covers it yet, with a span of this kind."""
+        """Cover the text from `end` of the spans so far up to this position with a span of this kind; nothing if it is
+        covered already."""
         if end > self.end:
             if kind != self._kind:
                 self._tiles.append((self.end, self._kind))
@@ -52,11 +53,12 @@ class SpanTiling:
             self.end = end
 
     def mark_inside_text(self, end: int) -> None:
-        """Cover a mark inside a text that continues behind it."""
+        """Cover a mark that ends at `end` and is inside a text, so that the text around it counts as one piece."""
         self.mark("marker", end)
         self._joined.add(end)
 
     def to_list(self) -> list[Span]:
+        """Return all spans so far, in order, without empty ones."""
         found, start = [], 0
         for end, kind in (*self._tiles, (self.end, self._kind)):
             if end > start:
@@ -65,26 +67,29 @@ class SpanTiling:
         return found
 
     def replace(self, spans: list[Span]) -> None:
-        """Set all spans."""
+        """Set all spans, which must tile the text from its beginning; an empty list resets them."""
         self._tiles = [(span.end, span.kind) for span in spans]
         self.end, self._kind = self._tiles.pop() if self._tiles else (0, "marker")
 
     def recast_text(self) -> None:
-        """Turn all text so far into reasoning."""
+        """Change the kind of all text spans so far to reasoning."""
         self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]
         self._kind = "reasoning" if self._kind == "text" else self._kind
 
     def reasoning_since(self, start: int) -> int:
-        """Count the characters of reasoning that were emitted from this position on."""
+        """Return how many characters of reasoning were emitted from the position `start` on, with one line break
+        between any two separate pieces."""
         given = [span for span in self.to_list() if span.kind == "reasoning" and span.end > start]
         breaks = sum(span.start not in self._joined for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def snapshot(self) -> tuple[list[Tile], int, SpanKind, int]:
+        """Return the current state for `restore`. It shares the list of spans, so only spans that are added later can
+        be undone."""
         return self._tiles, len(self._tiles), self._kind, self.end
 
     def restore(self, before: tuple[list[Tile], int, SpanKind, int]) -> None:
-        """Return to a snapshot."""
+        """Remove all spans that were added since the snapshot `before`."""
         self._tiles, count, self._kind, self.end = before
         del self._tiles[count:]
 
@@ -142,19 +147,20 @@ class Output:
         return self._last is not None and self._last[0] is Reasoning
 
     def take_events(self) -> list[Event]:
-        """Return the events so far. Each is returned once."""
+        """Return the events that were not yet taken, and forget them."""
         events, self.events = self.events, []
         return events
 
     def prepend_events(self, events: list[Event]) -> None:
-        """Put events before those that are not yet taken."""
+        """Put `events` before those that are not yet taken. The list is extended and kept."""
         events.extend(self.events)  # in place: there may be many of them, and many times
         self.events = events
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def emit(self, text: str, end: int) -> None:
-        """Emit text or reasoning that ends at `end`. Behind a marker its leading blanks belong to the marker."""
+        """Emit text or reasoning that ends at position `end`. Behind a marker its leading blanks belong to the marker,
+        and a line break separates it from text of the same kind before the marker. Its trailing blanks wait."""
         if self.after_marker:
             trimmed = text.lstrip(BLANKS)
             self.spans.mark("marker", end - len(trimmed))
@@ -174,19 +180,22 @@ class Output:
         self._emit_text(text, end)
 
     def emit_exact(self, text: str, end: int) -> None:
-        """Emit text that ends at `end` with all its blanks: it was parsed as the beginning of a call."""
+        """Emit text that ends at position `end` with its leading blanks: it was parsed as the beginning of a call. A
+        body without opener does not begin behind it."""
         if self.after_marker:
             self.gap = 0
         self.after_marker = self.at_start = False
         self._emit_text(text, end)
 
     def emit_after_call(self, text: str, end: int) -> None:
-        """Emit text behind a call that was taken before the end of the call was certain."""
+        """Emit text that ends at position `end` and follows a call, without its leading blanks: it was taken before the
+        end of the call was certain."""
         self.after_marker = True
         self.emit(text, end)
 
     def emit_json_text(self, text: str, start: int, end: int) -> None:
-        """Emit text that the format carries as a JSON value, which is between these positions."""
+        """Emit `text`, which the format carries as a JSON value between the positions `start` and `end`; what is before
+        that is a marker. An empty text has no event."""
         self.drop_blanks()
         self.is_placed = True
         if text:
@@ -196,13 +205,15 @@ class Output:
         self.spans.mark("text", end)
 
     def emit_behind_token(self, start: int, text: str, end: int) -> None:
-        """Drop a special token that ends at `start` and opens no call, and emit the text behind it, which ends at
-        `end`."""
+        """Drop a special token that ends at position `start` and opens no call, and emit the text behind it, which ends
+        at `end`."""
         self.drop_marker(start)
         self.emit(text, end)
         self.at_start = False
 
     def _emit_text(self, text: str, end: int) -> None:
+        """Emit text that ends at position `end`, with the blanks that waited before it, but hold its trailing blanks.
+        Blank text is only held."""
         self.shown.take(text)
         solid = text.rstrip(BLANKS)
         if not solid:
@@ -214,6 +225,8 @@ class Output:
         self._append(given, end - (len(text) - len(solid)))
 
     def _append(self, text: str, end: int) -> None:
+        """Append an event for `text`, which ends at position `end`, as reasoning or text, whichever is current, and
+        cover it with a span."""
         if self.in_reasoning:
             self._last = Reasoning, self.tag
             self.events.append(Reasoning(text))
@@ -227,17 +240,18 @@ class Output:
         self.spans.mark("text", end)
 
     def begin_text(self, end: int) -> None:
-        """Note that the text of the reply begins behind reasoning that ends at `end`, if no text was before it."""
+        """Set where the text of the reply begins, behind reasoning that ends at `end`; to None if text or a call was
+        emitted before."""
         self.text_start = end if self.is_silent else None
 
     def switch(self, *, reasoning: bool) -> None:
-        """Switch to reasoning, or back to text. An open code fence ends."""
+        """Switch to reasoning, or back to text. Code fences and quotations that are open end."""
         self.in_reasoning = reasoning
         self._is_behind_call = False
         self.shown = Shown()
 
     def recast(self, end: int) -> None:
-        """Recast all text so far, up to `end`, as reasoning."""
+        """Turn all text so far into reasoning that ends at position `end`, with a `Recast` event if there is text."""
         if self.text_chars:
             self.events.append(Recast(self.text_chars, "reasoning"))
         self.text_chars = 0
@@ -249,13 +263,14 @@ class Output:
     # -- blanks --------------------------------------------------------------------------------------------------------
 
     def drop_blanks(self) -> None:
-        """Drop the waiting blanks: a marker follows."""
+        """Drop the waiting blanks, because a marker follows."""
         self._blanks.clear()
         if self.shown.is_new:
             self.shown = Shown()  # it may have taken them
 
     def hold_blanks(self, blanks: str, end: int) -> None:
-        """Hold blanks that end at `end`: they belong to the last marker, or wait for what follows."""
+        """Hold blanks that end at position `end` until it is known what follows; directly behind a marker they belong
+        to it."""
         if self.after_marker:
             self.spans.mark("marker", end)
             self._is_behind_call = self._is_behind_call and "\n" not in blanks
@@ -264,7 +279,8 @@ class Output:
             self._blanks.append(blanks)
 
     def flush_blanks(self, end: int) -> None:
-        """Emit the blanks at the end of the reply: no marker follows."""
+        """Emit the blanks at the end of the reply, because no marker follows; behind a marker they belong to it. `end`:
+        the end of the text."""
         if self._blanks:
             if not self.after_marker:
                 self._append("".join(self._blanks), end)
@@ -274,7 +290,7 @@ class Output:
     # -- markers and calls ---------------------------------------------------------------------------------------------
 
     def drop_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
-        """Drop a marker that ends at `end`, with the blanks around it.
+        """Cover a marker that ends at position `end`, with the blanks around it, and emit nothing for it.
 
         `begins_line`: a body without opener may follow. `continues_line`: what follows is on the line of the marker.
         """
@@ -287,7 +303,8 @@ class Output:
         self._is_behind_call = self._is_behind_call or continues_line
 
     def drop_inline_mark(self, end: int) -> None:
-        """Drop a mark inside text that ends at `end`. The text around it stays one piece."""
+        """Cover a mark inside text that ends at position `end`, such as a citation tag, without an event. The text
+        around it stays one piece."""
         self.gap = 0
         if self.after_marker:
             self.spans.mark("marker", end)  # the marker before it separates the texts
@@ -295,11 +312,13 @@ class Output:
             self.spans.mark_inside_text(end)
 
     def begin_line(self) -> None:
-        """Note that a line begins: a body without opener may begin here, except in a block of a protocol's text."""
+        """Allow a body without opener at this place, the beginning of a line, except inside a block of a protocol's
+        text."""
         self.at_start = not self.tag
 
     def take_start(self) -> bool:
-        """Return whether a body without opener may begin here. The next call returns False unless a line begins."""
+        """Return whether a body without opener may begin here, and forget it: the next call returns False unless a line
+        begins."""
         at_start, self.at_start = self.at_start, False
         return at_start
 
@@ -310,14 +329,16 @@ class Output:
         self.is_placed = self.is_placed or bool(tag)
 
     def begin_message(self, kind: str | None) -> None:
-        """Begin a message that holds reasoning, content or (None) a call. An open code fence ends."""
+        """Begin a message that holds "reasoning", "content" or (None) a call. Open code fences and quotations end;
+        before a call the waiting blanks are dropped."""
         self.switch(reasoning=kind == "reasoning")
         self.is_placed = self.is_placed or kind == "content"
         if kind is None:
             self.drop_blanks()
 
     def call(self, start: int) -> None:
-        """Begin a call at this position."""
+        """Begin a call at position `start`: the blanks before it belong to a marker, and text behind it is a new
+        piece."""
         if self._blanks or not self.shown.is_new:
             self._blanks.clear()
             self.shown = Shown()
@@ -327,7 +348,8 @@ class Output:
         self.spans.mark("marker", start)
 
     def end_calls(self, end: int | None = None) -> None:
-        """End a block of calls. None: the text ended inside it."""
+        """End a block of calls at position `end`; None if the text ended inside it. Blanks that follow belong to its
+        marker."""
         self.after_marker = True
         if end is not None:
             if self._blanks:
@@ -336,7 +358,7 @@ class Output:
             self.spans.mark("marker", end)
 
     def done(self, text: str, end: int) -> None:
-        """Emit the end of a protocol's task with its text. The marker ends at `end`."""
+        """Emit the end of a protocol's task with its text; the block that reports it ends at position `end`."""
         self.events.append(Done(text))
         self.is_placed = True
         self.drop_marker(end, begins_line=True)
@@ -344,13 +366,13 @@ class Output:
     # -- speculation ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """Return the current state. What follows is shown only by text of its own."""
+        """Return the current state for `restore`, and begin to look for code fences and quotations anew."""
         taken = self.spans.snapshot(), [getattr(self, name) for name in _RESTORED]
         self.shown, self._blanks = Shown(), self._blanks[:]
         return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
-        """Return to an earlier state. `events` are the events that were not yet taken then."""
+        """Return to the state of the snapshot `before`. `events` become the events that are not yet taken."""
         self.events = events
         self.spans.restore(before[0])
         for name, value in zip(_RESTORED, before[1], strict=True):
@@ -375,6 +397,8 @@ class Fold:
         self._problems: list[Problem] = []
 
     def add(self, events: Iterable[Event]) -> None:
+        """Add events, in order, to the reply. Deltas of arguments are ignored, because the end of a call has all of
+        them."""
         parts, places = self._parts, self._places
         for event in events:
             kind = type(event)
@@ -413,11 +437,13 @@ class Fold:
             self._pieces = []
 
     def _part(self) -> Part:
+        """Return the current part as text or reasoning."""
         text = "".join(self._pieces)
         return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
     def _recast(self, event: Recast) -> None:
-        """Turn the last `chars` characters of text into reasoning, or drop them because a call replaces them."""
+        """Apply a `Recast`: turn the last `chars` characters of text into reasoning, or drop the last characters of
+        text or reasoning because a call replaces them."""
         self._end_part()
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
@@ -439,7 +465,8 @@ class Fold:
             self._pieces, self._tag = [last.text], last.tag if isinstance(last, Text) else None
 
     def reply(self, format: str, spans: tuple[Span, ...] | None = None, finish: str | None = None) -> Reply:
-        """Return the reply that the events so far make; more may still be added."""
+        """Return the reply that the events so far make, without calls that have not ended; more events may still be
+        added. The arguments are fields of the reply."""
         last = (self._part(),) if self._pieces else ()
         parts = [part for part in self._parts if part is not None] if self._places else self._parts
         return Reply((*parts, *last), tuple(self._problems), format, self._done, spans, finish)
@@ -455,7 +482,8 @@ class Hold:
         self._has_call = False
 
     def pass_on(self, events: list[Event], *, closed: bool) -> list[Event]:
-        """Return the events, of those held and these, that can go out now; all of them if `closed`."""
+        """Add events and return those, held or new, that can go out now: everything at a call or, behind a call, at
+        text; all of them if `closed`. The others are held."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, CallStart) or (self._has_call and isinstance(event, Text)):
@@ -469,7 +497,8 @@ class Hold:
         return [*out, *self._release()] if closed else out
 
     def _release(self) -> list[Event]:
-        """Return what was held, with every `Recast` applied."""
+        """Return and forget the held events with every `Recast` applied: one event for each part, then problems, `Done`
+        and events of calls."""
         held, self._held = self._held, []
         of_calls = [event for event in held if isinstance(event, (Arguments, CallEnd))]
         others = Fold()
@@ -495,12 +524,14 @@ def all_events(
 
 
 def _events(reader: EventReader, chunks: Iterable[Any]) -> Iterator[Event]:
+    """Yield the events of each chunk that is fed to the reader, then those of its `close`."""
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.close()
 
 
 async def _async_events(reader: EventReader, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]:
+    """Yield the events of each chunk that is fed to the reader, then those of its `close`."""
     async for chunk in chunks:
         for event in reader.feed(chunk):
             yield event

@@ -46,7 +46,8 @@ class Header(msgspec.Struct, frozen=True):
 
 
 def header_of(compiled: CompiledFormat, text: str) -> Header:
-    """Parse a header, or take it from the cache: most headers of a conversation are the same few."""
+    """Return the parsed header with this text, from the cache if possible: most headers of a conversation are the same
+    few."""
     found = compiled.headers.cache.get(text)
     if found is None:
         if len(compiled.headers.cache) > _MANY:
@@ -56,6 +57,7 @@ def header_of(compiled: CompiledFormat, text: str) -> Header:
 
 
 def _parse_header(compiled: CompiledFormat, text: str) -> Header:
+    """Parse the text between two markers, the start of a header (which may be missing) and the message marker."""
     channels = compiled.channels
     assert channels is not None
     recipient, kind = _recipient_and_kind(compiled, channels, text)
@@ -67,6 +69,9 @@ def _parse_header(compiled: CompiledFormat, text: str) -> Header:
 
 
 def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
+    """Return the tool that a header addresses (None: no tool) and the kind of its message: "reasoning", "content" or,
+    for a call, None. If the channel token is repeated, the part behind the last one counts. A header in the name of
+    somebody else is content."""
     for i, start in enumerate(compiled.headers.starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
@@ -90,6 +95,8 @@ def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str)
 
 
 def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str:
+    """Return the different recipients in a header, separated by commas, if there are several. Of one recipient return
+    all the text behind its introduction, or "" if the format takes the name from the header anyway."""
     if not channels.to:
         return ""
     parts = text.split(channels.to.strip())[1:]
@@ -101,27 +108,29 @@ def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str
 
 
 def _word_after(text: str, marker: str) -> str:
-    """The word behind the last such marker: where the marker stands again, the header began again."""
+    """Return the word behind the last occurrence of `marker` in the text; "" without the marker or without a word."""
     _, found, rest = text.rpartition(marker)
     word = _WORD(rest) if found else None
     return word.group(1) if word else ""
 
 
 def holds_structure(compiled: CompiledFormat, text: str) -> bool:
-    """Does a marker that belongs into no header stand in this text?"""
+    """Return whether this text contains a marker that belongs in no header: of a section, a call, a body, or the end of
+    a turn."""
     scan = compiled.scans.text
     return any(scan.actions[found.lastindex or 0].action in _NOT_IN_HEADER for found in scan.finditer(text))
 
 
-def start_of_header(compiled: CompiledFormat, text: str) -> int:
-    """The end of what starts a header at the beginning of this text, with its channel token; 0 for none."""
+def header_start_end(compiled: CompiledFormat, text: str) -> int:
+    """Return the index behind the start marker, or else the channel token, that this text begins with; 0 if with
+    neither."""
     start = next((found.end() for each in compiled.headers.starts if (found := each(text))), 0)
     channel = compiled.channels.channel if compiled.channels is not None else ""
     return start or (len(channel) if channel and text.startswith(channel) else 0)
 
 
 def closes_only_calls(channels: Channels | None, marker: str) -> bool:
-    """Does this marker end messages to tools, and no others?"""
+    """Return whether this marker ends messages to tools and no other kind of message; False without channels."""
     if channels is None or "call" not in channels.messages:
         return False
     others = [closes.strip() for kind, (_, closes) in channels.messages.items() if kind != "call"]
@@ -134,8 +143,9 @@ _RECIPIENT = re.compile(r"\s*+[^\s<>\"{}\[\]]*+").match
 _IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?+)?+").fullmatch
 
 
-def is_begun(channels: Channels, text: str) -> bool:
-    """Is this nothing but parts of a header, as far as it arrived? Words of a message are more."""
+def may_be_partial_header(channels: Channels, text: str) -> bool:
+    """Return whether this text, which the reply ends in, consists only of parts of a header: tokens, a recipient, or
+    the beginning of either. False if words of a message follow."""
     to = channels.to.strip()
     behind = _TOKENS(text)
     rest = text[behind.end() :] if behind else text
@@ -156,11 +166,12 @@ _NOTE = Problem(
 
 
 def parse_stripped_messages(text: str, format: Format) -> tuple[Reply, list[Span]] | None:
-    """Parse a reply that is nothing but Harmony messages whose special tokens a server removed:
-    analysisLet me see.assistantfinalHello
+    """Parse a reply that is nothing but Harmony messages whose special tokens a server removed: analysisLet me
+    see.assistantfinalHello
 
-    Return None for any other text. The headers are plain words, so they are not certain: reasoning is separated from
-    text, and a call in such a message stays text. Evidence: textgen#7374.
+    Return the reply and its spans; None for any other text, for one message alone, and for more than 64. The headers
+    are plain words, so they are not certain: reasoning is separated from text, and a call in such a message stays text.
+    Evidence: textgen#7374.
     """
     name = "harmony" if format.name == "auto" else format.name
     channels = FORMATS[name].channels if name in FORMATS else None
@@ -195,8 +206,9 @@ def parse_stripped_messages(text: str, format: Format) -> tuple[Reply, list[Span
 
 @cache
 def _header_patterns(format: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The header that a reply begins with, and later ones, which begin with the role. The first word of a text is its
-    header only if a capital letter or a symbol follows directly."""
+    """Return two patterns for headers without their special tokens, for the format of this name: of the header that a
+    reply begins with, and of later ones, which begin with the role. The first word of a text is a header only if a
+    capital letter or a symbol follows directly."""
     channels = FORMATS[format].channels
     assert channels is not None
     start = next(text for text in marker_alternatives(channels.start) if isinstance(text, Special))

@@ -75,10 +75,13 @@ class Candidate:
 
     @cached_property
     def compiled(self) -> CompiledFormat:
+        """Return the compiled format."""
         return compile_format(self.format)
 
     @cached_property
     def pat(self) -> Pat:
+        """Return the pattern of the opener, for a call or a section with the beginning of a body of this format behind
+        it."""
         if self.kind is None:
             return self._opener
         inside = _inside_call(self.compiled)
@@ -95,7 +98,8 @@ class Candidate:
 
 
 def _inside_call(found: CompiledFormat) -> Pat:
-    """Return the pattern of what may follow the opener of a call."""
+    """Return the pattern of what may follow the opener of a call in this format: a body, a body in a code fence, or the
+    closing marker. Bodies are not consumed."""
     begins = [lookahead((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
     is_fenced = found.bodies.envelope is not None
     fences = [lookahead(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
@@ -115,7 +119,7 @@ class Opener:
         self._tries = 0
 
     def add(self, candidate: Candidate, kind: Kind, sign: Sign) -> None:
-        """Add a format that has this opener."""
+        """Add a format that has this opener, as this kind of marker."""
         self.candidates.append(candidate)
         self._added.append((candidate, _LEVELS[kind]))
         self.level = min(level for _, level in self._added)
@@ -124,8 +128,8 @@ class Opener:
         self.opens_call = self.opens_call or (kind in ("call", "section") and not self.pat.head.isalnum())
 
     def sort(self) -> None:
-        """Put the formats that write this opener first. A header without further text belongs to its format only if it
-        belongs to no other."""
+        """Sort the candidates: formats that write this opener first, then those that only accept it. A format whose
+        header is nothing but this opener comes last, because it counts only if no other fits."""
         self.candidates.sort(
             key=lambda each: (
                 not _is_preferred(each.format, self.pat.whole),
@@ -135,26 +139,30 @@ class Opener:
 
     @cached_property
     def names(self) -> frozenset[str]:
+        """Return the names of the formats that have this opener."""
         return frozenset([each.format.name for each in self.candidates])
 
     @cached_property
     def closes(self) -> Closes | None:
-        """Return a search for what ends this opener if it is only shown."""
+        """Return a search for what ends this opener, in any of its formats, if it is only shown; None if nothing
+        does."""
         sources = [closing_sources(each.format, level) for each, level in self._added]
         return search_any(list(dict.fromkeys(chain.from_iterable(sources))))
 
     @cached_property
     def _any(self) -> Probe:
+        """Return a probe for the opener and what must follow it in any of its formats."""
         return Probe(alt(*[each.pat for each in self.candidates]))
 
     def may_follow(self, text: str, pos: int, ended: bool) -> bool:
-        """Return whether the text after the opener may belong to any of its formats."""
+        """Return whether the text at `pos`, an opener and what follows it, may belong to any of its formats. The first
+        seven times it is True without a test, which would compile all formats."""
         self._tries += 1
         return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
 
     @cached_property
     def body(self) -> Probe:
-        """Return a probe for the beginning of a body of any of these formats, even a malformed one."""
+        """Return a probe for the beginning of a body of any of its formats, even a malformed one."""
         pats = {each.compiled.bodies.begin.pat.whole: each.compiled.bodies.begin.pat for each in self.candidates}
         return Probe(alt(*pats.values()))
 
@@ -196,7 +204,8 @@ class KnownOpeners:
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
     def search(self, text: str, pos: int, *, ended: bool) -> FoundOpener | None:
-        """Return the next opener from `pos` on, or None. `ended`: no more text comes."""
+        """Return the next opener from `pos` on, or the partial one that the text ends in; None if there is none.
+        `ended`: no more text comes."""
         while (place := self._places(text, pos)) is not None:
             start = place.start()
             scan = self._scan_at(text, start)
@@ -209,7 +218,8 @@ class KnownOpeners:
         return None
 
     def _scan_at(self, text: str, pos: int) -> Scan[Opener | None]:
-        """Return the scan for the openers whose literal beginning is here, or may still be arriving."""
+        """Return the scan for the openers whose literal beginning is at `pos`, or may still be arriving there; scans
+        are cached."""
         here = text[pos : pos + _MAX_START]
         starts = [here[:size] for size in range(1, len(here) + 1) if here[:size] in self._starts]
         if pos + _MAX_START > len(text):
@@ -220,7 +230,8 @@ class KnownOpeners:
         return self._scans[key]
 
     def _build_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
-        """Build the scan for the openers with these literal beginnings."""
+        """Build the scan for the openers with these literal beginnings, and for `</think>`, whose action is None, if it
+        has one of them."""
         openers: dict[str, Opener] = {}
         order = {format.name: i for i, format in enumerate(self._formats)}
         markers = [marker for start in starts for marker in self._markers.get(start, ())]
@@ -239,13 +250,14 @@ class KnownOpeners:
 
     @cached_property
     def headers(self) -> list[Candidate]:
-        """List the formats whose first header has no start, because the prompt ended with it."""
+        """Return a candidate for each format whose first header may lack its start, because the prompt ended with
+        it."""
         return [Candidate(self.known.formats[name], probe.pat) for name, probe in first_headers(self.known).items()]
 
     @cached_property
     def first(self) -> list[Candidate]:
-        """List the formats that only the beginning of a reply identifies: by such a header, a sentence, or an opener
-        without its first token."""
+        """Return candidates for what only the beginning of a reply identifies: a header without its start, a sentence
+        that opens reasoning, or an opener without its first token."""
         found = [*self.headers]
         for format in self._formats:
             sentences = longest_first(format.reasoning[0]) if format.reasoning else []
@@ -259,26 +271,30 @@ class KnownOpeners:
 
     @cached_property
     def marks(self) -> frozenset[str]:
-        """Return the markers of reasoning and content that identify a format."""
+        """Return the pattern sources of the markers of reasoning and content that identify a format."""
         texts = [mark for format in self._formats for mark in _distinctive_marks(format, self._ends)]
         return frozenset([template(text).whole for text in texts])
 
     @cached_property
     def thought_opens(self) -> frozenset[str]:
+        """Return the pattern sources of the opening markers of reasoning of all formats."""
         return self._reasoning_side(0)
 
     @cached_property
     def thought_closes(self) -> frozenset[str]:
+        """Return the pattern sources of the closing markers of reasoning of all formats, except those that also open
+        it."""
         return self._reasoning_side(1) - self.thought_opens
 
     def _reasoning_side(self, side: int) -> frozenset[str]:
-        """Return the opening (0) or closing (1) markers of reasoning of all formats."""
+        """Return the pattern sources of the opening (`side` 0) or closing (1) markers of reasoning of all formats."""
         pairs = [format.reasoning for format in self._formats if format.reasoning is not None]
         return frozenset([template(mark).whole for pair in pairs for mark in marker_alternatives(pair[side])])
 
     @cached_property
     def plain(self) -> Format:
-        """Return a format without openers: before the format is found there are no calls."""
+        """Return the format "auto", which has no openers, `<think>` reasoning and the turn ends of all formats: before
+        the format is found there are no calls."""
         ends = dict.fromkeys([end for end in _all_ends(self._formats) if isinstance(end, Special)])
         return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
@@ -288,7 +304,8 @@ _KINDS = list(_LEVELS)  # in the order in which openers are tried
 
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
-    """List the markers that identify this format. `ends` counts the end markers of all formats."""
+    """Return the markers that identify this format: openers of sections, calls, bodies and headers, and distinctive
+    marks. `ends` counts the end markers of all formats."""
     sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
     found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
@@ -306,7 +323,8 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
 
 
 def _start(text: str) -> str:
-    """Return the literal beginning of a marker, up to its first hole, blank, or gap next to a special token."""
+    """Return the literal beginning of a marker, up to its first hole, blank, gap next to a special token, or eight
+    characters."""
     text = text.strip()
     hole = _HOLE_OR_BLANK(text)
     start = text[: hole.start()] if hole is not None else text
@@ -319,7 +337,7 @@ def _start(text: str) -> str:
 
 
 def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
-    """Return the patterns of a marker; a body may be opened by several."""
+    """Return the pattern, the candidate and the sign of a marker; several for a body that several tags open."""
     format, kind, text = marker
     if kind == "body":
         start = _start(text)
@@ -339,8 +357,9 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
 
 
 def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
-    """Return what must follow the start of a header that is the same in other formats. If nothing introduces a channel,
-    it is a recipient without arguments, or no recipient and the opener of calls."""
+    """Return the patterns that must follow the start of a header so that it is of this format and not of another: a
+    known kind or a recipient without arguments, or no recipient and the opener of calls. Empty if the format has a
+    channel token or no recipients."""
     if channels.channel or not channels.to:
         return []
     message = template(channels.message)
@@ -353,7 +372,7 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
 
 
 def _has_no_opener(format: Format) -> bool:
-    """Return whether calls of this format have no marker at all."""
+    """Return whether no call of this format has any marker before it."""
     untagged = not any(
         marker_alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body)
     )
@@ -361,21 +380,24 @@ def _has_no_opener(format: Format) -> bool:
 
 
 def _is_preferred(format: Format, opener: str) -> bool:
-    """Return whether the format writes its section with this opener, and not only accepts it."""
+    """Return whether the pattern source `opener` is not an alternative opener of the format's section, which it accepts
+    but does not write. True for any other opener."""
     section = marker_alternatives(format.section[0]) if format.section else ()
     return opener not in [template(text).whole for text in section[1:]]
 
 
 def _is_unambiguous(pat: Pat, format: Format) -> bool:
-    """Return whether the opening tag of a body identifies the format. Plain `<invoke` and `<function` do not."""
+    """Return whether the opening tag of a body, `pat`, identifies the format. Plain `<invoke` and `<function` do so
+    only where bare bodies need no section."""
     if "" in marker_alternatives(format.call[0]) and format.section is None:
         return True
     return not pat.prefix.startswith(("<invoke", "<function"))
 
 
 def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
-    """List the markers of reasoning and content that few formats have and that end no turn or message. The first token
-    of one counts alone if no other format ends a turn or message with a marker that begins with it."""
+    """Return the markers of reasoning and content that identify a format and end no turn or message; also the first
+    token of one, if no other format ends a turn or message with a marker that begins with it. `ends` counts the end
+    markers of all formats."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in marker_alternatives(side) if _is_tag(mark)]
     others = ends - Counter([end.strip() for end in ends_of(format)])
     tokens = [token for token in _first_tokens(marks) if not any(end.startswith(token) for end in others)]
@@ -392,25 +414,25 @@ def _is_tag(mark: str) -> bool:
 
 
 def _first_tokens(marks: list[str]) -> list[str]:
-    """List the special tokens that these markers begin with, which may be alone in a text."""
+    """Return the special tokens that these markers begin with, which may be alone in a text."""
     tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
     return [token for mark, token in tokens if mark.strip().startswith(token)]
 
 
 def _rare_sides(format: Format) -> list[Marker]:
-    """List the markers of content, and of reasoning unless they are `<think>`."""
+    """Return the opening and closing markers of content, and of reasoning unless that begins with `<think>`."""
     is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
     pairs = [*format.content, *([] if is_usual else [format.reasoning])]
     return [side for pair in pairs if pair is not None for side in pair]
 
 
 def _all_ends(formats: list[Format]) -> list[str]:
-    """List the end markers of turns and messages of these formats, with repetitions."""
+    """Return the end markers of turns and messages of these formats, with repetitions."""
     return [end for format in formats for end in ends_of(format)]
 
 
 def known_openers() -> KnownOpeners:
-    """Return the openers of the formats that are registered now."""
+    """Return the openers of the formats that are registered now, from a cache if possible."""
     return _openers_of(known_formats())
 
 

@@ -28,7 +28,14 @@ from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
 from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, CompiledFormat, Sign, is_sentence
 from rightcall.parsing.events import Snapshot
-from rightcall.parsing.headers import Header, closes_only_calls, header_of, holds_structure, is_begun, start_of_header
+from rightcall.parsing.headers import (
+    Header,
+    closes_only_calls,
+    header_of,
+    header_start_end,
+    holds_structure,
+    may_be_partial_header,
+)
 from rightcall.parsing.markers import BLANKS, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.parsing.options import ReadOptions
 from rightcall.parsing.shown import BODY, OUTSIDE, RECORD
@@ -142,7 +149,8 @@ SHOWN_ENDS = Probe(
 
 
 def may_be_think_tag(text: str) -> bool:
-    """Can a reply that begins with this text begin with `<think>`, with blanks before it?"""
+    """Return whether a reply that begins with this text may begin with `<think>`, after blanks. Only the first two
+    characters behind the blanks are compared; True for an empty or blank text."""
     begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
     return THINK_OPENS.startswith(begun)
 
@@ -185,16 +193,18 @@ class Machine:
         self._steps = self._run()
 
     def rename_format(self, name: str) -> None:
-        """Report another format: the calls of the reply were found in that one."""
+        """Set the format name that the reply reports, because its calls were found in that format. Parsing does not
+        change."""
         self.format_name = name
 
     @property
     def is_over(self) -> bool:
-        """Whether the reply was longer than the limit."""
+        """Return whether the reply has been longer than `limits.reply`."""
         return self.builder.base + len(self.builder.buf) > self.builder.limits.reply
 
     def continue_from(self, before: Machine) -> str:
-        """Continue where a machine of another format stopped. Return the text that it has not taken."""
+        """Take over the position, output, number of calls and reasoning state of `before`, a machine of another format,
+        which is stopped. Return the text that it had not taken; the caller must feed it to this machine."""
         before._steps.close()
         builder, state = self.builder, before.state
         rest = builder.start_behind(before.builder)
@@ -209,12 +219,14 @@ class Machine:
         return rest
 
     def enter_tagged_reasoning(self) -> None:
+        """Begin reasoning and from now on use the variant of the format that also knows `<think>` tags."""
         self.compiled = self.compiled.with_think_tags
         self.builder.compiled = self.compiled
         self.enter_reasoning()
 
     def take(self) -> list[Event]:
-        """Return the events so far. Each is returned once."""
+        """Return the events that may go out and forget them; each is returned once. While reasoning or calls may still
+        be taken back, only the events from before them are returned."""
         waiting = self.doubtful_reasoning or self.held
         if waiting is None:
             return self.output.take_events() if self.output.events else []
@@ -225,12 +237,13 @@ class Machine:
     # -- as it arrives -------------------------------------------------------------------------------------------------
 
     def read(self, text: str) -> list[Event]:
-        """Parse the next piece of text and return the events that it makes certain."""
+        """Parse the next piece of text and return the events that may go out now, each once."""
         self.feed(text)
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text. `take` returns its events."""
+        """Parse the next piece of text; `take` returns its events. Text beyond the limit of the reply is emitted as
+        text, with a problem."""
         builder, sink = self.builder, self._sink
         if sink is not None:
             if (events := sink(text)) is not None:
@@ -257,7 +270,8 @@ class Machine:
                 self.direct = sink
 
     def feed_all(self, text: str) -> None:
-        """Add the whole text without parsing it: `close` parses it with its end known."""
+        """Add the whole text without parsing it: `close` parses it with its end known. A text beyond the limit of the
+        reply is handled at once, as in `feed`."""
         room = self.builder.limits.reply - self.builder.base - len(self.builder.buf)
         if len(text) > room:
             self._overflow(text, room)
@@ -265,19 +279,22 @@ class Machine:
             self.builder.append(text)
 
     def flush_partial_marker(self) -> None:
-        """Parse what was fed to its end: a marker that another reader found follows, so none is still arriving."""
+        """Parse all text that was fed, also its end that may be the beginning of a marker: the caller has found a
+        marker behind it. Does nothing if all of it is taken."""
         if self.builder.pos < len(self.builder.buf):
             self._flushes = True
             next(self._steps)
             self._flushes = False
 
     def set_token_map(self, token_map: TokenMap | None) -> None:
-        """Set which text is special tokens. No sink consumes pieces any more: each of them is recorded first."""
+        """Set which text is special tokens, or None for unknown. It also ends direct access to the sink of the buffer,
+        so that `feed` records each piece first."""
         self.builder.token_map = token_map
         self.direct = None
 
     def close(self, *, cut: bool = False) -> None:
-        """End the text. `cut`: it was truncated, so that open reasoning was not ended by a call."""
+        """End the text: parse the remainder with its end known and finalize everything open. `cut`: the reply was
+        truncated, so a special token behind open reasoning did not end it. A second call does nothing."""
         if self.builder.ended:
             return
         self.builder.end()
@@ -286,12 +303,13 @@ class Machine:
         self._finish(cut)
 
     def skip(self, text: str) -> None:
-        """Skip the whole text: another reader has parsed it."""
+        """Stop parsing and mark the whole text as taken, without any event: another reader has parsed it."""
         self._steps.close()
         self.builder.skip(text)
 
     def _overflow(self, text: str, room: int) -> None:
-        """Emit everything past the limit as text."""
+        """Parse the first `room` characters of `text`, close the reply with a `too_large` problem, and emit the
+        remainder as text. If the limit was exceeded before, emit all of it as text."""
         builder = self.builder
         if not self.is_over:
             if room:
@@ -307,6 +325,8 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
+        """Parse the reply from marker to marker; yield whenever more text is needed, and return at its end. Text before
+        a marker is emitted, then the handler of the marker runs."""
         yield from self._read_first_marker()
         builder, output, compiled = self.builder, self.output, self.compiled
         tries, text = compiled.bare_calls.is_possible, compiled.scans.text
@@ -335,7 +355,8 @@ class Machine:
                 yield
 
     def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
-        """Read a call without an opener, where a reply or a line begins. True to look for the next one."""
+        """Try to read a call without an opener at this place, where a reply or a line begins: bare, on a line, or
+        headless. Return True if the main loop must look again for such a call, False to look for markers."""
         is_excluded = self.builder.buf[self.builder.pos] == compiled.bare_calls.excluded
         if compiled.bare_calls.can_begin_reply and not is_excluded and (yield from self._try_bare()):
             return True
@@ -347,7 +368,8 @@ class Machine:
         return (yield from self._try_headless(headless))
 
     def _finish(self, cut: bool) -> None:
-        """The text has ended: finalize what was open."""
+        """Finalize what is open at the end of the text: pending and held calls, section, message, blanks, reasoning.
+        With `cut` what followed a special token inside reasoning becomes reasoning again."""
         builder, output = self.builder, self.output
         if builder.pending is not None:
             self._end_tool_message(marked=False)
@@ -370,14 +392,15 @@ class Machine:
             self.commit_reasoning()
 
     def _scan(self) -> Scan[Sign]:
-        """Choose the markers of the current state."""
+        """Return the scan for the markers that count in the current state."""
         state = self.state
         if isinstance(state, InReasoning):
             return self.compiled.scans.reasoning_in_content if self.in_content else self.compiled.scans.reasoning
         return self.compiled.scans.message if isinstance(state, InChannel) else self.compiled.scans.text
 
     def take_text(self, end: int, *, is_exact: bool = False) -> None:
-        """Take the text up to this index. `is_exact`: with its blanks, which a marker before it may own otherwise."""
+        """Take the text up to index `end` of the buffer and emit it as text or reasoning. Held calls become text if it
+        is not blank. `is_exact`: keep blanks that otherwise belong to a marker before it."""
         builder, output = self.builder, self.output
         text = builder.buf[builder.pos : end]
         if self.held is not None and (is_exact or text.strip(BLANKS)):
@@ -388,16 +411,18 @@ class Machine:
             self.forget_reasoning()
 
     def take_exact(self, end: int) -> None:
-        """Take the text up to this index, with its blanks."""
+        """Take the text up to index `end` of the buffer and emit it with all its blanks."""
         self.take_text(end, is_exact=True)
 
     def take_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
-        """Take a marker up to this index. The flags are those of `Output.drop_marker`."""
+        """Take a marker up to index `end` of the buffer and emit no text for it. The flags are those of
+        `Output.drop_marker`: what follows may be a bare call, or is on the same line."""
         self.builder.advance(end - self.builder.pos)
         self.output.drop_marker(self.builder.base + end, begins_line=begins_line, continues_line=continues_line)
 
-    def is_shown(self, found: Match, sign: Sign) -> bool:
-        """Take a marker as text if it is only shown, with every token in it and all that it opens."""
+    def take_if_shown(self, found: Match, sign: Sign) -> bool:
+        """Emit a marker as text if it is only shown (in code, quotes or a shown opener), and note what it opens. Return
+        whether it was; if not, nothing is taken."""
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
@@ -412,7 +437,7 @@ class Machine:
         return True
 
     def release_held(self) -> None:
-        """Emit what was held: it is calls."""
+        """Make the held calls without markers final, so that their events can go out. Does nothing if none are held."""
         if self.held is not None:
             self._commit(self.held)
             self.held = None
@@ -420,7 +445,8 @@ class Machine:
     # -- speculation ---------------------------------------------------------------------------------------------------
 
     def _speculate(self) -> Speculation:
-        """Begin to parse text that may have to be parsed in another way. No event goes out until that is decided."""
+        """Return the current state, to which `_rollback` can return. Events so far move into it, so that they are not
+        undone."""
         builder, output = self.builder, self.output
         return Speculation(
             builder.capture(),
@@ -432,12 +458,13 @@ class Machine:
         )
 
     def _commit(self, begun: Speculation) -> None:
-        """Make final what was parsed since the speculation began."""
+        """Make final what was parsed since the speculation began, and put its earlier events before the new ones."""
         self.builder.drop(begun.start)
         self.output.prepend_events(begun.ready)
 
     def _rollback(self, begun: Speculation) -> str:
-        """Undo what was parsed since the speculation began. Return its text."""
+        """Undo what was parsed since the speculation began: calls, events, notes and output. Return its text, which
+        remains taken, so that the caller can emit it."""
         self.builder.rollback(begun.index, begun.notes)
         self.output.restore(begun.output, begun.ready)
         self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=begun.reasoning_start)
@@ -448,7 +475,13 @@ class Machine:
     def block(
         self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
-        """Read a block of calls: at once if all of it has arrived and is regular, else step by step."""
+        """Read a block of calls: at once if all of it has arrived and is regular, else return steps that read it.
+
+        - `start`: the index in the buffer where its content begins, behind the opener.
+        - `bare`: no marker opens it. `special`: its opener is a special token.
+        - `headless`: the prompt ended with the first token of its opener. `inner`: the opening tag of its body opened
+          it.
+        """
         builder, before, compiled = self.builder, self.state, self.compiled
         first = builder.index
         if builder.pending is not None:
@@ -488,7 +521,8 @@ class Machine:
         return ()
 
     def _block(self, block: Block, size: int, whole: WholeBlock | None, before: State) -> Steps[None]:
-        """Parse a block step by step. `size`: the length of its opener; `whole`: its calls, if all of them arrived."""
+        """Parse a block step by step and set the state behind it. `size`: the length of its opener; `whole`: its calls
+        if the fast path found all of them, else None; `before`: the state to which a block that is text returns."""
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
@@ -519,18 +553,20 @@ class Machine:
             yield from self.read_rest_as_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def end_block(self, taken: Capture) -> None:
-        """End the capture of a block that has been read."""
+        """End the capture `taken` that began before a block. If a marker was last, hold the blanks behind it."""
         builder = self.builder
         if self.output.after_marker and builder.buf[builder.pos - 1 : builder.pos] <= " ":
             self._pass_blanks(builder.captured(taken))
         builder.drop(taken)
 
     def _pass_blanks(self, text: str) -> None:
-        """Hold the blanks at the end of this text: they decide whether what follows the calls begins a line."""
+        """Hold the blanks at the end of `text`, which was taken: they decide whether what follows the calls begins a
+        line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.builder.at)
 
     def read_rest_as_text(self, much: str = "") -> Steps[None]:
-        """Emit everything from here on as text: a limit was exceeded, by default that of calls."""
+        """Emit the whole remaining reply as text, after a `too_large` problem that says what there was too much of:
+        `much`, by default the number of calls."""
         builder = self.builder
         self.release_held()  # they are more than enough to be calls, whatever follows
         self.commit_reasoning()
@@ -545,36 +581,41 @@ class Machine:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def enter_reasoning(self) -> None:
+        """Begin reasoning at the current position: text that follows is reasoning."""
         self.last_reasoning = LastReasoning(self.builder.at, None, True)
         self.state = InReasoning()
         self.output.switch(reasoning=True)
 
     def forget_reasoning(self) -> None:
-        """Do not look for calls in the last reasoning at the end: text or a call followed it, or was about to."""
+        """Do not look for calls in the last reasoning when the reply ends: text or a call followed it, or was about to.
+        Does nothing inside reasoning."""
         if not isinstance(self.state, InReasoning):
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
 
     def leave_reasoning(self) -> None:
-        """End the reasoning at a special token."""
+        """End the reasoning at a special token and drop the blanks before it. Does nothing outside reasoning."""
         if isinstance(self.state, InReasoning):
             self.state = InText()
             self.output.switch(reasoning=False)
             self.output.drop_blanks()
 
     def suspend_reasoning(self) -> None:
-        """End the reasoning at the special token of a call, until the reasoning is closed after all."""
+        """End the reasoning at the special token of a call, for now: if its closing marker comes later, everything
+        since then becomes reasoning. Does nothing outside reasoning."""
         if isinstance(self.state, InReasoning):
             self.doubtful_reasoning = self._speculate()
             self.leave_reasoning()
 
     def commit_reasoning(self) -> None:
-        """Accept that the reasoning ended at a special token: its closing marker cannot come any more."""
+        """Make final that the reasoning ended at a special token, because its closing marker cannot come any more. Does
+        nothing if no such decision is open."""
         if self.doubtful_reasoning is not None:
             self._commit(self.doubtful_reasoning)
             self.doubtful_reasoning = None
 
     def resume_reasoning(self) -> None:
-        """Undo the end of the reasoning: it is closed here, so that what was read since was part of it."""
+        """Undo a suspension of the reasoning, whose closing marker came now: all text since then, calls included, is
+        emitted as reasoning. Does nothing if none is suspended."""
         if self.doubtful_reasoning is None:
             return
         if self.held is not None:
@@ -587,7 +628,9 @@ class Machine:
     # -- markers --
 
     def _on_call(self, found: Match, sign: Sign) -> Iterable[None]:
-        if not self.output.shown.is_new and self.is_shown(found, sign):
+        """Handle an opener of a call: text if only shown, else read the block behind it. It ends open reasoning for
+        now."""
+        if not self.output.shown.is_new and self.take_if_shown(found, sign):
             return ()
         if (edges := self.compiled.openers.name_edges) is not None and not self._read_opener_name(found.group()):
             return self._on_cut_opener(re.compile(re.escape(edges[0])), sign)
@@ -596,8 +639,8 @@ class Machine:
         return self.block(found.end(), False, sign.special)
 
     def _on_cut_opener(self, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
-        """Handle an opener that the text ends in, at or behind its name: a truncated call, or only a word if no tool
-        has that name and nothing follows it."""
+        """Handle an opener that the text ends in, at or behind its name: reject a truncated call, or, if no tool has
+        that name and nothing follows it, treat the opener (`opens` matches it) as the end of a turn."""
         builder = self.builder
         start = opens.match(builder.buf, builder.pos)
         assert start is not None
@@ -614,7 +657,7 @@ class Machine:
 
     def _on_body(self, found: Match, sign: Sign) -> Steps[None]:
         """Read a call without its opener, from the opening tag of its body on (ollama#16686, vllm-mlx#597)."""
-        if self.is_shown(found, sign):
+        if self.take_if_shown(found, sign):
             return
         self.suspend_reasoning()
         before = self.builder.at
@@ -623,8 +666,10 @@ class Machine:
             self.take_exact(self.builder.pos + 1)
 
     def _on_section(self, found: Match, sign: Sign) -> Steps[None]:
+        """Handle the opener of a section of calls: text if only shown. If a call or the closing marker follows, enter
+        the section, else let a block report what follows as no call."""
         builder, start, size = self.builder, self.compiled.openers.section_start, len(found.group())
-        if start is None or self.is_shown(found, sign):
+        if start is None or self.take_if_shown(found, sign):
             return
         self.suspend_reasoning()
         self.forget_reasoning()
@@ -650,6 +695,8 @@ class Machine:
             yield from self.read_rest_as_text()
 
     def _on_section_close(self, found: Match, sign: Sign) -> None:
+        """End the section of calls; report an empty one, a missing closing marker of its last call, and text in it.
+        Outside a section the marker is text if only shown, else stray."""
         if isinstance(self.state, InSection):
             if self.state.before == self.builder.index:
                 message = f"the section of calls that ends at {self.builder.at} holds none"
@@ -661,13 +708,14 @@ class Machine:
                 self._report_text("section of calls")
             self.state = InText()
             self.take_marker(found.end())
-        elif not self.is_shown(found, sign):
+        elif not self.take_if_shown(found, sign):
             self._drop_stray(found.group(), sign)
 
     def _on_closer(self, found: Match, sign: Sign) -> None:
-        """Handle a closing marker of a call: a late one, or a stray one."""
+        """Handle the closing marker of a call outside a block: it closes a call late, rejects a pending call of
+        uncertain end, is text if only shown, or is stray."""
         is_late = bool(self.state.due)
-        if not (is_late and sign.special) and self.is_shown(found, sign):
+        if not (is_late and sign.special) and self.take_if_shown(found, sign):
             return
         if is_late:
             self._close_late()
@@ -679,7 +727,7 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _reject_pending(self, marker: str) -> None:
-        """Reject the pending call because of a closing marker behind it."""
+        """Reject the pending call, because `marker`, a closing marker behind it, makes its end uncertain."""
         self.builder.reject_pending(
             "ambiguous_end",
             f"{marker[:60]!r} stands behind the call, so that its end is not certain; "
@@ -688,22 +736,26 @@ class Machine:
 
     @property
     def _has_raw_values(self) -> bool:
-        """Whether closing markers of values may follow a call whose end was not certain."""
+        """Return whether a body of the format has raw values or a closing tag, whose markers behind a call show that it
+        had not ended."""
         return any(reader.closers for reader in self.compiled.bodies.readers)
 
     def _is_pending_unclosed(self) -> bool:
-        """Is the last call unclosed? Then what shows a marker behind it may be part of the call itself."""
+        """Return whether there is a pending call that lacks its closing marker, so that text behind it may be part of
+        it."""
         pending = self.builder.pending
         return pending is not None and any(each.code == "unclosed" for each in pending[1].problems)
 
     def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None] | None:
-        """Handle the closing marker of a raw value or of a body: behind a call it shows that the call had not ended."""
+        """Handle the closing marker of a raw value or of a body outside a block: it rejects a pending call, which had
+        not ended before it. It is text if only shown, and stray if no call is pending or it only repeats the end of a
+        body."""
         builder = self.builder
         marker = found.group()
         for other, is_it in self.compiled.call_ends.markers:
             if is_it(marker):  # a closing tag that is named after an argument may be any other
                 return _HANDLERS[other.action](self, found, other)
-        if self.is_shown(found, sign):
+        if self.take_if_shown(found, sign):
             if self._is_pending_unclosed():
                 self._reject_pending(marker)
             return ()
@@ -717,7 +769,8 @@ class Machine:
         return ()
 
     def _on_content(self, found: Match, sign: Sign) -> None:
-        if self.is_shown(found, sign):
+        """Handle the opening marker of content: text if only shown, else drop it. It ends open reasoning for now."""
+        if self.take_if_shown(found, sign):
             self.output.shown.enter_message()
             return
         self.suspend_reasoning()
@@ -725,6 +778,8 @@ class Machine:
         self.take_marker(found.end())
 
     def _on_content_close(self, found: Match, sign: Sign) -> Steps[None]:
+        """Handle the closing marker of content. In this order it ends open reasoning, closes reasoning that a call
+        interrupted, is text if only shown, closes a call late, ends the content, or is stray."""
         marker, closers = found.group(), self.compiled.call_ends.markers
         if isinstance(self.state, InReasoning):  # that was opened inside the text
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, end=self.builder.at)
@@ -745,37 +800,45 @@ class Machine:
             self._drop_stray(marker, sign)
 
     def _closes_thought(self, marker: str) -> bool:
-        """Does the end of a message close reasoning that a call was in? Nothing else is open then."""
+        """Return whether `marker`, the end of a message, closes reasoning that a call interrupted and nothing else is
+        open."""
         is_open = self.doubtful_reasoning is not None and not self.in_content and not self.state.due
         return is_open and any(is_it(marker) for is_it in self.compiled.reasoning_ends)
 
     def _on_inline(self, found: Match, sign: Sign) -> None:
-        if not self.is_shown(found, sign):
+        """Drop a mark inside text, such as a citation tag, so that the text around it stays one piece. It is text if
+        only shown."""
+        if not self.take_if_shown(found, sign):
             self.builder.take_match(found)
             self.output.drop_inline_mark(self.builder.at)
 
     def _on_tag(self, found: Match, sign: Sign) -> None:
-        """Begin or end a block of text. An open code fence ends with it."""
+        """Handle a tag around a protocol's blocks of text: an opening tag (text if only shown) begins its block, a
+        closing tag ends the block. An open code fence ends with it."""
         tag = self.compiled.content_tags[found.group()]
-        if tag and self.is_shown(found, sign):
+        if tag and self.take_if_shown(found, sign):
             return
         self.state = InText()
         self.output.set_tag(tag)
         self.take_marker(found.end(), begins_line=True)
 
     def _on_done(self, found: Match, sign: Sign) -> None:
+        """Emit the end of a protocol's task with the text between the markers of `found`. It is text if only shown."""
         protocol = self.compiled.format.protocol
-        if self.is_shown(found, sign) or protocol is None:
+        if self.take_if_shown(found, sign) or protocol is None:
             return
         opens, closes = protocol.done
         self.builder.take_match(found)
         self.output.done(found.group()[len(opens.strip()) : -len(closes.strip())].strip(), self.builder.at)
 
     def _on_line(self, found: Match, sign: Sign) -> None:
+        """Take a line break as text; a call without an opener may begin behind it."""
         self.take_text(found.end())
         self.output.begin_line()
 
     def _on_end(self, found: Match, sign: Sign) -> Steps[None]:
+        """Handle the end of a turn or a message: text if only shown, else finalize calls and the message and return to
+        text. In a format whose header is a line, read the header behind it."""
         builder = self.builder
         marker = found.group()
         # Behind a call or another marker nothing shows it.
@@ -809,8 +872,9 @@ class Machine:
             yield from self._read_first_header(self.compiled.headers.next)
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
-        """Is the end of a turn or a message only shown? Then text follows it, and it is in code or in quotes, or
-        it ends what is shown. The end of a message before another message or a call is real."""
+        """Return whether the marker here, which ends a turn or a message, is only shown: it ends something shown, or it
+        is in code or quotes and text follows. The end of a message before another message or a call is real. A special
+        token, or a marker behind another one, is never shown."""
         builder, shown = self.builder, self.output.shown
         if self.output.after_marker or builder.is_token(builder.pos, builder.pos + len(marker)):
             return False  # behind a call or another marker nothing shows it
@@ -829,7 +893,8 @@ class Machine:
         return in_code and not (in_message and (yield from self._opener_follows(len(marker))))
 
     def _text_behind(self, size: int, in_code: bool) -> Steps[str]:
-        """Return the text behind the current marker of this size, as far as it decides whether the marker is shown."""
+        """Return up to 64 characters behind the current marker of `size` characters, waiting until enough of them have
+        arrived to decide whether the marker is shown."""
         builder = self.builder
         while True:
             behind = builder.buf[builder.pos + size : builder.pos + size + _LOOKAHEAD]
@@ -838,7 +903,8 @@ class Machine:
             yield
 
     def _opener_follows(self, size: int) -> Steps[bool]:
-        """Does an opening marker follow the current marker of this size?"""
+        """Return whether an opening marker, after blanks, follows the current marker of `size` characters; wait for
+        text until that is decided."""
         builder = self.builder
         while True:
             at = builder.pos + size
@@ -849,6 +915,8 @@ class Machine:
             yield
 
     def _on_header(self, found: Match, sign: Sign) -> Iterable[None]:
+        """Handle the beginning of a message header: text if it is only a mention or shown, else finalize what was open
+        and read the header."""
         channels = self.compiled.channels
         # A recipient without the start of a header may only be mentioned in text.
         to = channels.to.strip() if channels is not None and not self.output.in_reasoning else ""
@@ -858,7 +926,7 @@ class Machine:
         if isinstance(self.state, InChannel) and channels is not None and not channels.messages["content"][1]:
             # Nothing but the next header ends a message of such a format.
             self.output.shown.end_quotations(found.group())
-        if self.is_shown(found, sign):
+        if self.take_if_shown(found, sign):
             self.output.shown.enter_message()
             self.output.shown.ignore_marker()  # `>>>` at the beginning of a line is no block quote
             return ()
@@ -871,58 +939,66 @@ class Machine:
     # -- closing markers of calls: late, missing, or preceded by text --
 
     def _close_late(self) -> None:
-        """Accept the late closing marker of a call. Text before it may belong to the call."""
+        """Accept a closing marker that is separated from its call by text. That text rejects the call, because it may
+        belong to it; otherwise the call is final unless its end is uncertain."""
         self.state = msgspec.structs.replace(self.state, due="")
         self._reject_text_before_close()
         if not (self.builder.is_end_uncertain or self._has_raw_values):
             self.builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
-        """Reject the pending call if text is between its arguments and its closing marker: it may be part of it."""
+        """Reject the pending call if text is between it and the closing marker here, because that text may be part of
+        it."""
         if self.builder.pending is not None and not self.output.after_marker:
             message = "words stand between the call's arguments and what closes the call"
             self.builder.reject_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
 
     def _report_unclosed(self) -> None:
-        """Report that the closing marker of the last call is missing."""
+        """Add a note that the closing marker of the pending call is missing, if a marker opened the call and it has no
+        problem so far."""
         pending = self.builder.pending
         if self.state.due == "due" and pending is not None and not pending[1].problems:
             message = f"the marker that closes the call is missing; what is there up to {self.builder.at} is text"
             self.builder.note("unclosed", message)
 
     def _finalize_calls(self) -> None:
-        """Finalize the pending call: nothing that follows can change it."""
+        """Emit the pending call, because nothing that follows can change it, with a note if its closing marker is
+        missing."""
         self._report_unclosed()
         self.builder.finalize_pending()
 
     def _finalize_at_turn_end(self) -> None:
-        """Finalize the pending call at the end of a turn or at an opener. A call without its own closing marker stays
-        pending until the next call: what closes its values behind it shows that it had not ended."""
+        """Finalize the pending call at the end of a turn or at an opener. A call with raw values that lacks its closing
+        marker stays pending until the next call: a marker that closes a value behind it shows that it had not ended."""
         if not (self._has_raw_values and self._is_pending_unclosed()):
             self._finalize_calls()
 
     def _begin_calls(self) -> None:
-        """Begin a region where only calls belong. A message to a tool is one as a whole."""
+        """Begin a region where only calls belong, from whose beginning text is counted. In a message to a tool, text so
+        far is reported first."""
         if self.message.calls_before is not None:
             self._report_text("message to a tool")
         self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _report_text(self, where: str) -> None:
-        """Report text where only calls belong. It rejects no call."""
+        """Add a note if text was emitted since the region `where` began, in which only calls belong, and begin to count
+        again. No call is rejected."""
         if self.output.text_chars > self.message.text_before and not self.builder.full:
             message = f"words stand in the {where} before {self.builder.at}; they are text, and no part of a call"
             self.builder.note("trailing_content", message)
         self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _leave_section(self) -> None:
-        """Report that the closing marker of the section is missing, if text follows its calls."""
+        """Add a note that the closing marker of the section is missing, if its opener was there and text follows its
+        calls. The state does not change."""
         has_text = self.output.text_chars > self.message.text_before
         if has_text and isinstance(self.state, InSection) and self.state.is_open and not self.builder.full:
             message = f"the marker that closes the calls is missing; what follows them up to {self.builder.at} is text"
             self.builder.note("unclosed", message)
 
     def _end_tool_message(self, *, marked: bool = True) -> None:
-        """End a message to a tool: all of it belongs to the call. `marked`: a marker ends it, not the text's end."""
+        """Reject the pending call of a message to a tool if text follows it there, because all of the message belongs
+        to the call. `marked`: a marker ends the message, not the end of the text."""
         channels = self.compiled.channels
         is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
         if is_over and self.state.due and isinstance(self.state, InText):
@@ -930,7 +1006,8 @@ class Machine:
             self.state = InText()
 
     def _end_message(self) -> None:
-        """End a message. Report one to a tool that holds no call."""
+        """End the current message. If its header announced a call, add a note if it holds none, or if text is next to
+        its calls."""
         calls_before = self.message.calls_before
         if calls_before == self.builder.index and not self.builder.full:
             message = f"the message to a tool that ends at {self.builder.at} holds no call"
@@ -940,7 +1017,8 @@ class Machine:
         self.message = Message(None, self.message.text_before)
 
     def _take_truncated_closer(self) -> None:
-        """Drop a truncated closing marker behind a call, or a truncated opener in a message to a tool."""
+        """Drop the end of the text if it is a truncated closing marker behind a call, with a note, or a truncated
+        opener in a message to a tool. Otherwise nothing is taken."""
         builder, compiled = self.builder, self.compiled
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
         if not rest:
@@ -954,7 +1032,8 @@ class Machine:
             self.take_marker(len(builder.buf))
 
     def _take_truncated_marker(self, token: str) -> bool:
-        """Drop a marker that the text ends in, behind its first token. Report it if it may be the opener of a call."""
+        """Drop a marker that begins with `token` here and that the text ends in. Report a `truncated` problem if it may
+        open a call, else a note. Return False and take nothing if the text is no truncated marker."""
         builder, compiled = self.builder, self.compiled
         if not builder.ended or len(builder.buf) - builder.pos - len(token) >= _LONGEST_MARKER:
             return False
@@ -976,15 +1055,17 @@ class Machine:
     # -- calls and reasoning without their opening marker --
 
     def _take_blanks(self) -> Steps[str]:
-        """Take blanks. Return the next character, "" at the end of the text."""
+        """Take blanks, which are held until it is known whether text follows. Return the character behind them, "" at
+        the end of the text."""
         taken = self.builder.capture()
         char = yield from self.builder.peek()
         self.output.hold_blanks(self.builder.release(taken), self.builder.at)
         return char
 
     def _read_first_marker(self) -> Steps[None]:
-        """Read a marker that only a reply begins with: `<think>`, which many models write whatever their format uses
-        for reasoning, or one whose first token the prompt may have ended with."""
+        """Read a marker that only a reply begins with, if one is here: `<think>`, which many models write whatever
+        their format uses, or a header, an opener of a call or a reasoning label whose first token the prompt may have
+        ended with."""
         builder, compiled, in_reasoning = self.builder, self.compiled, isinstance(self.state, InReasoning)
         if compiled.think_tag is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
             yield from self._take_blanks()
@@ -1010,7 +1091,8 @@ class Machine:
             yield from self.block(found.end(), special=True, headless=True)
 
     def _try_bare(self) -> Steps[bool]:
-        """Read a body without an opener where a reply may begin. True if another may begin here."""
+        """Try to read a call without an opener here, where a reply may begin, after a separator if calls were before
+        it. Return True if another may begin behind it."""
         builder, compiled = self.builder, self.compiled
         char = yield from self._take_blanks()
         if compiled.bare_calls.between is not None and builder.index:
@@ -1032,7 +1114,8 @@ class Machine:
         return self.output.at_start
 
     def _try_headless(self, headless: Probe) -> Steps[bool]:
-        """Read the first call without its opener, if the prompt ended with it (mlx-lm#1448):  f[ARGS]{"x": 1}"""
+        """Read a call whose opener the prompt ended with, `f[ARGS]{"x": 1}`, and return True, if the reply begins with
+        a declared name and the token behind it (mlx-lm#1448). Else return False."""
         builder = self.builder
         yield from self._take_blanks()
         found = yield from builder.test(headless)
@@ -1044,14 +1127,15 @@ class Machine:
         return True
 
     def _try_line(self) -> Steps[bool]:
-        """Read a call at the beginning of a line, outside all blocks. True if another may begin here."""
+        """Read a call outside all blocks at the beginning of this line, or take lines that cannot hold one. Return True
+        if the next line may begin with a call."""
         builder = self.builder
         is_plain = not (self.output.after_marker or self.output.tag) and self.held is None
         if is_plain and (plain := PLAIN_LINES(builder.buf, builder.pos)):
             self.take_text(plain.end())
             self.output.begin_line()
             return True
-        if not (yield from self._is_line_call()):
+        if not (yield from self._find_line_call()):
             return self.output.at_start
         first = builder.index
         yield from self.block(builder.pos, bare=True)
@@ -1060,7 +1144,8 @@ class Machine:
         return True
 
     def _unhold_calls(self, held: Speculation) -> None:
-        """Undo calls without a marker: text follows, so they are text as well."""
+        """Undo the held calls and emit their text as text, because other text follows them. A note reports an opener in
+        it."""
         builder, self.held = self.builder, None
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
@@ -1072,8 +1157,8 @@ class Machine:
     # -- reasoning and stray markers --
 
     def _drop_stray(self, marker: str, sign: Sign) -> None:
-        """Drop a marker that closes nothing, with a note, if it is a special token or follows other markers; else it
-        is text."""
+        """Drop a marker that closes nothing, with a note, if it is a special token or follows other markers; else emit
+        it as text. A truncated marker at the end of the text is dropped as a whole."""
         end = self.builder.pos + len(marker)
         if not (sign.special or self.output.after_marker):
             self.take_exact(end)
@@ -1087,12 +1172,14 @@ class Machine:
         self.take_marker(end, continues_line=True)  # the text behind it does not begin a line
 
     def _on_stray(self, found: Match, sign: Sign) -> None:
-        """Handle a token that means nothing alone."""
-        if not self.is_shown(found, sign):
+        """Handle a token that means nothing alone: text if only shown, else a stray marker."""
+        if not self.take_if_shown(found, sign):
             self._drop_stray(found.group(), sign)
 
     def _on_think(self, found: Match, sign: Sign) -> None:
-        if self.is_shown(found, sign):
+        """Handle the opening marker of reasoning: text if only shown, stray inside reasoning, else finalize the calls
+        and begin reasoning. A sentence as a marker counts only where the reply has no text or reasoning yet."""
+        if self.take_if_shown(found, sign):
             if isinstance(self.state, InText):
                 self.state = msgspec.structs.replace(self.state, mentions=True)
         elif isinstance(self.state, InReasoning):
@@ -1107,6 +1194,9 @@ class Machine:
             self.enter_reasoning()
 
     def _on_think_close(self, found: Match, sign: Sign) -> Steps[None]:
+        """Handle the closing marker of reasoning: end the reasoning, or resume and end suspended reasoning. Without any
+        opener all text so far becomes reasoning, if the prompt may have opened it. Otherwise it is text if only shown,
+        else stray."""
         state, marker, shown = self.state, found.group(), self.output.shown
         if isinstance(state, InReasoning):
             # It may close a call that is shown in the reasoning.
@@ -1134,8 +1224,9 @@ class Machine:
             yield from self._read_first_header(self.compiled.first.header)
 
     def _is_mentioned(self, marker: str, is_opened: bool) -> Steps[bool]:
-        """Is the closing marker of reasoning only shown? It is in code or quotes, if its opener was shown too or if the
-        code or quotation ends right behind it: reasoning that the prompt opened may leave a quotation mark open."""
+        """Return whether the closing marker of reasoning here is only shown: it is in code or quotes, and its opener
+        was shown too (`is_opened`) or the code or quotation ends directly behind it. Reasoning that the prompt opened
+        may leave a quotation mark open."""
         if not self.output.shown.shows() or is_opened:
             return is_opened and self.output.shown.shows()
         builder = self.builder
@@ -1148,7 +1239,8 @@ class Machine:
     # -- messages with headers -----------------------------------------------------------------------------------------
 
     def _read_first_header(self, probe: Probe) -> Steps[None]:
-        """Read a header without its start: the prompt may have ended with it, or the header is a line."""
+        """Read a header without its start marker and its message, if `probe` finds one here: the prompt may have ended
+        with the start, or the header is a line. Otherwise only blanks are taken."""
         builder = self.builder
         taken = builder.capture()
         if not builder.char():
@@ -1159,7 +1251,8 @@ class Machine:
             self.output.hold_blanks(builder.release(taken), builder.at)
 
     def _read_header(self, taken: Capture, *, bare: bool) -> Steps[None]:
-        """Read everything up to the message, and the message if it is a call. `bare`: the header has no start."""
+        """Read a header up to its message, and the message too if it is a call. What is no header is handled by
+        `_reject_header`. `taken`: the capture that begins at it; `bare`: it has no start marker."""
         builder, compiled = self.builder, self.compiled
         marker = compiled.headers.message_marker
         size = len(marker)
@@ -1185,15 +1278,17 @@ class Machine:
         yield from self._enter_message(header, kind, length, size)
 
     def _is_recipient(self, name: str, ahead: int) -> Steps[bool]:
-        """Is a line at the beginning of a reply a header, whose message would begin so far ahead, or a line of text?"""
+        """Return whether `name`, a line at the beginning of a reply, is a header: a known kind of message, a declared
+        tool, or a word before `{`. The message would begin `ahead` characters from here."""
         builder, channels = self.builder, self.compiled.channels
         if (channels is not None and name in channels.kinds) or builder.is_declared(name):
             return True
         return bool(_IS_NAME(name) and (yield from builder.test(_BRACE, ahead)))
 
     def _reject_header(self, taken: Capture, end: int, bare: bool) -> None:
-        """Handle a header that no message follows: drop what is certainly a marker of it and report that, else it is
-        text (llama.cpp#27720, harmony#82)."""
+        """Handle a header that no message follows (llama.cpp#27720, harmony#82): reject a truncated call of a declared
+        tool, or drop what is certainly a marker and report it, or emit the first character as text. `end`: the index of
+        the message marker, or -1."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         most = _MAX_HEADER + len(compiled.headers.message_marker)
@@ -1204,7 +1299,7 @@ class Machine:
             and not holds_structure(compiled, builder.buf[builder.pos + 1 :])
         )
         text = builder.buf[builder.pos : end if end >= 0 else builder.pos + _MAX_HEADER]
-        start = start_of_header(compiled, text)
+        start = header_start_end(compiled, text)
         name = header_of(compiled, text).recipient if is_cut else ""
         if name and builder.is_declared(name) and builder.has_room():
             builder.drop(taken)
@@ -1214,7 +1309,7 @@ class Machine:
             builder.begin_text()
             builder.begin(name)
             builder.fail_truncated()
-        elif start and channels.channel and not is_begun(channels, text[start:]):
+        elif start and channels.channel and not may_be_partial_header(channels, text[start:]):
             builder.drop(taken)
             builder.note("stray_marker", f"the header at {builder.at} has no end; what follows it is text")
             self.take_marker(builder.pos + start)
@@ -1236,7 +1331,8 @@ class Machine:
             self.output.emit_exact(builder.release(taken), builder.at)
 
     def _enter_message(self, header: Header, kind: str | None, length: int, size: int) -> Steps[None]:
-        """Take a header of that length with the marker behind it: its message begins."""
+        """Take a header of `length` characters with the message marker of `size` characters behind it, and begin its
+        message of this `kind` (None: a call). A message that is only a call's arguments is read too."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         self.suspend_reasoning()
@@ -1254,7 +1350,7 @@ class Machine:
             yield from self._read_message(header.recipient or "")
 
     def _begin_message(self, kind: str | None) -> None:
-        """Begin a message that holds reasoning, content or (None) a call."""
+        """End the message before and begin one that holds reasoning, content or (None) a call."""
         self._end_message()
         self.message = Message(self.builder.index if kind is None else None, self.output.text_chars)
         self.output.begin_message(kind)
@@ -1264,7 +1360,8 @@ class Machine:
             self.state = InChannel("reasoning" if kind == "reasoning" else "content")
 
     def _read_message(self, name: str) -> Steps[None]:
-        """Read a message to a tool: nothing in it but the arguments of one call."""
+        """Read a message to the tool `name`: nothing but the arguments of one call. Beyond the limit of calls the
+        remaining reply is text."""
         builder = self.builder
         taken = builder.capture()
         block = Block(builder, bare=True, in_reasoning=self.doubtful_reasoning is not None)
@@ -1279,7 +1376,8 @@ class Machine:
         self.forget_reasoning()
 
     def _read_opener_name(self, opener: str) -> bool:
-        """Note the name in a call's opener, which the call itself says again. False if the text ends in the opener."""
+        """Record the name in a call's opener, which the body of the call repeats. Return False if the text ends in the
+        opener behind the name; True also for openers without a name."""
         if (edges := self.compiled.openers.name_edges) is None:
             return True
         self.builder.set_header_names(opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip())
@@ -1287,10 +1385,11 @@ class Machine:
 
     # -- lines of a protocol --
 
-    def _is_line_call(self) -> Steps[bool]:
-        """Does a call begin on this line?
+    def _find_line_call(self) -> Steps[bool]:
+        """Take blanks and return whether a runnable call begins on this line.
 
-        A call outside the blocks of a protocol counts only at the beginning of a line, and only of a declared tool:
+        A call outside the blocks of a protocol counts only at the beginning of a line, and only of a declared tool. A
+        call that is rejected is reported as a problem and stays text:
 
             edit({ path: "a.py" })         runs, with a note
             Hint: edit({ path: "a.py" })   rejected
@@ -1303,15 +1402,16 @@ class Machine:
             return False
         if char == "`":
             wrapped = at_start and (yield from builder.test(WRAPPED))
-            return bool(wrapped) and self._opens_call(builder.tools, "{")
+            return bool(wrapped) and self._check_line_call(builder.tools, "{")
         found = yield from builder.test(LINE)
         # Behind text, a label that is a role as well begins a turn of a transcript.
         if not found or (not output.is_silent and RECORD(builder.buf, builder.pos)) or output.shown.shows(BODY):
             return False
-        return self._opens_call(builder.tools, found.group()[-1])
+        return self._check_line_call(builder.tools, found.group()[-1])
 
-    def _opens_call(self, tools: Toolset, given: str) -> bool:
-        """Does a runnable call begin here? `given` is the first character of its arguments."""
+    def _check_line_call(self, tools: Toolset, given: str) -> bool:
+        """Return whether the call that begins here is runnable: a declared tool without a foreign label, given an
+        object or nothing. Otherwise count and report it as a problem. `given`: the first character of its arguments."""
         builder = self.builder
         label, name = call_parts(builder.buf, builder.pos)
         known = name in tools

@@ -56,7 +56,7 @@ class Pat(NamedTuple):
 
 
 def literal(text: str) -> Pat:
-    """Return the pattern of a literal text."""
+    """Return the pattern of exactly this text."""
     whole, part = _literal(text)
     return Pat(whole, part, text[:1], _literal(text[1:]), text, FINAL, text)
 
@@ -70,7 +70,7 @@ def _literal(text: str) -> tuple[str, str]:
 
 
 def blanks(most: int = MAX_BLANKS) -> Pat:
-    """Return the pattern of at most so many blanks, or none."""
+    """Return the pattern of zero to `most` blanks."""
     run = f"[ \\t\\r\\n]{{0,{most}}}+"
     return Pat(run, run, sure=RUN)
 
@@ -83,10 +83,11 @@ _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes th
 
 
 def build_trie(texts: Set[str], *, begun: bool = False) -> str:
-    """Return the source for any of these texts, the shortest where one begins with another.
+    """Return the source of a regular expression for any of these texts; where one begins with another, the shorter
+    matches.
 
-    With `begun` it also matches a beginning of one, of at least a character, at the end of the text so far. Its cost
-    does not depend on the number of texts.
+    With `begun` it also matches a beginning of a text, of at least one character, at the end of the searched text. Its
+    cost does not depend on the number of texts. `ANY_GAP` in a text stands for up to 16 blanks.
     """
     if "" in texts:
         return ""
@@ -107,8 +108,8 @@ def seq(*pats: Pat) -> Pat:
 
 
 def _ends_holes(pats: tuple[Pat, ...]) -> bool:
-    """Return whether each hole is followed by a character that cannot be in it. In `{name}:` the name may go on after
-    the colon."""
+    """Return whether each hole is certainly over where the literal text behind it begins. False for `{name}:`, because
+    a name may contain a colon and go on."""
     for i, pat in enumerate(pats[:-1]):
         literals = "".join([after.prefix for after in pats[i + 1 :]])
         if pat.sure == RUN and literals and re.fullmatch(pat.whole, "a" + literals):
@@ -117,7 +118,8 @@ def _ends_holes(pats: tuple[Pat, ...]) -> bool:
 
 
 def _opening(pats: tuple[Pat, ...]) -> str:
-    """Return the `Pat.opening` of a sequence: up to the end of its first pattern that is not literal."""
+    """Return the `Pat.opening` of a sequence: the joined openings of its patterns, up to and with the first one that is
+    not literal."""
     found = ""
     for pat in pats:
         found += pat.opening
@@ -127,7 +129,7 @@ def _opening(pats: tuple[Pat, ...]) -> str:
 
 
 def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
-    """Join pairs of sources, whole and part, of patterns one after another."""
+    """Join pairs of sources, (whole, part), into the pair of the sequence: `part` matches any beginning of it."""
     whole, part = pairs[-1]
     for before, start in reversed(pairs[:-1]):
         if before:
@@ -136,7 +138,8 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def alt(*pats: Pat) -> Pat:
-    """Return the pattern of any of these patterns; the first that matches counts. Without patterns it never matches."""
+    """Return the pattern of any of these patterns; of several that match, the first counts. Without patterns it never
+    matches."""
     if len(pats) < 2:
         return pats[0] if pats else Pat(_NEVER, _NEVER)
     solids = sorted({without_blanks(pat) for pat in pats})
@@ -146,16 +149,14 @@ def alt(*pats: Pat) -> Pat:
 
 
 def without_blanks(pat: Pat) -> str:
-    """Return the source of a pattern without optional blanks, which do not distinguish two patterns."""
+    """Return the source of `pat.whole` without its runs of optional blanks, which do not distinguish two patterns."""
     return _BLANK_RUNS.sub("", pat.whole)
 
 
 def is_certain(pat: Pat, others: list[str]) -> bool:
-    """Return whether no later text can turn a match of this pattern into a match of another.
-
-    If another pattern begins with this one, it may still be arriving. `others` is sorted, so that only the next one
-    after this pattern has to be compared.
-    """
+    """Return whether no later text can turn a match of `pat` into a longer match, of itself or of another pattern.
+    False if the source of another begins with its source. `others`: the sorted sources of all patterns without blanks,
+    `pat` included, so that only the next one has to be compared."""
     if pat.sure != FINAL:
         return False
     own = without_blanks(pat)
@@ -164,7 +165,7 @@ def is_certain(pat: Pat, others: list[str]) -> bool:
 
 
 def lookahead(pat: Pat) -> Pat:
-    """Return a pattern that must follow, but is not consumed."""
+    """Return a pattern that matches where `pat` does, but consumes nothing."""
     return pat._replace(whole=f"(?={pat.whole})")
 
 
@@ -197,7 +198,7 @@ def template(text: str, *, named: str = "", group: str = "", quoted: bool = Fals
 
 
 def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
-    """Return the pattern of one hole; the other arguments are those of `template`."""
+    """Return the pattern of the hole of this name; the other arguments are those of `template`."""
     source = _QUOTED_KEY if quoted and hole == "key" else HOLES[hole]
     start = _HOLE_STARTS.get(hole, "") if source is HOLES[hole] else ""
     opener = f"(?P<{hole}{named}>" if named else "(" if hole == group else "(?:"
@@ -205,8 +206,8 @@ def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
 
 
 def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
-    """Return the patterns of literal text, with a gap on both sides of each special token except at the beginning of
-    the marker."""
+    """Return the patterns of `piece`, a text without holes: each special token in it with a gap on both sides. `first`:
+    the piece begins the marker; a token at its very beginning has no gap before it."""
     pats: list[Pat] = []
     runs = _split_at_tokens(piece, tokens)
     for i, run in enumerate(runs):
@@ -222,14 +223,15 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
 
 
 def _split_at_tokens(piece: str, tokens: tuple[str, ...]) -> list[str]:
-    """Split a text into text and token in turn, beginning with text."""
+    """Split a text into text and token in turn, beginning and ending with text, which may be empty."""
     if not tokens:
         return [piece]
     return re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
 
 
 def _with_any_blanks(run: str) -> list[Pat]:
-    """Return the patterns of a text in which line breaks, and gaps between two tags, may be any blanks."""
+    """Return the patterns of a text in which each line break, and the place between two tags, may be any run of
+    blanks."""
     parts = enumerate(_ANY_BLANKS.split(run))
     return [blanks() if i % 2 else literal(part) for i, part in parts if i % 2 or part]
 
@@ -247,21 +249,24 @@ def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
 
 
 def split_at_name(text: str) -> tuple[str, str]:
-    """Return what a marker has before and after its name."""
+    """Return the text of a marker before and after `{name}`, both as `Special` if the marker is. Without the hole, the
+    whole text and ""."""
     before, _, after = text.partition("{name}")
     return (Special(before, text.tokens), Special(after, text.tokens)) if isinstance(text, Special) else (before, after)
 
 
 def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
-    """Return the pattern of a marker that the text ends in, in or after its name."""
+    """Return the pattern of a marker with a name that the text ends in: inside the name, behind it, or in the text
+    behind it. `name`: the pattern of the name."""
     before, after = split_at_name(text)
     begun = template(after).part if after.strip() else ""
     return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
 
 
 def with_invalid_name(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
-    """Return the pattern of a marker with other text where its name belongs, before what can only follow it. Text with
-    nothing after it is prose about the marker. `named` makes a group of the text in place of the name."""
+    """Return the pattern of a marker with other text, up to 128 characters of one line, in place of its name. One of
+    `follows` must come next, because without it the text is prose about the marker. `named` makes a group `name` of
+    that text."""
     before, behind = split_at_name(text)
     is_line = behind[:1].isspace()
     words = rf"[^{'' if is_line else '<>'}\r\n]"
@@ -285,7 +290,8 @@ class Probe:
         self._final = pat.sure == FINAL
 
     def __getattr__(self, name: str) -> Search:
-        """Compile an expression that is used for the first time."""
+        """Compile and keep an expression that is used for the first time: `whole`, `_part` or `_ended`. Any other name
+        raises `KeyError`."""
         sources = {
             "_ended": self.pat.whole,
             "whole": self.pat.whole.replace(TEXT_END, _NEVER),
@@ -309,7 +315,8 @@ class Probe:
         return found or False
 
     def is_begun(self, text: str, pos: int) -> bool:
-        """Return whether the text ends inside this pattern."""
+        """Return whether a proper beginning of the pattern, also an empty one, is at `pos` and reaches the end of the
+        text."""
         return self._part(text, pos) is not None
 
     @staticmethod
@@ -335,10 +342,13 @@ class Finder:
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], re.Pattern[str]]:
+        """Return the compiled pattern that is searched for, and that of the literal text and the gap before it, which
+        must end where the former begins."""
         return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{GAP.whole}\\Z")
 
     def first(self, text: str, pos: int, end: int | None = None) -> int:
-        """Return the first place of the pattern from `pos` up to `end`, or -1."""
+        """Return the index of the first place of the pattern from `pos` on, before `end` (None: the end of the text),
+        or -1."""
         search, before = self._patterns
         stop = len(text) if end is None else end
         while (found := search.search(text, pos, stop)) is not None:
@@ -353,8 +363,8 @@ class Finder:
 
 
 def presence(pat: Pat) -> Probe:
-    """Return a probe that only tells whether a pattern is at a place. Later text cannot change its answer, because it
-    does not tell how long the match is."""
+    """Return a probe whose match is empty and only tells that the pattern is here. It is final at once, because later
+    text cannot change whether the pattern is here, only how long it is."""
     return Probe(lookahead(pat)._replace(sure=FINAL))
 
 
@@ -378,7 +388,8 @@ class Holes:
         self.groups = {found[-1][1]: found for found in holes.values()}
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
-        """Return the text of each hole in a match of `probe`."""
+        """Return the text of each hole, by name, in a match of `probe`; empty if the alternative that matched has no
+        holes."""
         return {hole: match[group] for hole, group in self.groups.get(match.lastindex or 0, ())}
 
 
@@ -409,7 +420,8 @@ class Scan(Generic[A]):
         self.actions = actions[:1] + actions  # groups count from 1
 
     def __getattr__(self, name: str) -> Any:
-        """Compile an expression that is used for the first time."""
+        """Compile and keep the matching functions of a group, such as `search`, when one is used for the first time.
+        Raises `AttributeError` for any other name."""
         if name in ("ended", "match_ended", "finditer"):
             ended = re.compile(self._source())
             self.ended, self.match_ended, self.finditer = ended.search, ended.match, ended.finditer
@@ -428,8 +440,9 @@ class Scan(Generic[A]):
         return getattr(self, name)
 
     def _source(self, *, starts: bool = False) -> str:
-        """Return the source for any of the markers. With `starts` it also matches the beginning of a marker at the end
-        of the text; that is tried first only where a longer marker may still be arriving."""
+        """Return the source that matches any of the markers, each in its own group. With `starts` it also matches,
+        without a group, the beginning of a marker at the end of the text; that is tried before a whole marker only
+        where a longer marker may still be arriving."""
         made = []
         for head, certain, others in self._groups:
             begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
@@ -439,8 +452,8 @@ class Scan(Generic[A]):
 
 
 def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
-    """Split entries into those that no later text can change, and the others; in each the longest pattern first, so
-    that of two markers, one beginning with the other, the longer is tried first."""
+    """Split entries into those whose match no later text can change, and the others. Both are sorted by length, the
+    longest pattern first, so that of two markers, one beginning with the other, the longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
     solids = sorted({without_blanks(pat) for _, pat in entries})
     certain: Entries[A] = []
@@ -451,7 +464,8 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
 
 
 def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:
-    """Group entries by their first character, which is compared once for all that begin with it."""
+    """Group entries by their first character, which is then compared once. Return it ("" if it varies) with its certain
+    and its other entries."""
     groups: dict[str, tuple[Entries[A], Entries[A]]] = {pat.head: ([], []) for _, pat in certain + others}
     for i, entries in enumerate((certain, others)):
         for entry in entries:
@@ -460,8 +474,9 @@ def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
-    """Return a search for hundreds of markers. `places`, a trie of their first characters, finds the places to test.
-    Far from the end of the text no beginning of a marker is looked for: none is that long."""
+    """Return a search for hundreds of markers. `places`, a search for the beginnings of markers, finds the places to
+    test; `at` is the match near the end of the text, where a marker may still be arriving, and `whole` the faster one
+    elsewhere."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         while (place := places(text, pos)) is not None:

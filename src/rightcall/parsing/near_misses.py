@@ -45,7 +45,7 @@ _BEHIND = {
     "functionary_v31": r"[\"']?+\s{0,2}+(?:>\s{0,8}+\{|/>)",
     # ChatGLM's: the name on a line of its own, the arguments in a fence below it.
     "tool_code": r"[ \t]{0,4}+\r?+\n```\w{0,16}+\s{0,8}+(?:tool_call\(|\{)",
-    # At the end of its line, the arguments on the next; `_is_argument_line` checks the rest.
+    # At the end of its line, the arguments on the next; `_has_no_prose_before_arguments` checks the rest.
     "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
 }
 _NAME = r"[^\W\d][\w.\-]{0,255}+"
@@ -95,9 +95,9 @@ _FEW = 64  # tools whose names are searched one by one, which costs less than th
 
 
 def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
-    """Return a note for each place where a declared tool seems to be called; at most a few.
+    """Return a note for each place where a declared tool seems to be called, at most eight; none without tools.
 
-    Text is searched, and reasoning if neither text nor a call follows it.
+    Text is searched, and the last reasoning if neither text nor a call follows it.
     """
     searched = _spans_to_search(source, spans)
     if not searched or not tools:
@@ -124,7 +124,7 @@ def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> l
 
 
 def _spans_to_search(source: str, spans: list[Span]) -> list[Span]:
-    """Return the text, and the last reasoning if neither text nor a call follows it.
+    """Return the spans of text, and those of reasoning that neither text nor a call follows.
 
     Two spans are one if only a marker that opens arguments, maybe of another format, is between them.
     """
@@ -143,7 +143,8 @@ def _spans_to_search(source: str, spans: list[Span]) -> list[Span]:
 
 
 def _opens_arguments(source: str, before: Span, between: Span) -> bool:
-    """Return whether the span behind `before` is a marker that stands between a name and its arguments."""
+    """Return whether `between`, the span directly behind `before`, is a marker that formats have between a name and its
+    arguments."""
     is_short = between.end - between.start < _LONGEST_TOKEN
     return before.end == between.start and is_short and source[between.start : between.end].strip() in _OPEN_ARGUMENTS
 
@@ -152,24 +153,27 @@ def _opens_arguments(source: str, before: Span, between: Span) -> bool:
 
 
 def _in_shapes(source: str, start: int, end: int, tools: Toolset) -> Iterator[Problem]:
-    """Yield the declared names in the shapes of `_BEFORE` and `_BEHIND`."""
+    """Yield a note for each declared name between `start` and `end` that is in a shape in which some format has the
+    name of a call."""
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
         name = found[group] if found[group] in tools else _KIND("", found[group]) if group == _HARMONY else ""
-        if name in tools and (group != _LAST or _is_argument_line(source, found.end())):
+        if name in tools and (group != _LAST or _has_no_prose_before_arguments(source, found.end())):
             yield near_miss(name, found.start(), end, _FORMATS[group])
 
 
-def _is_argument_line(source: str, end: int) -> bool:
-    """Return whether the line behind this position holds only arguments, with no words before them but a label."""
+def _has_no_prose_before_arguments(source: str, end: int) -> bool:
+    """Return whether the text from the line break behind `end` to the first `{` has no letters, or begins with the
+    label of a record, such as `tool:` or `12:`. True if no line break follows; what follows the `{` is not checked."""
     found = _BEFORE_ARGUMENTS(source, end)
     before = found[1].removesuffix(_CONTENT) if found else ""
     return not _LETTER(before) or RECORD(before) is not None
 
 
 def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
-    """Find a name before a tag, between the beginning of a marker and arguments (the end of the marker is lost), or a
-    few characters before an object whose first key is an argument of the tool: `f, input: {"x": 1}`"""
+    """Return a note for the first declared name before a tag, between the beginning of a marker and arguments (the end
+    of the marker is lost), or a few characters before an object whose first key is an argument of the tool: `f, input:
+    {"x": 1}`. Empty if there is none."""
     for tool in tools:
         for at in _positions(source, tool.name, start, end):
             behind = at + len(tool.name)
@@ -183,14 +187,16 @@ def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[P
 
 
 def _at_token(source: str, start: int, end: int) -> list[Problem]:
-    """Find a special token between any name and an object."""
+    """Return a note for the first special token that is between a name, declared or not, and an object; empty if there
+    is none."""
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
 
 
 def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
-    """Find what is left of a call without its opener."""
+    """Return a note for what is left of a call without its opener: an opening tag of DeepSeek, a declared name with the
+    end of its tag, or closing tags that nothing opens. Empty if there is none."""
     for found in _REMAINS(source, start, end):
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
         is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
@@ -201,7 +207,7 @@ def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]
 
 
 def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
-    """Yield the first few positions of a name."""
+    """Yield the first eight indexes at which `name` is found from `start` to `end`, without overlap."""
     for _ in range(_MOST_NOTES):
         start = source.find(name, start, end)
         if start < 0:
@@ -214,7 +220,8 @@ def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
 
 
 def near_miss(name: str, start: int, end: int, format: str) -> Problem:
-    """Return the note that the text between these positions looks like a call of a tool, as that format writes it."""
+    """Return the note that the text between these positions looks like a call, as that format writes it, of the tool
+    `name` ("" if unknown)."""
     called = f"a call of {name!r}" if name else "a call"
     return Problem(
         "looks_like_a_call",
@@ -224,6 +231,6 @@ def near_miss(name: str, start: int, end: int, format: str) -> Problem:
 
 
 def near_miss_in_reasoning(note: Problem) -> Problem:
-    """Return the note for a near miss in reasoning."""
+    """Return the note for a near miss, changed to say that it is in the reasoning."""
     message = note.message.removesuffix(_CURE)
     return msgspec.structs.replace(note, message=f"{message}it stands in the reasoning, so {_CURE}, behind it")

@@ -73,7 +73,8 @@ def read_options(
     limits: Limits | None = None,
     previews: bool = True,
 ) -> ReadOptions:
-    """Validate the options of `parse` and return them as one value. Raises `CallerError` or `BadTools`."""
+    """Validate the options of `parse` and `Parser` and return them as one value. `live` is ignored without tools.
+    Raises `CallerError` for an invalid value, `BadTools` for invalid tools."""
     if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe" or repair != "safe":
         _check_allowed(repair, reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
@@ -85,6 +86,8 @@ def read_options(
 
 
 def _check_allowed(repair: str | Mapping[str, str], **options: str) -> None:
+    """Raise `CallerError` unless each option, and `repair` or each of its values by tool, is one of the allowed
+    words."""
     policies = (repair,) if isinstance(repair, str) else repair.values()
     for name, value in [*options.items(), *[("repair", policy) for policy in policies]]:
         if value not in _ALLOWED[name]:
@@ -92,8 +95,8 @@ def _check_allowed(repair: str | Mapping[str, str], **options: str) -> None:
 
 
 def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`), or None, and
-    whether it allows no tool."""
+    """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`), or None if it
+    names none, and whether it forbids all tools."""
     if is_none_choice(choice):
         return None, True
     name: Any = choice
@@ -132,10 +135,12 @@ _NORMALIZED = {word: reason for reason, words in _FINISH_REASONS.items() for wor
 
 
 def finish_of(word: str) -> str:
-    """Return stop, tool_calls, length, content_filter or error for a provider's word for it; else the word itself."""
+    """Return the normalized finish reason for a provider's word, in any case: stop, tool_calls, length, content_filter
+    or error. An unknown word is returned as it is."""
     return _NORMALIZED.get(word.lower(), word)
 
 
 def was_cut(word: str | None) -> bool:
-    """Return whether a finish reason, normalized or a provider's, says that the answer was truncated."""
+    """Return whether a finish reason, normalized or a provider's word, says that the answer was truncated; False for
+    None."""
     return isinstance(word, str) and finish_of(word) in CUT

@@ -103,11 +103,13 @@ class Parser:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def _add_up(self) -> None:
+        """Add the events that are not part of the reply yet to it."""
         self._fold.add(self._unfolded)
         self._unfolded.clear()
 
     def _record_kind(self, text: str, special: bool | None) -> None:
-        """Record whether this piece is a special token, for the machine."""
+        """Record for the machine whether this piece is a special token. Text before the first such piece is of unknown
+        kind."""
         if self._token_map is None:
             self._token_map = TokenMap(sum(map(len, self._source)))
             self._reading.set_token_map(self._token_map)
@@ -151,23 +153,25 @@ _MAX_SENTENCE = 1_000  # characters; parsing a longer text costs less than this 
 
 
 def is_plain_sentence(text: str) -> bool:
-    """Return whether "auto" certainly parses this whole reply as one text without problems. False if formats are
-    registered."""
+    """Return whether "auto" certainly parses this whole reply as one text without problems: words with punctuation, at
+    most 1,000 characters. False if in doubt, and if formats are registered."""
     if len(text) > _MAX_SENTENCE or "assistant" in text or _PLAIN_SENTENCE(text) is None:
         return False
     return len(known_formats().formats) == len(FORMATS)
 
 
 def format_of(parser: Parser) -> str:
-    """Return the name of the format that the parser uses, as far as it is known."""
+    """Return the name of the format that the parser uses; "auto" while it is not known."""
     return _machine(parser._reading).format_name
 
 
 def _machine(reading: Machine | AutoMachine) -> Machine:
+    """Return the machine itself, or the one inside an `AutoMachine`."""
     return reading.machine if isinstance(reading, AutoMachine) else reading
 
 
 def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
+    """Return the reply that the events in `fold` make, with spans if the options ask for them."""
     machine = _machine(reading)
     return fold.reply(
         machine.format_name, tuple(machine.output.spans.to_list()) if machine.builder.options.spans else None
@@ -175,14 +179,15 @@ def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
 
 
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
-    """Return the machine for a format, or for finding the format."""
+    """Return the machine for a format, an `AutoMachine` for "auto". Without `ids` they are unique in this reply. Raises
+    `UnknownFormat`."""
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
 
 
 def _no_text(given: object) -> CallerError:
-    """Return the error for an input that is not text, with what to pass instead."""
+    """Return, not raise, the error for an input that is not text, with what to pass instead."""
     if given is None:
         cure = 'an answer without text is "" (`message.content or ""`)'
     elif isinstance(given, (bytes, bytearray)):
@@ -193,7 +198,8 @@ def _no_text(given: object) -> CallerError:
 
 
 def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
-    """Feed pairs of text and whether it is a special token. Return the whole text."""
+    """Feed pairs of text and whether it is a special token to a machine. Return the whole text. Raises `CallerError`
+    for anything but such pairs."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
     token_map: TokenMap | None = None  # from the first piece of known kind on

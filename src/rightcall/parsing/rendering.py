@@ -59,7 +59,7 @@ class _Writer:
         self.index = 0  # of the next call
 
     def write(self) -> str:
-        """Return the text of all parts."""
+        """Return the text of all parts. Raises `CannotCarry` if the format has no place for one."""
         if self.format.channels is not None:
             return "".join([self._message(i, part) for i, part in enumerate(self.parts)])
         if outer := self.kind.outer(self.body):
@@ -71,7 +71,7 @@ class _Writer:
         return "".join(out)
 
     def _prose_and_blocks(self) -> list[str]:
-        """Return the text of each part; consecutive calls are one text."""
+        """Return the text of each part in order; consecutive calls are one text."""
         out: list[str] = []
         calls: list[Call] = []  # consecutive ones
         for i, part in enumerate((*self.parts, None)):
@@ -86,7 +86,8 @@ class _Writer:
         return out
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
-        """Render text or reasoning."""
+        """Return the text of a part that is text or reasoning, with its markers. `i`: its index, for errors. Raises
+        `CannotCarry` for reasoning that the format has no place for."""
         if isinstance(part, Reasoning):
             if self.format.reasoning is None:
                 raise CannotCarry(self.format.name, f"/parts/{i}", "this format has no place for reasoning")
@@ -100,7 +101,8 @@ class _Writer:
         return part.text
 
     def _calls(self, calls: list[Call], i: int) -> str:
-        """Render consecutive calls, the first of which is part `i`, in one section."""
+        """Return the text of consecutive calls, the first of which is part `i`, with their markers, in one section if
+        the format has sections."""
         bodies = [self._call(call, i + n) for n, call in enumerate(calls)]
         wrap = self.kind.wrap(self.body)
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
@@ -114,7 +116,8 @@ class _Writer:
         return _first(self.format.section[0]) + text + _first(self.format.section[1])
 
     def _call(self, call: Call, i: int) -> str:
-        """Render the body of one call, which is part `i`."""
+        """Return the text of the body of one call, which is part `i`. Raises `CannotCarry` if the call is truncated or
+        its arguments are not JSON."""
         if not call.complete:
             raise CannotCarry(self.format.name, f"/parts/{i}", "the call was cut off")
         text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
@@ -122,7 +125,8 @@ class _Writer:
         return text
 
     def _message(self, i: int, part: Part) -> str:
-        """Render a part as a message with a header."""
+        """Return the text of a part as a message with a header; the first (`i` = 0) has no start, because the prompt
+        ended with it. Raises `CannotCarry` if the format has no messages of this kind."""
         channels = self.format.channels
         assert channels is not None
         kind: Any = "call" if isinstance(part, Call) else "reasoning" if isinstance(part, Reasoning) else "content"
@@ -139,7 +143,8 @@ class _Writer:
         return start + opens.replace("{name}", part.name) + inside + closes
 
     def _outer(self, key: str) -> str:
-        """Render all parts as one JSON object, with the calls under this key."""
+        """Return the text of all parts as one JSON object: one text, or calls under `key`. Raises `CannotCarry` for
+        anything else."""
         match self.parts:
             case [Text(text=text)]:
                 return json.dumps({self.kind.content_key(self.body): text}, ensure_ascii=False)
@@ -152,12 +157,13 @@ class _Writer:
 
 
 def _first(marker: str | tuple[str, ...]) -> str:
-    """Return the alternative of a marker that is written."""
+    """Return the first alternative of a marker, which is the one that is written."""
     return marker_alternatives(marker)[0]
 
 
 def _arguments(call: Call, format: Format, i: int) -> str:
-    """Return the exact text of the arguments if it still has their value, else new JSON."""
+    """Return the arguments of a call as JSON: the exact text if it still has their value, else new JSON. Raises
+    `CannotCarry` for part `i` if they are not JSON."""
     if call.json and same(decode(call.json, _DEPTH), call.arguments) is None:
         return call.json
     try:
@@ -167,7 +173,8 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    """Raise `CannotCarry` if the text would be parsed as other parts."""
+    """Parse `text` in the format and raise `CannotCarry`, with the path of the first difference, if the result differs
+    from `parts`."""
     reply = read_whole(text, compile_format(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
@@ -182,7 +189,8 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
 
 
 def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
-    """Return the path and cause of a difference between a rendered and a parsed call, or None."""
+    """Return the path and the cause of a difference between a rendered call and the same call as parsed; None if they
+    are the same."""
     if sent.name != got.name:
         return "/name", f"the name would read back as {got.name[:60]!r}"
     unsure = next((problem for problem in got.problems if problem.code in _UNCERTAIN), None)

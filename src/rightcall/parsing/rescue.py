@@ -40,16 +40,20 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def shifted(spans: list[Span], by: int) -> list[Span]:
+    """Return the spans with `by` added to their positions."""
     return [Span(span.start + by, span.end + by, span.kind) for span in spans]
 
 
 def quiet(options: ReadOptions) -> ReadOptions:
-    """The same options for a reading inside another: nothing rescued, nothing live, nothing begun in the prompt."""
+    """Return the options for parsing a part of another reply: nothing rescued, nothing live, no reasoning that the
+    prompt opened, no calls taken out of reasoning."""
     reasoning = "off" if options.reasoning == "off" else "auto"
     return msgspec.structs.replace(options, reasoning=reasoning, live=False, rescue="off", reasoning_calls="never")
 
 
 def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: TokenMap | None = None) -> Piece:
+    """Parse a text in a known format with the options for a part of another reply. Return its reply and spans. `told`:
+    which text is special tokens, None for unknown."""
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
     machine.set_token_map(told)
     machine.feed(text)
@@ -58,6 +62,7 @@ def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: Tok
 
 
 def fold(events: list[Event], name: str) -> Reply:
+    """Return the reply that these events make, in the format `name`."""
     folding = Fold()
     folding.add(events)
     return folding.reply(name, None)
@@ -111,9 +116,11 @@ _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:
 def whole_reply(
     text: str, options: ReadOptions, told: TokenMap | None = None, own: CompiledFormat | None = None
 ) -> Piece | None:
-    """Parse a reply that is nothing but calls of declared tools; return None for any other text.
+    """Parse a reply that is nothing but calls of declared tools; return None for any other text, and without declared
+    tools.
 
-    All of it may be in one code fence (kronk#950, agent-zero#1811). `own` is the named format.
+    All of it may be in one code fence (kronk#950, agent-zero#1811). `told`: which text is special tokens; `own`: the
+    named format.
     """
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MAX_CHARS:
@@ -141,7 +148,8 @@ def whole_reply(
 
 
 def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
-    """Is the reply nothing but whole calls of declared tools? Their problems are reported."""
+    """Return whether the reply is nothing but whole calls of declared tools. They may have problems, but none may be
+    truncated, completed by a repair, or the definition of a tool."""
     return _has_only_calls(reply) and all(
         call.name in tools
         and not _is_something_else(call)
@@ -152,11 +160,13 @@ def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
 
 
 def _has_only_calls(reply: Reply) -> bool:
+    """Return whether the reply has neither text nor reasoning."""
     return not reply.content and not reply.reasoning
 
 
 def _one_per_line(text: str) -> str:
-    """JSON objects with commas or semicolons between them, one on each line; any other text as it is."""
+    """Return several JSON objects with commas, semicolons or blanks between them, one on each line; any other text as
+    it is."""
     objects: list[str] = []
     at = 0
     while text.startswith("{", at):
@@ -173,7 +183,8 @@ def _one_per_line(text: str) -> str:
 
 
 def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece | None:
-    """Parse a text that is written in another format than the named one; return None unless all its calls fit.
+    """Parse a text in whatever format it is written; return None unless it has calls and each is a runnable call of a
+    declared tool. `told`: which text is special tokens.
 
     A model may write the format that it was trained on, whatever the prompt asks for (monomind#242).
     """
@@ -185,7 +196,8 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
 
 
 def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
-    """Parse the bare calls of the named format that a text ends with; return None unless they fit (vllm#19024)."""
+    """Parse the bare calls of the named format `found` that a text ends with. Return the text and the calls; None
+    unless each call is runnable and nothing but closing brackets follows (vllm#19024)."""
     if len(text) > _MAX_CHARS:
         return None
     formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
@@ -201,7 +213,8 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
 
 
 def api_calls(text: str, options: ReadOptions) -> Piece | None:
-    """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback."""
+    """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback. Return
+    them with the text before them, rejected calls too; None if there are none or they are only shown."""
     found = _NATIVE(text) if len(text) <= _MAX_CHARS else None
     if found is None or shows(text[: found.start()]):
         return None
@@ -211,7 +224,7 @@ def api_calls(text: str, options: ReadOptions) -> Piece | None:
 
 
 def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
-    """Return the piece if it has calls, and each of them is a runnable call of a declared tool."""
+    """Return the piece if it has calls and each of them is a runnable call of a declared tool, else None."""
     calls = piece.reply.attempts
     if tools is None or not calls:
         return None
@@ -219,14 +232,16 @@ def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
 
 
 def _ends_with_calls(text: str, piece: Piece) -> bool:
-    """Are there only closing brackets after the calls, and nothing between them? Nothing was added to them."""
+    """Return whether the text has nothing but calls and, behind them, closing brackets, and no repair completed a
+    call."""
     last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
     is_end = _CLOSERS_ONLY(text, last) is not None and _has_only_calls(piece.reply)
     return is_end and not any(map(_was_completed, piece.reply.attempts))
 
 
 def _candidate_starts(text: str) -> Iterator[int]:
-    """Where a bare call may begin that is not shown. A value inside another call or object is part of that."""
+    """Yield the indexes where a bare call may begin that is not only shown. A value inside another call or object is
+    left out."""
     shown = Shown()
     at = inside = 0
     for found in _CALL_BEGINS(text):
@@ -243,7 +258,8 @@ def _candidate_starts(text: str) -> Iterator[int]:
 
 
 def _value_end(text: str, start: int) -> int:
-    """The end of the bracketed value at `start`; -1 if it is not closed."""
+    """Return the index behind the bracketed value at `start`; -1 if it is not closed. Brackets in strings do not count;
+    the kinds of brackets are not compared."""
     depth, quote = 0, ""
     for found in _BRACKETS(text, start):
         char = found.group()
@@ -262,21 +278,22 @@ def _value_end(text: str, start: int) -> int:
 
 
 def _is_something_else(call: Call) -> bool:
-    """Is this the definition of a tool, or does it have keys without a use? Such a key may be an undeclared argument,
-    and without it another call would run."""
+    """Return whether the arguments of a call are the definition of a tool, or have keys without a use. Such a key may
+    be an undeclared argument, and without it another call would run."""
     if any(problem.code == "unknown_key" for problem in call.problems):
         return True
     return call.arguments.get("type") == "object" and isinstance(call.arguments.get("properties"), dict)
 
 
 def _was_completed(call: Call) -> bool:
-    """Was something added? Without markers, missing brackets may mean that the text was truncated, and nothing shows
-    that an object without a name is a call."""
+    """Return whether a repair added a bracket or a name to the call. Without markers, missing brackets may mean that
+    the text was truncated, and nothing shows that an object without a name is a call."""
     return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
 
 
 def _after_text(text: str, start: int, piece: Piece) -> Piece:
-    """Add the text before the piece to it."""
+    """Return the piece, which begins at index `start` of the text, with the text before it as its first part and its
+    spans counted from the beginning of the text."""
     before = text[:start].rstrip()
     parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
     edge = [Span(0, len(before), "text")] if before else []
@@ -285,7 +302,8 @@ def _after_text(text: str, start: int, piece: Piece) -> Piece:
 
 
 def located(reply: Reply, text: str) -> list[Span]:
-    """The spans of a text that is nothing but calls: the text of each call, and markers between them."""
+    """Return the spans of a text that is nothing but the calls of the reply: a call where the text of each is found,
+    and markers between them."""
     found: list[Span] = []
     at = 0
     for call in reply.attempts:

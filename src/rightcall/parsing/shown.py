@@ -45,6 +45,8 @@ OPENS = rf"<(?:{_NAMED})(?=[\s>/])|" + "|".join(map(re.escape, _TAG_PAIRS))
 
 
 def _closes(opener: str) -> Closes:
+    """Return the case-insensitive search for what closes this opener: its partner in `_TAG_PAIRS`, else the closing tag
+    of the same name."""
     close = _TAG_PAIRS.get(opener)
     source = re.escape(close) if close is not None else rf"</{opener[1:]}\s{{0,16}}+>"
     return re.compile(source, re.I).search
@@ -56,7 +58,8 @@ _BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1
 
 
 def unfinished(text: str) -> int:
-    """Return the index of a partial opener at the end of the text; the length of the text if there is none."""
+    """Return the index of a partial opener of shown content, such as `<tool_resp`, at the end of the text; the length
+    of the text if there is none."""
     tail = text[-_LONGEST_OPENER:].lower()
     for start in (tail.rfind("<"), tail.rfind("[")):
         end = tail[start:] if start >= 0 else ""
@@ -68,7 +71,7 @@ def unfinished(text: str) -> int:
 
 
 def closing(opener: str) -> Closes:
-    """Return the search for the closing marker of an opener that `OPENS` found."""
+    """Return the search for the closing marker of `opener`, a match of `OPENS`."""
     return _CLOSES[opener.lower()]
 
 
@@ -77,7 +80,8 @@ _RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _LABEL_CLOSES
 
 
 def result_closing(marker: str) -> Closes | None:
-    """Return the search for the closing marker of a marker that begins a tool's result; None for any other marker."""
+    """Return the search for what closes a tool's result that this marker begins, which finds nothing if nothing closes
+    it; None for any other marker."""
     return _RESULTS.get(marker.strip().lower())
 
 
@@ -106,7 +110,8 @@ MOST_ITEMS = 8
 
 
 def columns(before: int, blanks: str) -> int:
-    """Return the column behind these blanks, which begin in column `before`. Tab stops are four columns apart."""
+    """Return the column behind these blanks, which begin in column `before`. Tab stops are four columns apart, and `\r`
+    has no width."""
     if "\t" not in blanks:
         return before + len(blanks) - blanks.count("\r")
     return len((" " * before + blanks.replace("\r", "")).expandtabs(4))
@@ -160,24 +165,24 @@ class Marks:
         return bool(self.span or self.open)
 
     def end(self) -> None:
-        """End the paragraph."""
+        """End the paragraph: its code span and its quotations end with it."""
         self.span = 0
         if self.open:
             self.open = []
 
     def begin_line(self, *, is_indented: bool = False) -> None:
-        """Note that the next piece begins a line."""
+        """Record that the next piece begins a line, with blanks before it if `is_indented`."""
         self._last = " " if is_indented else "\n"
 
     def skip(self, text: str) -> None:
         """Skip the text of a shown call. If it continues as JSON does behind a string, what looked like a quotation
-        around it was that string."""
+        around it was that string and is closed."""
         if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
             del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
-        """Read the text up to `stop`, or up to a tag that shows its content. Return the index that was reached, and the
-        search for what closes that tag."""
+        """Follow code spans and quotations from index `at` up to `stop`, or up to a tag that shows its content. Return
+        the index that was reached and the search for what closes that tag, or None without one."""
         while at < stop:
             found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
             if found is None:
@@ -203,6 +208,8 @@ class Marks:
         return stop, None
 
     def _quote(self, char: str, before: str, behind: str) -> None:
+        """Open or close a quotation at the mark `char`, between the characters `before` and `behind`. An apostrophe in
+        a word does neither."""
         if char in "'\u2019" and before.isalnum() and behind.isalnum():
             return  # an apostrophe
         if char in _STRAIGHT:
@@ -213,7 +220,8 @@ class Marks:
             self.open.append(char)
 
     def _opener_of(self, closes: str) -> int:
-        """Return the index of the innermost mark that this one closes; -1 for none."""
+        """Return the index in `open` of the innermost mark that the mark `closes` closes; -1 for none. Only the last 64
+        are searched."""
         opened = self.open
         for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
             if closes in _PAIRS.get(opened[i], ""):
@@ -221,6 +229,8 @@ class Marks:
         return -1
 
     def _straight(self, char: str, before: str, behind: str) -> None:
+        """Open or close a quotation at a straight mark, between the characters `before` and `behind`. Closing one ends
+        all that was opened inside it."""
         opened = self.open
         if char not in opened[-64:]:
             is_year = char == "'" and behind.isdigit() and before in _BLANK  # the '90s
@@ -233,7 +243,8 @@ class Marks:
                 pass
 
     def _is_inner(self, char: str, before: str, behind: str) -> bool:
-        """Return whether a straight mark opens a string inside the quotation, and does not close it."""
+        """Return whether a straight mark, whose kind is open already, opens a string inside the quotation. Otherwise it
+        closes the quotation."""
         top = self.open[-1]
         if top in _BRACKETS:
             return before in _BEFORE_STRING and not (before == top and behind in _ENDS_PHRASE)
@@ -242,6 +253,8 @@ class Marks:
         return before in _BLANK or before == "="
 
     def _close_bracket(self, char: str) -> None:
+        """Close the innermost open bracket of this kind, and all brackets in it. Does nothing if a quotation was opened
+        behind it."""
         opened = self.open
         for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
             if opened[i] not in _BRACKETS:
@@ -252,8 +265,8 @@ class Marks:
 
 
 def _opens(before: str, text: str, at: int) -> bool:
-    """Return whether a straight mark may open a quotation, by the text behind it. A text that quotes a call has prose
-    before the call, or nothing."""
+    """Return whether a straight mark that ends at `at` may open a quotation, by the character `before` it and the text
+    behind it: no blank and text may follow, and behind `=` no single value."""
     if before != "=":
         return _TEXT_BEHIND(text, at) is None
     word = _FIRST_WORD(text, at)
@@ -261,7 +274,8 @@ def _opens(before: str, text: str, at: int) -> bool:
 
 
 def _is_value(word: str, has_text_behind: bool) -> bool:
-    """Return whether a quoted word is the whole value of an attribute or a variable. The first word of prose is not."""
+    """Return whether a quoted word is the whole value of an attribute or a variable, and not the first word of prose.
+    `has_text_behind`: other text follows it on the line."""
     said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
     if said.isalpha():
         is_word = len(said) > 1 or said in "aAIoO"
@@ -301,12 +315,14 @@ class _ShownCall:
         self._is_call = False  # a body follows the opener: prose does not only mention it
 
     def holds(self, level: int) -> bool:
-        """Return whether a marker of this level is inside the opener. Then a call follows the opener."""
+        """Return whether a marker of this level is inside the opener, which the level decides alone. If so, a call
+        follows the opener, and `is_prose` returns False from then on."""
         self._is_call = self._is_call or level > self.level
         return level > self.level
 
     def is_prose(self, text: str) -> bool:
-        """Return whether this text shows that the opener is only mentioned."""
+        """Return whether this text, the first behind the opener that is not blank, is prose and no body, so that the
+        opener is only mentioned. False for any later text."""
         if not self._is_call and text.strip():
             self._is_call = _FOLLOWS(text) is not None
             return not self._is_call
@@ -343,9 +359,10 @@ class Shown:
     # -- queries -------------------------------------------------------------------------------------------------------
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Return whether the text so far only shows the marker that comes next.
+        """Return whether the text so far only shows the marker that comes next. Repeated calls give the same answer.
 
-        `level` is that of the marker. `special`: it is a special token, which may follow the run that closes a fence.
+        `level`: that of the marker, such as `CALL`; a shown opener shows what is inside it. `special`: it is a special
+        token, which may follow the run that closes a fence.
         """
         self._catch_up()
         if self._inside is not None:
@@ -363,71 +380,76 @@ class Shown:
         return not self._begun and self._is_code()
 
     def is_closing(self, marker: str) -> bool:
-        """Return whether this marker closes an opener that is shown."""
+        """Return whether this marker closes an opener that is shown; it is still open afterwards."""
         self._catch_up()
         return self._inside is not None and self._inside.closes(marker, 0) is not None
 
     def is_result_over(self, marker: str) -> bool:
-        """Return whether this marker, which ends a turn, ends a result of a tool that begins with a label."""
+        """Return whether this marker, which ends a turn, also closes a tool's result that began with a label such as
+        `✿RESULT✿`."""
         self._catch_up()
         closes = self._tag_closes
         return closes is not None and closes in _LABEL_CLOSES.values() and closes(marker, 0) is not None
 
     @property
     def in_fence(self) -> bool:
-        """Whether a line that begins here is in a code fence."""
+        """Return whether the next line is in a code fence."""
         self._catch_up()
         return self._fence is not None
 
     # -- text and markers ----------------------------------------------------------------------------------------------
 
     def take(self, text: str) -> None:
-        """Take more of the text."""
+        """Add more of the message's text, which is read when a query needs it."""
         if self.is_new and text.strip(" \t\r\n"):
             self.is_new = False
         self._pending.append(text)
 
     def continue_line(self) -> None:
-        """Note that the text that follows does not begin a line: a call is before it."""
+        """Record that the text that follows does not begin a line, because a call is before it."""
         self.is_new = False
         self._begun = True
 
     def enter_message(self) -> None:
-        """Note that the marker that was taken last is shown and opens a message."""
+        """Record that the marker that was taken last is shown and opens a message, which a shown closing marker may
+        end."""
         self._messages += 1
 
     def leave_message(self) -> bool:
-        """Note that a closing marker of a message is shown. Return False if no shown marker opened one."""
+        """Record that a closing marker of a message is shown, and return True. Return False if no shown marker opened
+        one."""
         if not self._messages:
             return False
         self._messages -= 1
         return True
 
     def ignore_marker(self) -> None:
-        """Note that the piece that was taken last is a shown marker: nothing in it opens or closes anything."""
+        """Record that the piece that was taken last is a shown marker: no character in it opens or closes anything."""
         if self._pending:
             self._pending[-1] = "x"
 
     def join_lines(self) -> None:
-        """Note that the piece that was taken last is a shown marker: an empty line in it ends no paragraph."""
+        """Record that the piece that was taken last is a shown marker: an empty line in it ends no paragraph."""
         if self._pending and "\n" in (marker := self._pending[-1]):
             self._pending[-1] = _EMPTY_LINES("\n", marker)
 
     def enter(self, level: int, closes: Closes | None) -> None:
-        """Note that the opener that was taken last is shown: so is the text up to what closes it."""
+        """Record that the opener of this level that was taken last is shown: so is the text up to what `closes` finds.
+        Does nothing inside another shown opener, or if nothing closes it."""
         self._catch_up()
         if closes is not None and self._inside is None:
             self._inside = _ShownCall(level, closes)
 
     def begin_result(self, marker: str) -> None:
-        """Note a special token that was parsed as a marker: it may begin the result of a tool."""
+        """Record a special token that was parsed as a marker: if it begins the result of a tool, what follows is shown
+        up to the end of the result."""
         self._tag_closes = result_closing(marker)
         if self._tag_closes is not None:
             self.is_new = False
 
     def end_quotations(self, header: str) -> None:
-        """Note that the header of another message follows. On a line of its own it ends the quotations before it; code
-        may still show it."""
+        """End open quotations if `header`, the beginning of another message, is on a line of its own. Code may still
+        show it."""
         self._catch_up()
         if self._marks.open and not self._marks.span and (header[0] == "\n" or not (self._begun or self._indent)):
             self._marks.end()
@@ -435,7 +457,7 @@ class Shown:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Read the text that was taken and not read."""
+        """Read the text that was taken and not read. A partial tag at its end waits."""
         if not self._pending:
             return
         text = "".join(self._pending)
@@ -446,7 +468,8 @@ class Shown:
             self._read(text)
 
     def _read_inside(self, inside: _ShownCall, text: str) -> str:
-        """Collect text inside a shown opener. Return the text that is not inside."""
+        """Collect text inside a shown opener. Return the text that is not inside: all collected text if the opener was
+        only mentioned in prose, what follows its closing marker, or ""."""
         if inside.is_prose(text):
             self._inside = None
             return "".join(inside.text) + text
@@ -460,6 +483,8 @@ class Shown:
         return text[closed.end() :]
 
     def _read(self, text: str) -> None:
+        """Read text and update what is open: the fast way if nothing is open and nothing in it can open anything, else
+        line by line."""
         is_open = self._marks or self._items or self._tag_closes or self._fence or self._edge or self._diff
         is_shown = self._code or self._line in ("quote", "record") or (not self._begun and self._is_code())
         if not (is_open or is_shown or _INTEREST(text)):
@@ -473,12 +498,13 @@ class Shown:
         self._walk(text)
 
     def _make_marks(self) -> None:
-        """Give the message marks of its own, as soon as something may open one. The class's are shared."""
+        """Give the message its own `Marks`, unless it has them: the instance on the class is shared and must not
+        change."""
         if self._marks is Shown._marks:
             self._marks = Marks()
 
     def _read_plain(self, text: str) -> None:
-        """Read text that opens nothing."""
+        """Update the state of lines for text that opens and closes nothing."""
         before, broken, line = text.rpartition("\n")
         if broken:
             solid = before.rstrip(" \r\n")
@@ -492,7 +518,7 @@ class Shown:
             self._indent = columns(self._indent, line)
 
     def _walk(self, text: str) -> None:
-        """Read text line by line."""
+        """Read text line by line and update what is open."""
         at, size = 0, len(text)
         while at < size:
             if self._tag_closes is not None:
@@ -515,7 +541,8 @@ class Shown:
                 at = end + 1
 
     def _read_line(self, text: str, at: int, stop: int) -> int:
-        """Read the remainder of a line, or of it up to a tag that shows its content. Return the index reached."""
+        """Read a line from index `at` up to `stop`, or up to a tag that shows its content. Return the index that was
+        reached."""
         if self._line in ("quote", "fenced"):
             if self._edge is not None and text[at:stop].strip():
                 self._edge = None  # text behind the run: it closes nothing
@@ -524,7 +551,8 @@ class Shown:
         return at
 
     def _begin_line(self, text: str, at: int, stop: int) -> int:
-        """Read the beginning of a line. Return the index of its remainder."""
+        """Read the beginning of a line: its indentation, list items, and what kind of line it is. Return the index of
+        its remainder, `stop` if that cannot open anything."""
         blanks = BLANKS(text, at, stop)
         assert blanks is not None
         self._indent = columns(self._indent, blanks.group())
@@ -547,10 +575,12 @@ class Shown:
         return self._classify(text, at, stop) if at < stop else at
 
     def _is_code(self) -> bool:
-        """Return whether a line is code that begins in this column."""
+        """Return whether a line that begins in the current column is indented code."""
         return self._indent >= _CODE and (self._code or self._before == "empty")
 
     def _read_in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
+        """Read the beginning of a line inside `fence`, which the line may close. Return the index of its remainder,
+        `stop` if it does not close the fence."""
         run = RUN(text, at, stop)
         self._line = "fenced"
         if run is None or run[0][0] != fence.char or len(run[0]) < fence.size or self._indent - fence.base >= _CODE:
@@ -559,7 +589,8 @@ class Shown:
         return run.end()
 
     def _read_items(self, text: str, at: int, stop: int) -> int:
-        """Read the list items that begin here, one inside the other."""
+        """Read the list items that begin here, one inside the other, at most eight. Return the index behind their
+        marks."""
         for _ in range(MOST_ITEMS):
             found = _ITEM(text, at, stop)
             if found is None or at == stop:
@@ -573,22 +604,24 @@ class Shown:
 
     @property
     def _content_column(self) -> int:
-        """The column where the content of the innermost open list item begins; 0 outside of lists."""
+        """Return the column where the content of the innermost open list item begins; 0 outside of lists."""
         return self._items[-1] if self._items else 0
 
     def _leave_items(self) -> None:
-        """End the list items whose content begins further right than this line."""
+        """End the list items whose content begins further right than the current column."""
         items = self._items
         while items and items[-1] > self._indent:
             items = items[:-1]
         self._items = items
 
     def _show_line(self, stop: int) -> int:
+        """Mark the line as shown whatever it holds, and return `stop`, its end."""
         self._line = "quote"
         return stop
 
     def _classify(self, text: str, at: int, stop: int) -> int:
-        """Recognize block quotes, fences, diffs, records and headings by the beginning of their line."""
+        """Recognize a block quote, fence, diff, record or heading by the beginning of its line at index `at`. Return
+        the index from which the line is read on: `stop` if the whole line is shown, else `at`."""
         marks, char = self._marks, text[at]
         if char == ">":
             marks.end()
@@ -612,9 +645,12 @@ class Shown:
         return at
 
     def _start_line(self) -> None:
+        """Reset what is known of the current line."""
         self._begun, self._indent, self._line, self._edge = False, 0, "", None
 
     def _end_line(self) -> None:
+        """End a line: open or close the fence that it edges, and end the paragraph behind an empty line, a fence or a
+        heading."""
         marks = self._marks
         if self._edge is not None:
             self._fence = self._edge if self._fence is None else None
@@ -632,7 +668,7 @@ class Shown:
 
 
 def shows(text: str) -> bool:
-    """Return whether a text only shows the marker behind it."""
+    """Return whether this text, from the beginning of a message, only shows a marker that follows it."""
     shown = Shown()
     shown.take(text)
     return shown.shows()
@@ -642,8 +678,8 @@ def shows(text: str) -> bool:
 
 
 def only_fence(text: str) -> str | None:
-    """Return the content of the one code fence that a text consists of; None for any other text. The line break before
-    the closing run may be missing: models forget it."""
+    """Return the content of the one code fence that a text consists of; None for any other text, and for a fence with
+    `<` in its first line. The line break before the closing run may be missing: models forget it."""
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")
@@ -658,7 +694,7 @@ def only_fence(text: str) -> str | None:
 
 
 def last_fence(text: str) -> int:
-    """Return the index at which the last code fence of a text begins; -1 if it has none."""
+    """Return the index of the marks that open the last code fence of a text; -1 if it has none."""
     shown, last, at, was = Shown(), -1, 0, False
     for line in text.splitlines(keepends=True):
         shown.take(line)

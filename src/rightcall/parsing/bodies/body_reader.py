@@ -45,23 +45,27 @@ class BodyReader:
         """Compile the patterns of a body of this kind."""
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse the calls; with `bare` no marker precedes them."""
+        """Parse all calls of the block into the builder, from behind its opener; with `bare` no marker precedes them.
+        Raises `NotACall`, `Broken` or `Cut` where the text is no call, is broken or ends."""
         raise NotImplementedError
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
-        """Parse the arguments of a call whose name is given in the request."""
+        """Parse the arguments of a call of the tool `name`, which the request names, and finish the call. Only for
+        bodies that have no name of their own."""
         raise NotImplementedError
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
-        """Return whether the text that has arrived shows that a block which `quick` parsed up to `end` is over."""
+        """Return whether the text that has arrived shows that a block which `quick` parsed up to index `end` is over,
+        so that its calls count."""
         return False
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """Parse a broken block loosely and return its calls, or nothing if that does not help."""
+        """Parse the text of a broken call or block tolerantly and return its calls, or nothing if that does not help.
+        `closed`: the end of the text is the end of the block, so that open brackets are missing, not truncated."""
         return []
 
     def tail(self, text: str, end: int) -> int:
-        """Return the end of a block whose last call, parsed loosely, ends at `end`."""
+        """Return the index in `text` of the end of a block whose last call, parsed tolerantly, ends at `end`."""
         return end
 
     @staticmethod

@@ -33,10 +33,11 @@ ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(
 
 
 def find_unexpected(builder: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
-    """Return the character behind a call that cannot be there, or "".
+    """Return the character behind a call that cannot be there, or "" if what follows may; only blanks, and a separator
+    that `another` finds, are taken.
 
     `closed`: a marker must follow. Where none closes a call anything may follow it, except another member of it.
-    `another`: the text between this call and another one, which is taken.
+    `another`: the probe for the text between this call and another one.
     """
     if not closed:
         return "," if (yield from builder.test(LOST_MEMBER)) else ""
