@@ -479,6 +479,8 @@ def _places_first(places: Search, whole: Search, at: Search) -> Search:
     elsewhere."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
+        """Return the first match of a marker from `pos` on, without `lastindex` if it is a partial one; None if there
+        is none."""
         while (place := places(text, pos)) is not None:
             found = (at if len(text) - place.start() < _LONGEST else whole)(text, place.start())
             if found is not None:

@@ -110,8 +110,8 @@ MOST_ITEMS = 8
 
 
 def columns(before: int, blanks: str) -> int:
-    """Return the column behind these blanks, which begin in column `before`. Tab stops are four columns apart, and `\r`
-    has no width."""
+    """Return the column behind these blanks, which begin in column `before`. Tab stops are four columns apart; a
+    carriage return has no width."""
     if "\t" not in blanks:
         return before + len(blanks) - blanks.count("\r")
     return len((" " * before + blanks.replace("\r", "")).expandtabs(4))

@@ -110,6 +110,8 @@ class LookaheadString:
         self.may_follow: Callable[[re.Match[str]], bool] | None = None
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
+        """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
+        the string is closed; then the index is behind its quote. `lost` is set if the call ends first."""
         start, scan = pos, self._syntax.scan
         search = scan.ended if ended else scan.search
         while (found := search(text, pos)) is not None:
@@ -131,19 +133,23 @@ class LookaheadString:
         return len(text), self._decode(text[start:]), False
 
     def _is_closed_at(self, text: str, at: int, ended: bool) -> bool | None:
-        """Return whether the quote here closes the string; None if more text is needed to tell."""
+        """Return whether the quote at index `at` closes the string, by what follows it; None if more text is needed to
+        tell."""
         found = self._syntax.follows.at(text, at, ended)
         if not found or found.lastgroup is None:
             return None if found is None else bool(found)
         return self.may_follow is not None and not self.has_inner_quote and self.may_follow(found)
 
     def _decode(self, text: str) -> str:
+        """Return the text without escapes, if this kind of string has any; set `odd` if one of them is not JSON's."""
         if "\\" not in text or not self._syntax.has_escapes:
             return text
         self.odd = self.odd or _has_json_escapes(text) is None
         return PYTHON_ESCAPES.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
+        """Return the text up to what may be a quote or an escape, and its size; None if a whole one is in it, so that
+        the reader must parse it."""
         found = self._syntax.scan.search(text, 0)
         if found is None:
             return text, len(text)
@@ -160,14 +166,19 @@ class BracedValueReader(ValueReader):
         self.in_ordinary_quotes: list[tuple[str, bool]] = []
 
     def string_value(self, text: str) -> tuple[str, Any]:
+        """Return JSON and value of a string inside a list or an object: itself, or, where quotes say nothing about
+        types, the value that is written in it."""
         return parse_by_kind(text, "any", self.depth)[:2] if self._is_raw else super().string_value(text)
 
     def record_string(self, string: StringText, begin: int) -> None:
+        """Record a string in ordinary quotes that begins at `begin` and ends at `pos`, and whether its end is a
+        guess."""
         if self.text[begin] in _QUOTE_MARKS and isinstance(string, LookaheadString):
             self.in_ordinary_quotes.append((self.text[begin : self.pos], string.has_inner_quote))
 
     def _key(self, char: str) -> tuple[str, bool]:
-        """Models write a key as they write any string."""
+        """Read a key at `pos`, bare or in quotes, which models write as they write any string. Return it and True,
+        since it is a string. Raises `BadValue` for no valid key, `Unfinished` if more text is needed."""
         quote = self.notation.quotes[0].open
         if char not in _QUOTE_MARKS and not self.text.startswith(quote, self.pos):
             return super()._key(char)
@@ -183,6 +194,8 @@ class BracedValueReader(ValueReader):
 
 @lru_cache(16)
 def _match_quoted_key(quote: str) -> Match:
+    """Return the match of a key in ordinary quotes (group 2) or between two quote tokens `quote` (group 3), before a
+    colon."""
     mark, end = re.escape(quote), r"(?=[ \t\r\n]{0,8}+:)"
     return re.compile(rf"(?:([\"'`])({_QUOTED_KEY})\1|{mark}([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}){end}").match
 
@@ -247,7 +260,8 @@ class ArgumentSyntax:
         self._find_edge = re.compile(rf"[,:\[{{]{blank}{token_source}|{token_source}{blank}[,\]{closer}}}]").search
 
     def _follow_value(self, entries: list[Pat], after: list[Pat]) -> Pat:
-        """Return the pattern of what follows a string: another entry or item, or a bracket that structure follows."""
+        """Return the pattern of what follows a string: a comma and one of `entries`, a bracket that structure or one of
+        `after` follows, or the end of the text."""
         brackets = Pat(rf"[}}\]{re.escape(self._close)}]", "")
         return seq(
             blanks(),
@@ -259,10 +273,11 @@ class ArgumentSyntax:
         )
 
     def has_uncertain_end(self, value: Any) -> bool:
-        """Return whether one of the strings in a value may have been closed before.
+        """Return whether a string in a value may have been closed too late, so that the value holds the remainder of
+        its call.
 
-        Such a value contains the beginning of another call that does not end in it, or a quote token where this call
-        would have ended, where another string would have begun or ended, or at an edge of a string.
+        It contains the beginning of another call that does not end in it, or a quote token where this call would have
+        ended, where another string would have begun or ended, or at an edge of a string.
         """
         text = value if isinstance(value, str) else str(value)
         last = -1
@@ -285,7 +300,8 @@ class ArgumentSyntax:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
-        """Take the arguments up to their closing bracket, and give their JSON to the call without the last brace."""
+        """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call,
+        and return them. Raises `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         follows_comma = True
         while True:
@@ -318,7 +334,8 @@ class ArgumentSyntax:
             follows_comma = False
 
     def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        """Take a key in quotes, or with `=` behind it (ollama#17882, omlx#1886)."""
+        """Take a key in quotes, or with `=` behind it, with a receipt, and return it (ollama#17882, omlx#1886). Raises
+        `Broken` for anything else, `Cut` if the text ends in a key."""
         call = builder.call
         assert call is not None
         found = yield from builder.test(self._quoted_key)
@@ -343,7 +360,7 @@ class ArgumentSyntax:
 
     def _may_follow(self, builder: CallBuilder, values: dict[str, Any], is_sure: bool, found: re.Match[str]) -> bool:
         """Return whether the key that a pattern found is a declared argument that was not given yet. Without declared
-        tools `is_sure` decides, and a comma must precede the key."""
+        tools True only for a key before `=` if `is_sure`; False if repairs are off."""
         call = builder.call
         assert call is not None
         if builder.policy(call.name) == "off":
@@ -354,7 +371,8 @@ class ArgumentSyntax:
         return key in call.kinds and key not in values
 
     def _add_missing_comma(self, builder: CallBuilder, key: str) -> None:
-        """Add the receipt of a comma that is missing before an argument (yzma#243), which must be declared."""
+        """Add the receipt of a comma that is missing before the argument `key` (yzma#243). Raises `Broken` if the
+        argument is not declared or repairs are off."""
         call = builder.call
         assert call is not None
         if builder.policy(call.name) == "off" or (builder.tools is not None and key not in call.kinds):
@@ -366,7 +384,8 @@ class ArgumentSyntax:
     def _read_value(
         self, builder: CallBuilder, key: str, prefix: str, values: dict[str, Any], *, is_assigned: bool
     ) -> Steps[Any]:
-        """Take a value, give its JSON to the call and return it."""
+        """Take the value of `key`, give its JSON behind `prefix` to the call and return it. `values`: the arguments so
+        far; `is_assigned`: the key is written with `=`. Raises `Broken` or `Cut`."""
         kind = builder.kind(key) or "any"
         usual = self.notation.usual_value(builder.buf, builder.pos)
         if usual is not None:
@@ -405,12 +424,14 @@ class ArgumentSyntax:
         return kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
 
     def _interpret_string(self, builder: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
-        """Return JSON and value of what was between quotes. If quotes say nothing about types, the schema decides."""
+        """Return JSON and value of `text`, which was between quotes: itself, or, where quotes say nothing about types,
+        the value of the declared `kind` that is written in it."""
         is_raw = self.body.quoted == "raw" and kind != "plain"
         return parse_by_kind(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
 
     def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
-        """Take a string behind its opening quote. A plain string is given while it arrives."""
+        """Take a string behind its opening quote, give its JSON behind `prefix` to the call and return its value. A
+        string of kind "plain" is given while it arrives."""
         if kind == "plain":
             builder.give(prefix + '"')
             value = yield from take_string(builder, text, give=True)
@@ -423,7 +444,8 @@ class ArgumentSyntax:
     def _read_ordinary_string(
         self, builder: CallBuilder, key: str, kind: str, prefix: str, may_follow: Callable[[re.Match[str]], bool]
     ) -> Steps[Any]:
-        """Take a string between quotes that are not this format's."""
+        """Take a string between quotes that are not this format's, with a receipt, give its JSON to the call and return
+        its value. Raises `Broken` if repairs are off or it is not closed, `Cut` if the text ends."""
         self._require_repair(builder)
         taken = builder.capture()
         try:
@@ -442,12 +464,14 @@ class ArgumentSyntax:
         return value
 
     def _require_repair(self, builder: CallBuilder) -> None:
-        """Raise `Broken` for ordinary quotes if the call must not be repaired."""
+        """Raise `Broken`, because of quotes that are not this format's, if the policy forbids to repair the call; else
+        do nothing."""
         if builder.call is not None and builder.policy(builder.call.name) == "off":
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
     def _add_quote_repair(self, builder: CallBuilder, key: str, strings: list[tuple[str, bool]]) -> None:
-        """Add one receipt for the strings of an argument: that of a guess if there is one."""
+        """Add one receipt for the strings of argument `key` in ordinary quotes, pairs of text and whether its end is a
+        guess: that of the first guess, else of the first string."""
         assert builder.call is not None
         written, is_guess = next((each for each in strings if each[1]), strings[0])
         after = self.body.quote + written[1:-1] + self.body.quote
@@ -455,7 +479,8 @@ class ArgumentSyntax:
         builder.call.add_repairs(Repair("ordinary_quotes", "guess" if is_guess else "exact", *shown))
 
     def _read_nested(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """Take a list or an object."""
+        """Take a list or an object, the value of `key`, and return it. Raises `Broken` if it is invalid or repairs of
+        its quotes are off, `Cut` if the text ends."""
         depth = builder.limits.depth - 1
         reader = BracedValueReader(self, builder.buf, builder.pos, depth=depth, ended=False)
         found = take_whole_value(builder, reader)
@@ -471,7 +496,8 @@ class ArgumentSyntax:
         return found
 
     def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
-        """Take a number, a word, or text that should have been quoted."""
+        """Take a number, a word, or text that should have been quoted, and return it. Raises `Broken` for no value or a
+        number that is not finite, `Cut` if the text ends."""
         text = (yield from take_run(builder, self.notation.bare_value)).strip()
         char = builder.buf[builder.pos]
         if not text or char in "<[{(" or char == self.body.quote[0]:
@@ -505,10 +531,12 @@ class BracedReader(BodyReader):
 
     @cached_property
     def _in_parentheses(self) -> ArgumentSyntax:
-        """Round brackets as in Python, `call:f(k=<|"|>v<|"|>)` (omlx#1886, vllm#53657)."""
+        """Return the syntax of arguments in round brackets as in Python, `call:f(k=<|"|>v<|"|>)` (omlx#1886,
+        vllm#53657)."""
         return ArgumentSyntax(self.body, self._markers, "()")
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse a call and, unless `bare`, all calls that directly follow it. Raises `NotACall`, `Broken` or `Cut`."""
         yield from self._read_call(builder, bare)
         # More calls may follow between the same markers.
         while not bare and (builder.char() or (yield from builder.peek())):
@@ -517,6 +545,8 @@ class BracedReader(BodyReader):
             yield from self._read_call(builder, bare)
 
     def _read_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
+        """Parse one call and finish it; values whose end is uncertain reject it. Raises `NotACall` if none begins here,
+        `Broken` or `Cut`."""
         builder.begin_text()
         yield from self._begin_call(builder, bare)
         char = builder.char() or (yield from builder.peek())
@@ -541,7 +571,8 @@ class BracedReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _begin_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Take the opening tag with the name and begin the call."""
+        """Take the opening tag with the name and begin the call; a missing word before the name is repaired behind a
+        special token. Raises `NotACall`, `Broken` for a missing name, `Cut` if the text ends in an undeclared name."""
         is_sure = builder.block is not None and builder.block.is_special and not bare
         found = self.open.probe.at(builder.buf, builder.pos, builder.ended)
         if found is None:

@@ -61,7 +61,8 @@ class EnvelopePatterns:
 
 
 def _usual(body: Envelope) -> Pat:
-    """Return the pattern of an envelope from its bracket to its arguments."""
+    """Return the pattern of an envelope that is written as usual, from its `{` up to its arguments, with groups for its
+    keys, name and id."""
     opens = Pat(r"(?P<object>\{)", "")
     colon, comma = ([blanks(), literal(sign), blanks()] for sign in ":,")
     if body.names:
@@ -79,18 +80,23 @@ def _usual(body: Envelope) -> Pat:
 
 
 def _string(group: str) -> Pat:
+    """Return the pattern of a short JSON string without escapes that is not blank; its content is the group of this
+    name."""
     return Pat(rf'"(?P<{group}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"', r'(?:"[^"\\\x00-\x1f]{0,256}+)?+')
 
 
 def _key(group: str, keys: tuple[str, ...]) -> Pat:
+    """Return the pattern of one of these keys in quotes; the key is the group of this name."""
     return Pat(f'"(?P<{group}>{_any_of(keys)})"', alt(*_quoted(keys)).part)
 
 
 def _quoted(keys: tuple[str, ...]) -> list[Pat]:
+    """Return the patterns of these keys in quotes."""
     return [literal(f'"{key}"') for key in keys]
 
 
 def _any_of(keys: tuple[str, ...]) -> str:
+    """Return the source for any of these keys."""
     return "|".join(map(re.escape, keys))
 
 
@@ -122,7 +128,7 @@ class Parts(msgspec.Struct):
     again: list[ExtraMember] = []
 
     def add_again(self, key: str, value: Any) -> None:
-        """Add a member whose key was there before."""
+        """Record a member whose key was there before, as a repetition or, with another value, as a clash."""
         is_same = is_same_json(self.seen[key], value)
         self.again.append(ExtraMember(key, value, "again" if is_same else "clash"))
 
@@ -147,6 +153,8 @@ class EnvelopeReader(BodyReader):
         self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
+        """Return the calls of a block with its end, if all of it has arrived and is regular; None for anything else.
+        Nothing is taken."""
         buf, patterns = builder.buf, self._patterns
         usual = patterns.first(buf, start)
         if usual is None:
@@ -185,16 +193,23 @@ class EnvelopeReader(BodyReader):
         return None if is_more else (found, last.end(), is_more is False)
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
+        """Return whether no lost member of the call can follow index `end`, where `quick` stopped."""
         return LOST_MEMBER.at(builder.buf, end, builder.ended) is False
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
+        """Parse the envelopes in `text` with the tolerant reader and return their calls; empty if that fails, or if the
+        first has another name than the current call."""
         found = read_loose_envelopes(text, self.keys, tools=builder.tools, depth=builder.limits.depth, closed=closed)
         return [] if builder.call is not None and found and found[0].name != builder.call.name else found
 
     def tail(self, text: str, end: int) -> int:
+        """Return the index behind the brackets that close the list, and the object around it, after a call that ends at
+        `end`."""
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse the envelopes of a block: a list, an object with the calls in it, or, where a marker will close them,
+        several in a row. Raises `NotACall`, `Broken` or `Cut`."""
         char = builder.char() or (yield from builder.peek())
         if char == "[":
             if not (yield from builder.test(_BEGINS)) and not (
@@ -221,8 +236,9 @@ class EnvelopeReader(BodyReader):
                 char = (builder.char() or (yield from builder.peek())) if closed else ""
 
     def _read_call(self, builder: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
-        """Parse one call from its `{` to its `}`. What follows may still reject it, so that the caller finishes it.
-        None if it was repaired or rejected."""
+        """Parse one call from its `{` to its `}` and return its parts. The caller finishes it, because what follows may
+        still reject it. None if it was repaired or rejected, and so is finished. `listed`: it is in a list. Raises
+        `NotACall`, `Broken` or `Cut`."""
         builder.begin_text()
         while (usual := self._patterns.usual.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
@@ -259,8 +275,9 @@ class EnvelopeReader(BodyReader):
         return parts
 
     def _read_members(self, builder: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
-        """Parse the members of an envelope up to its bracket, or those behind the arguments of one that is `usual` up
-        to there. The call begins when its name and the key of its arguments are known."""
+        """Take the members of an envelope up to and with its closing bracket into `parts`; with `usual`, those behind
+        the arguments. The call begins when its name and the key of its arguments are known. Raises `OddMember` for
+        invalid JSON, `NotACall`, `Cut`."""
         is_comma_due = usual is not None
         if usual is None:
             builder.advance()
@@ -288,7 +305,8 @@ class EnvelopeReader(BodyReader):
                 raise OddMember
 
     def _read_member(self, builder: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
-        """Parse a key and its value. Return False if the value is an object that is parsed as part of the envelope."""
+        """Take a key and its value into `parts` and return True. Return False if the value is a `function` object, of
+        which only the bracket is taken: its members are parsed as part of the envelope."""
         key = yield from builder.take_json_string()
         if key is None:
             raise OddMember
@@ -317,10 +335,12 @@ class EnvelopeReader(BodyReader):
         return True
 
     def _is_of_call(self, key: str) -> bool:
-        """Return whether a call has such a key beside its name and its arguments."""
+        """Return whether this is a usual key of a call beside its name and its arguments: an id or the type."""
         return key in self.ids or key == "type"
 
     def _read_name(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        """Take the value of `key` as the name of the call; a blank name counts as none. The call begins if its
+        arguments are known. Raises `OddMember` if it is no string."""
         name = yield from builder.take_json_string()
         if name is None:
             raise OddMember
@@ -333,6 +353,8 @@ class EnvelopeReader(BodyReader):
             parts.value = Undecodable
 
     def _read_arguments(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
+        """Take the value of `key` as the arguments. The call begins if its name is known, else they are kept in
+        `parts`."""
         parts.has_args, parts.before_args = True, len(parts.members)
         parts.seen[key] = ARGUMENTS
         if parts.name is None:
@@ -342,7 +364,8 @@ class EnvelopeReader(BodyReader):
             parts.value = yield from builder.read_arguments()
 
     def _read_other(self, builder: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """Parse a member that is neither the name nor the arguments."""
+        """Take the value of `key`, which is neither the name nor the arguments, into `parts`. Raises `NotACall` for a
+        key that no call has, if no marker precedes the envelope (`bare`), `OddMember` for an invalid value."""
         # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
         is_foreign = (
             bare and builder.call is None and not self._is_of_call(key) and not self._is_argument(builder, parts, key)
@@ -362,11 +385,13 @@ class EnvelopeReader(BodyReader):
         parts.members.append((key, value))
 
     def _is_no_name(self, key: str, value: Any) -> bool:
-        """Return whether null, a number or a word is where the name should be: neither a name nor an argument."""
+        """Return whether `key` is a key of the name and its value null, a number or a boolean, and so neither a name
+        nor an argument."""
         return key in self.names and not isinstance(value, (str, dict, list))
 
     def _is_argument(self, builder: CallBuilder, parts: Parts, key: str) -> bool:
-        """Return whether the tool, or any tool if the name is not known yet, declares an argument of this name."""
+        """Return whether the tool, or any tool if the name is not known yet, declares the argument `key`; False without
+        tools."""
         tools = builder.tools
         if tools is None:
             return False
@@ -374,8 +399,9 @@ class EnvelopeReader(BodyReader):
         return any(key in tools.kinds(name) for name in names)
 
     def _begin_late(self, builder: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
-        """Begin a call whose envelope ended before both name and arguments were known. Behind an opener it is a call;
-        so it is in a list if only the name is missing, so that its siblings are still parsed."""
+        """Begin and return a call whose envelope ended before both name and arguments were known; a missing name may be
+        found, with a receipt. Without an opener (`bare`) raises `NotACall` unless it is whole, or in a list lacks only
+        the name, so that its siblings are still parsed."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
         has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
         lacks_name = has_args and any(key in self.names for key in parts.seen)
@@ -391,8 +417,9 @@ class EnvelopeReader(BodyReader):
         return call
 
     def _find_name(self, parts: Parts, tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
-        """Find the name of a call that has none: under another key or among the arguments (vllm#32146), or as the only
-        tool that accepts the arguments (NousResearch/hermes-agent#103752)."""
+        """Return the name of a call that has none, and receipts: under another key or among the arguments (vllm#32146),
+        or as the only tool that accepts the arguments (NousResearch/hermes-agent#103752). "" if none is certain. The
+        name is removed from `parts`."""
         members = {key: value for key, value in parts.members if not self._is_no_name(key, value)}
         hoisted = hoist_name(members, tools)
         if hoisted is not None:
@@ -406,7 +433,8 @@ class EnvelopeReader(BodyReader):
         return name, repairs
 
     def _add_members(self, builder: CallBuilder, call: OpenCall, parts: Parts) -> None:
-        """Add the members beside name and arguments to the call. An id among them may name another tool."""
+        """Add the members beside name and arguments to the call, each with its role, without those that have no
+        meaning. An id that names another tool rejects the call."""
         call.add_beside(*parts.again)
         for key, value in parts.members:
             if value == call.name and fold(key) in self.names:
@@ -422,8 +450,8 @@ class EnvelopeReader(BodyReader):
                     builder.problem(*two, call=call.index)
 
     def _reject_malformed(self, builder: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
-        """Repair or reject a call that is not valid JSON. Where the brackets of its envelope can still be matched, its
-        siblings are parsed."""
+        """Take the remainder of a call that is not valid JSON, and repair or reject it, so that its siblings are
+        parsed. Raises `Broken` if the brackets of its envelope cannot be matched any more."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
@@ -438,7 +466,8 @@ class EnvelopeReader(BodyReader):
         builder.fail(broken.code, broken.message)
 
     def _read_list(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Parse the calls of a list. Each is finished when what follows it is known, the last one behind the list."""
+        """Parse and finish the calls of a list, behind its `[`; the last one when what follows the list is known.
+        Raises `NotACall` if `bare` and no call begins it, `Broken` or `Cut`."""
         first = builder.index
         parts: Parts | None = None  # of a call that is not finished
         while True:
@@ -473,7 +502,8 @@ class EnvelopeReader(BodyReader):
                 yield from self._reject_entry(builder)
 
     def _reject_entry(self, builder: CallBuilder) -> Steps[None]:
-        """Reject an entry of a list of calls that is no object. Its siblings are parsed."""
+        """Take an entry of a list of calls that is no object, and emit it as a rejected call. Raises `Broken` if it is
+        no JSON value."""
         builder.begin_text()
         try:
             yield from builder.take_json()
@@ -484,7 +514,8 @@ class EnvelopeReader(BodyReader):
         builder.fail("call_not_object", message)
 
     def _read_outer(self, builder: CallBuilder) -> Steps[None]:
-        """Parse `{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
+        """Parse an object that holds calls, `{"tool_calls": [...]}`, or text for the user, under keys of their own.
+        Raises `NotACall` if it begins with neither."""
         builder.advance()
         has_any = False
         while (yield from builder.peek()) == '"':

@@ -53,7 +53,8 @@ class NameThenJsonReader(BodyReader):
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """The call of a block and its end, if all of it is there and as usual."""
+        """Return the call of a block with its end, if all of it has arrived and is regular; None for anything else.
+        Nothing is taken."""
         buf = builder.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
@@ -79,13 +80,16 @@ class NameThenJsonReader(BodyReader):
         return [made], over, goes_on is False
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
+        """Return whether what follows index `end`, where `quick` stopped, cannot continue the arguments; at the end of
+        what has arrived, whether the text has ended."""
         end = _BLANK_RUN(builder.buf, end).end()  # type: ignore[union-attr]
         if end == len(builder.buf):
             return builder.ended
         return builder.buf[end] not in _ODD_BEHIND and HALF_A_KEY.at(builder.buf, end, builder.ended) is False
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """A call whose arguments are not valid JSON, read loosely."""
+        """Parse the arguments of the current call, which are invalid JSON, with the tolerant reader. Return the call in
+        a list, empty without a call or if that fails."""
         if builder.call is None:
             return []
         start = builder.text.arguments - builder.text.start
@@ -94,6 +98,7 @@ class NameThenJsonReader(BodyReader):
         )
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse one call: opener, name or id, and JSON arguments. Raises `NotACall`, `Broken` or `Cut`."""
         if self.open is None:
             raise NotACall
         builder.begin_text()
@@ -123,7 +128,8 @@ class NameThenJsonReader(BodyReader):
 
     def _is_no_name(self, builder: CallBuilder, name: str, id: str) -> Steps[bool]:
         """Return whether arguments follow something in place of the name: the number of the call
-        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146)."""
+        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146). Only blanks are taken. Raises
+        `Cut` if the text ends behind a number."""
         is_counter = "index" in self._id_holes and name.isdigit()
         if not is_counter and (id or builder.tools is None or not _FOREIGN_ID(name) or _declared(builder, name)):
             return False
@@ -133,8 +139,8 @@ class NameThenJsonReader(BodyReader):
         return is_counter or char == "{"
 
     def _resolve_imitated_id(self, builder: CallBuilder, name: str) -> tuple[str, str, tuple[Repair, ...]]:
-        """Return the tool and the id that are meant by an id in the spelling in which clients give it back,
-        `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned as it is."""
+        """Return the tool, the id and the receipt for an id in the spelling in which clients give it back,
+        `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned with "" and no receipt."""
         imitated = self._imitated_id(name)
         tool = tool_in_id(imitated[1], imitated[2], builder.tools) if imitated and builder.policy(name) != "off" else ""
         if imitated is None or not tool:
@@ -143,14 +149,16 @@ class NameThenJsonReader(BodyReader):
         return tool, id, (Repair("namespace", "schema", "", name, tool),)
 
     def _take_name(self, builder: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
-        """Take a name that no marker separates from its arguments (ollama#16932). Without them it may be a word."""
+        """Take a name, in an opener of `size` characters, that no marker separates from its arguments (ollama#16932).
+        Without `{` behind it, raises `Broken` if it means a declared tool, `NotACall` if not, or `Cut` if the text ends
+        (`cut`: in the opener)."""
         rest = builder.buf[builder.pos :] if cut else ""
         builder.advance(size)
         char = yield from builder.peek()
         if char == "{":
             return
         if cut or not char:
-            self._cut(builder, rest or name)
+            self._begin_truncated(builder, rest or name)
         known = _declared(builder, name)
         if not known:
             raise NotACall
@@ -158,10 +166,11 @@ class NameThenJsonReader(BodyReader):
         raise Broken("invalid_json", _NO_ARGUMENTS)
 
     def _read_without_opener(self, builder: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
-        """Parse what follows the call's marker and does not begin as it must: arguments alone, or a name and arguments
-        with something else between them."""
+        """Parse what follows the call's marker without the opener of this body: arguments alone, or a name and an
+        object with nothing between them, which is rejected. Raises `NotACall` for anything else, `Cut` if the text ends
+        in an opener (`cut`)."""
         if cut:
-            self._cut(builder, builder.buf[builder.pos :])
+            self._begin_truncated(builder, builder.buf[builder.pos :])
         char = yield from builder.peek()
         if char == "{" and not bare:
             yield from _read_nameless(builder, self.close)
@@ -175,8 +184,9 @@ class NameThenJsonReader(BodyReader):
         builder.problem("invalid_json", _NO_MARKER, call=builder.call.index)
         yield from read_arguments_of(builder, self.close)
 
-    def _cut(self, builder: CallBuilder, text: str) -> NoReturn:
-        """Begin the call that the text ends in before its arguments, if its name is known."""
+    def _begin_truncated(self, builder: CallBuilder, text: str) -> NoReturn:
+        """Take the remaining text, begin the call that `text` ends in before its arguments if its name is known, and
+        raise `Cut`."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(builder, each))]
         first = (
@@ -191,13 +201,14 @@ class NameThenJsonReader(BodyReader):
         raise Cut
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
+        """Parse the arguments of the tool `name`, which the request names, and finish the call."""
         builder.begin_text()
         builder.begin(name)
         yield from read_arguments_of(builder, None)
 
     def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
-        """Return for each opener, by its last group: the group of the name, the id with `%s` for its holes, and the
-        groups that fill them."""
+        """Return for each alternative of the opener, by its last group: the group of the name, the id with `%s` for its
+        holes, and the groups that fill them."""
         found = {}
         for last, holes in (self.open.groups if self.open else {}).items():
             group = dict(holes)
@@ -209,17 +220,20 @@ class NameThenJsonReader(BodyReader):
 
 
 def _any_of(pats: list[Pat]) -> str:
+    """Return the source for any of these patterns, "" if there are none."""
     return f"(?:{'|'.join(pat.whole for pat in pats)})" if pats else ""
 
 
 def _declared(builder: CallBuilder, name: str) -> str:
-    """Return the declared tool that a name means, or ""."""
+    """Return the declared tool that a name means, also one that must be repaired; "" for none."""
     tool, _ = resolve_tool_name(name, builder.tools, builder.policy(name))
     return tool if builder.is_declared(tool) else ""
 
 
 def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
-    """Parse arguments with no name before them, or with an id that names no tool. Their own keys may tell the tool."""
+    """Parse a call that is only arguments, or an id that names no tool and arguments, and finish it. Their keys may
+    tell the tool, with a receipt. `close`: the closing marker of arguments. Raises `Broken` for invalid JSON, `Cut` if
+    the text ends."""
     builder.text.arguments = builder.at
     try:
         text, value = yield from builder.take_json()
@@ -241,8 +255,9 @@ def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> S
 
 
 def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
-    """Parse arguments that are a string: an object that was encoded twice. If the string contains the closing marker of
-    the call and no object, a quotation mark too many began it: the call is rejected before it, and no text is lost."""
+    """Take arguments that are a string: an object that was encoded twice. Return what `read_arguments` returns. If the
+    string contains a closing marker of the call and no object, a quotation mark too many began it: raises `Broken` with
+    nothing taken, so that no text is lost."""
     taken = builder.capture()
     value, failure = Undecodable, None
     try:
@@ -262,7 +277,9 @@ def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
 
 
 def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
-    """Parse the JSON arguments of a call that has begun, and take what closes them."""
+    """Parse the JSON arguments of a call that has begun, take what closes them, and finish the call; a closing marker
+    at once means no arguments. `close`: the closing marker of arguments, if the body has one. Raises `Broken` or
+    `Cut`."""
     if not (yield from builder.peek()):
         raise Cut
     # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.
@@ -285,7 +302,8 @@ def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
 
 
 def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
-    """Finish the call whose arguments end here, unless more of them follows."""
+    """Finish the call whose arguments, with this `value`, end here. Raises `Broken` if a comment, another object or
+    other text is between them and the closing marker."""
     ends = builder.compiled.call_ends
     builder.end_text()
     yield from builder.take_extra_closers(ends.brackets_after_arguments)
@@ -304,7 +322,8 @@ def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Ste
 
 
 def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
-    """Take what closes the arguments, and finish the call. What cannot follow it is reported as a problem of it."""
+    """Take the closing marker `close` of the arguments, with a note if it is missing, and finish the call. What cannot
+    follow the call rejects it."""
     yield from builder.peek()
     found = (yield from builder.test(close)) if close is not None else None
     closed = builder.compiled.call_ends.close is not None

@@ -92,10 +92,12 @@ class ParamsReader(BodyReader):
 
     @cached_property
     def swallowed(self) -> SwallowedArguments:
+        """Return the finder of values that contain another argument; made at first use."""
         return SwallowedArguments(self.body, self.tags)
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """JSON where the tags belong, but not valid: read loosely."""
+        """Parse arguments that are JSON where the tags belong, but invalid, with the tolerant reader. Return the call
+        in a list; empty if that fails, or if nothing is wrong with the JSON, so that the fault is behind it."""
         if builder.call is None or builder.text.arguments <= builder.text.start:
             return []
         found = read_loose_arguments(
@@ -111,11 +113,14 @@ class ParamsReader(BodyReader):
 
     @staticmethod
     def find_damaged_openers(body: Params, format: Format) -> list[Pat]:
+        """Return patterns of damaged opening tags of the body that only a call can follow."""
         return Tags(body, format, []).damaged_openers
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse one call: an empty one, or an opening tag with tagged arguments or a JSON object. `bare`: no marker
+        precedes it. Raises `NotACall`, `Broken` or `Cut`."""
         builder.begin_text()
         if self.empty is not None and (found := (yield from builder.test(self.empty.probe))):
             builder.take_match(found)
@@ -136,7 +141,8 @@ class ParamsReader(BodyReader):
             yield from self._params(builder)
 
     def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
-        """Take the opening tag and begin the call. Raises `NotACall` if the tag is a bare name in prose."""
+        """Take the opening tag that `opener` matched and begin its call. Raises `NotACall` if the tag is a bare name in
+        prose, `Cut` if the text ends before that is decided."""
         holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
         if self.is_name_only:
@@ -148,7 +154,8 @@ class ParamsReader(BodyReader):
         builder.begin(name, holes.get("id", ""))
 
     def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
-        """Return the name of the first argument if it is glued to the tool's: `bashcommand</arg_key>` (vllm#47190)."""
+        """Return the name of the first argument if it is glued to the tool's, as in `bashcommand</arg_key>`
+        (vllm#47190), where only one division of `name` is possible; else "". `size`: the length of the opening tag."""
         if builder.tools is None or name in builder.tools:
             return ""
         for _, closes, _ in self.tags.split_params:
@@ -161,8 +168,9 @@ class ParamsReader(BodyReader):
         return ""
 
     def _really_opens(self, builder: CallBuilder, name: str) -> Steps[bool]:
-        """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
-        the marker."""
+        """Take blanks and return whether a bare name opens a call: it is declared, or an argument or the call's closing
+        marker follows. Otherwise it is prose about the marker. Raises `Cut` if the text ends behind an undeclared
+        name."""
         char = yield from builder.peek()
         if builder.is_declared(name):
             return True
@@ -177,7 +185,8 @@ class ParamsReader(BodyReader):
         )
 
     def _begin_damaged(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
+        """Begin the call of a damaged opening tag, with a repair receipt, if it can only mean one. Otherwise raises
+        `Broken` for a call without a name or a broken tag, `Cut` for a truncated one, `NotACall` if it is none."""
         if bare:
             raise NotACall
         if builder.ended:
@@ -199,7 +208,8 @@ class ParamsReader(BodyReader):
         raise NotACall
 
     def _cut_in_opener(self, builder: CallBuilder) -> None:
-        """The text may end in the opening tag: the name is known if something stands behind it, or it is declared."""
+        """If the text ends in the opening tag and its name is whole or declared, take the text, begin that call and
+        raise `Cut`. Else do nothing."""
         for probe in self.tags.cut_opens:
             found = probe.at(builder.buf, builder.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
@@ -210,9 +220,11 @@ class ParamsReader(BodyReader):
                 raise Cut
 
     def _misnamed_opener(self, builder: CallBuilder) -> Steps[bool]:
-        """Take the opening tag of an argument in place of the call's: `<parameter=bash>` (antirez/ds4#1050).
+        """Take the opening tag of an argument in place of the call's, `<parameter=bash>`, and begin the call with a
+        receipt (antirez/ds4#1050). Return False, with nothing taken, if it can be an argument.
 
-        It names a tool, and an argument of that tool or the end of the call follows, so that it has no value.
+        It must name a tool and no argument, and an argument of that tool or the end of the call must follow, so that it
+        has no value.
         """
         found = yield from builder.test(self.damaged.call_opener)
         if not found or builder.tools is None:
@@ -231,6 +243,8 @@ class ParamsReader(BodyReader):
         return True
 
     def _repair_opener(self, builder: CallBuilder) -> Steps[bool]:
+        """Take a damaged opening tag with a name and begin its call with a receipt. Return False, with nothing taken,
+        if none is here or repairs are off."""
         for damaged in self.tags.damaged_opens:
             found = yield from builder.test(damaged)
             if found and builder.policy(found["name"]) != "off":
@@ -239,13 +253,14 @@ class ParamsReader(BodyReader):
         return False
 
     def _begin_repaired(self, builder: CallBuilder, opener: re.Match[str], name: str) -> None:
-        """Take a damaged opening tag and begin the call that it names."""
+        """Take a damaged opening tag and begin the call of the tool `name` (as it is written there), with a receipt."""
         before, after = opener.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
         builder.take_match(opener)
         builder.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _json(self, builder: CallBuilder, close: Probe | None = None) -> Steps[None]:
-        """Some models write a JSON object where the tags belong, before this close of its own."""
+        """Parse a JSON object in place of the tagged arguments, up to its own closing marker `close`, if there is one,
+        and finish the call. Raises `Broken` if it is invalid, `Cut` if the text ends."""
         if not (builder.char() or (yield from builder.peek())):
             raise Cut
         try:
@@ -254,10 +269,12 @@ class ParamsReader(BodyReader):
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         if close is not None:
             yield from self._end_json(builder, close)
-        yield from self._closed(builder, has_arguments=True)
+        yield from self._take_end(builder, has_arguments=True)
         builder.finish(value)
 
     def _end_json(self, builder: CallBuilder, close: Probe) -> Steps[None]:
+        """Take the closing marker behind a JSON object of arguments. Raises `Broken` for other text, `Cut` if the text
+        ends first."""
         char = builder.char() or (yield from builder.peek())
         found = yield from builder.test(close)
         if found:
@@ -268,6 +285,8 @@ class ParamsReader(BodyReader):
             raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
 
     def _params(self, builder: CallBuilder) -> Steps[None]:
+        """Parse the tagged arguments up to the end of the call, and finish it. Raises `Broken` for a repeated argument,
+        a broken tag or other text between them, `Cut` if the text ends."""
         tags, param, types = self.tags, self.param, self.body.types
         values: dict[str, Any] = {}
         value: Any = None
@@ -302,7 +321,7 @@ class ParamsReader(BodyReader):
             value = values[key] = yield from self.values.read(builder, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
                 raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
-        yield from self._closed(builder, has_arguments=bool(values), last=value)
+        yield from self._take_end(builder, has_arguments=bool(values), last=value)
         if values:
             builder.give("}")
             key = self.swallowed.find(
@@ -313,7 +332,8 @@ class ParamsReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
-        """Read a declared argument whose opening tag is damaged. Return its key and its value."""
+        """Read a declared argument whose opening tag is damaged, with a receipt. Return its key and value; None, with
+        nothing taken, if there is none or repairs are off. `values`: the arguments so far."""
         if (
             builder.call is None
             or not builder.text.is_open
@@ -345,9 +365,11 @@ class ParamsReader(BodyReader):
     def _value_without_tag(
         self, builder: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
     ) -> Steps[Any]:
-        """Read a value without the tag before it (vllm#49249), if it is certain where the value begins.
+        """Read a value of `key` whose opening tag, `tag`, is missing (vllm#49249). Raises `Broken` if it is not certain
+        where the value begins.
 
-        A line break before the value is that of the missing tag if the argument's tag is on a line of its own.
+        A line break before the value is that of the missing tag if the argument's tag is on a line of its own
+        (`is_on_line`).
         """
         size = break_at(builder)
         builder.advance(size if is_on_line else 0)
@@ -362,8 +384,9 @@ class ParamsReader(BodyReader):
         return value
 
     def _take_stray_close(self, builder: CallBuilder) -> Steps[bool]:
-        """Take the closing tag of a value between the name and the first argument, or after the name of a tool that
-        has no arguments (fw-ai-external/python-sdk#119)."""
+        """Take the closing tag of a value between the name and the first argument, or after the name of a tool without
+        arguments, with a receipt (fw-ai-external/python-sdk#119). Return False, with nothing taken, if there is
+        none."""
         if builder.call is None or self.damaged.stray_close is None or builder.policy(builder.call.name) == "off":
             return False
         found = yield from builder.test(self.damaged.stray_close)
@@ -383,9 +406,9 @@ class ParamsReader(BodyReader):
         yield from builder.peek()
         return True
 
-    def _closed(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
-        """The end of the body: its own close, or where it has none (or lost it) what ends the call. A close that is
-        lost may be what the `last` value ends with."""
+    def _take_end(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
+        """Take the closing marker of the body, or accept its absence before what ends the call. `last`: the value
+        before it. Raises `Broken` if the call does not end here, `Cut` at the end of the text."""
         char = builder.char() or (yield from builder.peek())
         if self.ends.body is not None:
             found = yield from builder.test(self.ends.body)
@@ -394,10 +417,11 @@ class ParamsReader(BodyReader):
                 return
         if not char:
             raise Cut
-        yield from self._unclosed(builder, has_arguments, last)
+        yield from self._accept_unclosed(builder, has_arguments, last)
 
-    def _unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        """Accept a call without its closing marker before what certainly ends it; else reject it."""
+    def _accept_unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
+        """Accept a body without its closing marker, with a note, before what certainly ends the call; nothing is taken.
+        Otherwise raises `Broken`, also if the `last` value ends with a closing marker, or `Cut` if the text ends."""
         ends, is_required = self.ends, self.tags.closing.is_required
         if ends.call is not None and (yield from builder.test(ends.call)):
             if ends.body is None:
@@ -415,7 +439,7 @@ class ParamsReader(BodyReader):
             builder.problem("unclosed", message, blocking=False, call=builder.call.index)
 
     def _is_cut(self, builder: CallBuilder) -> Steps[bool]:
-        """Does the text end inside one of the tags that may stand here?"""
+        """Return whether the text ends inside one of the tags that may follow an argument."""
         for probe in (self.param.probe, self.ends.body, self.ends.call, self.ends.other):
             if (
                 probe is not None
@@ -428,4 +452,5 @@ class ParamsReader(BodyReader):
 
 
 def _any(pats: list[Pat]) -> Probe | None:
+    """Return a probe for any of these patterns, or None if there are none."""
     return Probe(alt(*pats)) if pats else None

@@ -87,10 +87,12 @@ _NEXT_CALL = re.compile(
 
 
 def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
-    """Read the rest of a string with unescaped quotes inside:  word='grep 'owl' notes'
+    """Take the remainder of a string with unescaped quotes inside, with a receipt, and return it: word='grep 'owl'
+    notes'
 
     `before` is the text up to the first of these quotes. The string ends at the only later quote of the block that
-    `,name=` or `)` follows. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
+    `,name=` or `)` follows; raises `Broken` if that is not certain or repairs are off. Evidence:
+    NousResearch/hermes-agent#36271, continuedev/continue#12738.
     """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
     assert builder.text.is_open and builder.call is not None
@@ -119,7 +121,8 @@ def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -
 
 
 def _holds_another(builder: CallBuilder, text: str, quote: str) -> bool:
-    """Does the string, read over its own quotes, hold another argument or another call? Then a comma was lost."""
+    """Return whether a string that was read over its own quotes contains another argument or another call. Then a comma
+    was lost."""
     if any(_is_argument(builder, found[1]) for found in _KEYS[quote](text)):
         return True
     names = (found.group(1) for found in _CALLS(text))
@@ -127,7 +130,8 @@ def _holds_another(builder: CallBuilder, text: str, quote: str) -> bool:
 
 
 def _begins_another(builder: CallBuilder, before: str) -> bool:
-    """Does a call begin before the first of its quotes? Then this one was given up, and its string never closed."""
+    """Return whether another call begins in `before`, the text of a string before its first inner quote. Then the call
+    was given up, and its string was never closed."""
     if any(pat.prefix in before for pat, _ in builder.compiled.openers.of_calls):
         return True
     if builder.tools is None:
@@ -136,11 +140,13 @@ def _begins_another(builder: CallBuilder, before: str) -> bool:
 
 
 def _is_argument(builder: CallBuilder, name: str) -> bool:
+    """Return whether the current call declares the argument `name`; True without declared tools."""
     return builder.tools is None or builder.kind(name) is not None
 
 
 def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
-    """Wait for the end of the block, of which nothing is taken. Raise `broken` if it is too far away."""
+    """Return the index in `buf` of the closing marker of the block, waiting for it with nothing taken. Raises `broken`
+    if it is more than 4,096 characters away, `Cut` if the text ends first, unless bare calls have no such marker."""
     close, size = builder.compiled.call_ends.close, 0
     while True:
         most, found = min(len(builder.buf) - builder.pos, _MOST_HELD + 1), None
@@ -161,7 +167,8 @@ def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
 _SHOWN = 200
 
 
-def _is_no_tool(builder: CallBuilder) -> bool:
+def _may_skip_print(builder: CallBuilder) -> bool:
+    """Return whether `print(` around a call may be skipped, because no tool has the name `print`."""
     return builder.tools is None or "print" not in builder.tools
 
 
@@ -169,6 +176,8 @@ class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse and finish all calls: lists of calls, or calls in a row without brackets. Raises `NotACall`, `Broken`
+        or `Cut`."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
@@ -191,7 +200,7 @@ class PythonicReader(BodyReader):
                 builder.advance()
             elif listed or is_first:
                 yield from self._call(builder, bare, listed, is_first)
-            elif (again := (yield from builder.test(PRINT))) and _is_no_tool(builder):
+            elif (again := (yield from builder.test(PRINT))) and _may_skip_print(builder):
                 builder.take_match(again)
             elif (yield from builder.test(STRICT)):
                 yield from self._call(builder, bare, listed, is_first)
@@ -199,6 +208,9 @@ class PythonicReader(BodyReader):
                 return
 
     def _call(self, builder: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
+        """Parse a call and finish it; a broken one is rejected if its closing parenthesis can be found, so that its
+        siblings are parsed. `listed`: it is in a list; `is_first`: no call is before it. Raises `NotACall`, `Broken` or
+        `Cut`."""
         builder.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(builder, bare, is_first and (bare or not listed))
@@ -224,7 +236,8 @@ class PythonicReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _name(self, builder: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
-        """The name; `pos` is at the parenthesis behind it then."""
+        """Take the name of a call and return it; `(` is the next character then. `strict`: raise `NotACall` unless the
+        name and its parenthesis are here. Raises `Broken` without a parenthesis, `Cut` if the text ends."""
         if strict and not (yield from self._opens(builder, bare)):
             raise NotACall
         yield from builder.test(NAME)
@@ -240,7 +253,8 @@ class PythonicReader(BodyReader):
         return name
 
     def _opens(self, builder: CallBuilder, bare: bool) -> Steps[bool]:
-        """A name and its parenthesis; behind a marker the name may be missing, or the text may end in it."""
+        """Return whether a name and its parenthesis are here. Behind a marker (not `bare`) the name may also be
+        missing, or the text may end in it."""
         if (yield from builder.test(STRICT)):
             return True
         if bare:
@@ -250,6 +264,8 @@ class PythonicReader(BodyReader):
         )
 
     def _arguments(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
+        """Take the arguments up to and with `)`, give their JSON without the last brace to the call, and return them.
+        Raises `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         while True:
             usual = ARGUMENT(builder.buf, builder.pos)
@@ -271,6 +287,8 @@ class PythonicReader(BodyReader):
             values[key] = yield from self._value(builder, key, prefix)
 
     def _key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
+        """Take the name of an argument and its `=`, and return the name. Raises `Broken` without an equals sign or for
+        a name that is invalid or in `values`, `Cut` if the text ends."""
         yield from builder.test(KEY_PROBE)
         found = KEY(builder.buf, builder.pos)
         assert found is not None
@@ -289,13 +307,15 @@ class PythonicReader(BodyReader):
         return key
 
     def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+        """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it. A missing value
+        is "". Raises `Broken` or `Cut`."""
         char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
         if char in ",)":
             builder.give(prefix + interpret_by_schema(builder, key, ParsedValue('""', "", bare=(Odd((), ""),)))[0])
             return ""
-        json = _json_there(builder, key)
+        json = _take_json_value(builder, key)
         if json is None and char in PYTHON.heads and (text := (yield from open_string(builder, PYTHON))) is not None:
             return (yield from self._string(builder, text, key, prefix))
         if json is None:
@@ -307,7 +327,9 @@ class PythonicReader(BodyReader):
         return json[1]
 
     def _string(self, builder: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
-        """Take a string behind its opening quote. A plain string is given while it arrives."""
+        """Take a string behind its opening quote, give its JSON behind `prefix` to the call and return it. A plain
+        string is given while it arrives. Raises `Broken` for an f-string with braces or unclear quotes, `Cut` if the
+        text ends."""
         quote = builder.buf[builder.pos - 1]
         give = builder.kind(key) == "plain"
         if give:
@@ -327,7 +349,8 @@ class PythonicReader(BodyReader):
         return value
 
     def _nested(self, builder: CallBuilder) -> Steps[ParsedValue]:
-        """Take a list, a tuple or an object."""
+        """Take a list, a tuple or an object and return it; JSON keeps its spelling. Raises `Broken` if it is invalid,
+        `Cut` if the text ends."""
         start, depth = builder.pos, builder.limits.depth
         found = take_whole_value(builder, ValueReader(PYTHON, builder.buf, start, depth=depth, ended=False))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
@@ -342,7 +365,8 @@ class PythonicReader(BodyReader):
         return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth))
 
     def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """A number, a word, or a string without its quotes."""
+        """Take the value of `key` without quotes, up to a comma or parenthesis, and return it: a word, a number, or a
+        string that lost its quotes. Raises `Broken` if it is none of these, `Cut` if the text ends."""
         text = (yield from take_to_end(builder, _ends(builder, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
@@ -363,6 +387,7 @@ class PythonicReader(BodyReader):
 
 
 def _check_key(key: str, values: dict[str, Any]) -> None:
+    """Raise `Broken` for the name of an argument that is empty, invalid, or in `values` already."""
     if not key:
         raise Broken("invalid_argument_name", "an argument has no name before '='")
     if not GOOD_KEY(key):
@@ -372,6 +397,7 @@ def _check_key(key: str, values: dict[str, Any]) -> None:
 
 
 def _check_paren(char: str, name: str) -> None:
+    """Raise `Broken` unless `char`, the character behind the name of a call, is `(`."""
     if char == "[" and not name:
         raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
     if char != "(":
@@ -379,13 +405,15 @@ def _check_paren(char: str, name: str) -> None:
 
 
 def _is_code(text: str, kind: str | None) -> bool:
-    """Is it an expression, and no text that lost its quotes?"""
+    """Return whether `text`, a value without quotes, is an expression and no text that lost its quotes. `kind`: the
+    declared kind of type."""
     return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
-def _json_there(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
-    """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
-    it arrives, its own spelling is not there to be kept. Where a text is wanted, a word may be one without quotes."""
+def _take_json_value(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
+    """Take a value that is JSON and return its JSON and its value, if it and the comma or parenthesis behind it have
+    arrived; else return None and take nothing. The JSON of a string is written anew. A boolean is left if the schema
+    wants a text, which may have lost its quotes."""
     start = builder.pos
     found = builder.take_whole_json()
     is_word = found is not None and isinstance(found[1], bool) and builder.kind(key) in TEXT_KINDS
@@ -398,17 +426,21 @@ def _json_there(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
 
 
 def _strict(text: str, depth: int) -> ParsedValue | None:
+    """Return the value of a text that is strict JSON; None for any other text."""
     value = decode_unique(text, depth)[0]
     return None if isinstance(value, Undecodable) else ParsedValue(text, value)
 
 
 def _ends(builder: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
+    """Return the search for the end of a value in Python's notation, which the closing marker of the call stops. The
+    arguments are those of `Ends`."""
     close = builder.compiled.call_ends.close
     return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
 
 
 def _skip_to(builder: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
-    """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
+    """Take everything up to where the brackets in `stack` are closed, or, without them, up to a comma or `]`. Raises
+    `broken` if that cannot be found, `Cut` if the text ends."""
     try:
         yield from skip_to_end(builder, _ends(builder, until=",]", stack=stack))
     except Broken:

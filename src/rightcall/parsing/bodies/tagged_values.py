@@ -36,10 +36,12 @@ from rightcall.schema.places import kind as kind_of
 
 
 def _first(marker: Marker) -> str:
+    """Return the first alternative of a marker."""
     return marker_alternatives(marker)[0]
 
 
 def _around(marker: str) -> tuple[int, int]:
+    """Return how many characters a marker has before and after its key, without white space at its edges."""
     before, _, after = marker.partition("{key}")
     return len(before.lstrip()), len(after.rstrip())
 
@@ -61,7 +63,9 @@ class NestedTags:
         self.names = {action: _around(tag) for action, tag in tags.items()}
 
     def read(self, builder: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
-        """Take the value of an argument behind its opening tag, and return its JSON and its value."""
+        """Take the value of the argument `key` behind its opening tag, with its closing tag, and return its JSON and
+        its value. Raises `Broken` for a tag that is not closed, text between tags or too much depth, `Cut` if the text
+        ends."""
         root: _Node = key, [], []
         stack = [root]
         while stack:
@@ -93,16 +97,19 @@ class NestedTags:
         return self._value(root, places.at([key]), places, builder.limits.depth)
 
     def may_begin(self, builder: CallBuilder, key: str) -> bool:
-        """Return whether the value of this argument may be written in tags, though it may be a text as well."""
+        """Return whether the schema lets the value of this argument be a list or an object, so that tags in it are its
+        structure."""
         places = self._places(builder)
         return allows_nesting(places.at([key]), places.refs)
 
     def _places(self, builder: CallBuilder) -> Places:
+        """Return the places of the schema of the current call's tool, empty for an unknown tool."""
         tool = builder.tools.get(builder.call.name) if builder.tools is not None and builder.call is not None else None
         return Places(tool.parameters) if tool else _NO_PLACES
 
     def _value(self, node: _Node, schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of an element. Of the types that its schema accepts, the elements in it decide."""
+        """Return JSON and value of an element. If its schema accepts several types, the elements in it decide. Raises
+        `Broken` if it has both text and elements."""
         tag, pieces, children = node
         text = "".join(pieces)
         is_blank = not text.strip()
@@ -117,11 +124,13 @@ class NestedTags:
         return (self._list if is_list else self._object)(children, schema, places, depth)
 
     def _list(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
+        """Return JSON and value of a list whose items are these elements, whatever their tags."""
         made = [self._value(child, places.inner(schema, at), places, depth) for at, child in enumerate(children)]
         return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
 
     def _object(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of elements by their tags; those of one tag are a list."""
+        """Return JSON and value of an object whose members are these elements by their tags; several of one tag are a
+        list."""
         named: dict[str, list[_Node]] = {}
         for child in children:
             named.setdefault(child[0], []).append(child)
@@ -182,7 +191,7 @@ class Value(msgspec.Struct):
     message: Capture | None = None
 
     def has_argument(self, key: str) -> bool:
-        """Return whether this is the argument of this name, or one before it was."""
+        """Return whether `key` is this argument or one that was given before it."""
         return key == self.key or key in self.given
 
 
@@ -210,14 +219,16 @@ class ValueEnd:
         self.ends_in_tag = self._remainder_of_close()
 
     def _remainder_of_close(self) -> Callable[[str], re.Match[str] | None]:
-        """Return the search for what may be left of a damaged close at the end of a value: a tag character, a tag
-        without its last character, the beginning of a close in the last line, or the name in a close."""
+        """Return the search for what may be left of a damaged closing tag at the end of a value: a tag character, a tag
+        without its last character, the beginning of a closing tag in the last line, or its name."""
         closes = [text.partition("{")[0].strip() for text in marker_alternatives(self.tags.body.value_close)]
         begins = [re.escape(close[:4]) + r"[^\n]*+" for close in closes if close]
         names = [re.escape(name) for close in closes if len(name := close.strip("<>/|")) >= _LEAST_NAME]
         return re.compile(rf"(?:[<>/|]|<[^<>\n]*+|{'|'.join([*begins, *names]) or '(?!)'})\s*\Z").search
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
+        """Return the patterns of what closes this value: its closing tags behind `quote`, with a line break of their
+        own before them if the opener had one (`line`) or the format writes it, unless `inline`."""
         body = self.tags.body
         own = marker_alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
@@ -227,6 +238,8 @@ class ValueEnd:
         return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
+        """Return the format's other tags that may be in a value, each with what it means there: "next" (another
+        argument may begin), "shut" (a closing marker), "param", "open", "call" or "message"."""
         tags = self.tags
         missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
@@ -245,7 +258,8 @@ class ValueEnd:
         ]
 
     def _chain(self) -> Pat:
-        """What may follow a value: another argument, or the end of the body and of the call.
+        """Return the pattern of what must follow a closing tag for it to end the value: another argument, or the end of
+        the body and of the call.
 
         The body's close is enough where nothing or a line break precedes it; behind blanks alone it is one only before
         more structure, so that a value which holds it is never cut off there.
@@ -258,8 +272,9 @@ class ValueEnd:
         return alt(whole, *tags.closing.body, *[seq(_LINES, close) for close in tags.closing.body])
 
     def _end_of_call(self) -> Probe:
-        """What ends a value without a closing tag: all that closes the call, in lines that follow each other, and then
-        the end of the turn (ollama#17914). One marker alone, or any other text, may be a part of the value."""
+        """Return the probe for what ends a value without its closing tag: all markers that close the call, and then the
+        end of the turn (ollama#17914). One marker alone, or any other text, may be a part of the value; then the probe
+        never matches."""
         closing = self.tags.closing
         groups = [alt(*closes) for closes in (closing.body, closing.call, closing.section) if closes]
         if len(groups) < 2:
@@ -269,8 +284,9 @@ class ValueEnd:
         return Probe(seq(first, *markers, blanks(), alt(*self.tags.turns, END)))
 
     def take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
-        """Take a value and the marker that closes it. One that is not closed ends where another message begins: what
-        that contains is not the call's."""
+        """Take a value and the marker that closes it, and return why it may hold too much, or None. Raises `Cut` if the
+        text ends in it, `Broken` if its end is uncertain; if another message begins in it, the text from there on is
+        given back."""
         try:
             return (yield from self._take(builder, value))
         except (Cut, Broken):
@@ -285,6 +301,8 @@ class ValueEnd:
                 builder.drop(value.message)
 
     def _take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
+        """Take a value up to what closes it or certainly follows it, and return why it may hold too much, or None.
+        Raises `Cut` if the text ends, `Broken` if another call begins behind a closing tag in it."""
         scan, sink = self.scan, None
         while True:
             found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos)
@@ -305,9 +323,9 @@ class ValueEnd:
                     builder.advance(size)
                     return self._doubt(value)
                 value.has_close = True
-            elif action == "next" and (yield from self._is_next(builder, value)):
+            elif action == "next" and (yield from self._end_at_next_argument(builder, value)):
                 return self._doubt_of_next(value)
-            elif action == "shut" and (yield from self._is_over(builder, value)):
+            elif action == "shut" and (yield from self._end_at_call_end(builder, value)):
                 return None
             elif action != "shut" or builder.buf[builder.pos] not in _LINE_BREAK:
                 if action == "open" and (yield from builder.test(self.param.probe)):
@@ -317,22 +335,23 @@ class ValueEnd:
             self._add(builder, builder.buf[builder.pos], value)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the text up to what may be a marker, and its size; None before one."""
+        """Return the text up to what may be a marker, and its size; None if a whole marker is in it, so that the reader
+        must parse it."""
         found = self.scan.search(text, 0) if self.is_special(text) else None
         if found is None:
             return text, len(text)
         return (text[: found.start()], found.start()) if found.lastindex is None else None
 
     def _add(self, builder: CallBuilder, text: str, value: Value) -> None:
-        """Take the next piece of a value."""
+        """Take `text`, the next piece of a value, and emit it if the value is live."""
         builder.advance(len(text))
         value.pieces.append(text)
         if value.is_live:
             builder.give(quoted(text)[1:-1])
 
     def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, value: Value) -> bool:
-        """Return whether a close is one, before what `chain` found. A repeated key is no argument that could follow,
-        nor is an undeclared one whose opening tag is damaged."""
+        """Return whether a closing tag ends the value; `follows` is the match of `chain` behind it, or None. A key that
+        was given before cannot follow, nor an undeclared one whose opening tag is damaged."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, the call reports a repeated one.
             return bool(follows)
@@ -342,9 +361,10 @@ class ValueEnd:
         other = self.tags.plain(follows[group])
         return not value.has_argument(other) and not (is_damaged and builder.kind(other) is None)
 
-    def _is_next(self, builder: CallBuilder, value: Value) -> Steps[bool]:
-        """Return whether the next argument begins where a close was missing (ollama#14656, exo#1344), and end the
-        value there. That argument must be declared or begin with a special token, and must not be given yet."""
+    def _end_at_next_argument(self, builder: CallBuilder, value: Value) -> Steps[bool]:
+        """End the value, with a note, if the next argument begins here and only the closing tag is missing
+        (ollama#14656, exo#1344). Return False, with nothing changed, if not: that argument must be declared or begin
+        with a special token, and must not be given yet."""
         found = yield from builder.test(self.param.probe, break_at(builder))
         key = self.tags.plain(self.param.fill(found)["key"]) if found else ""
         is_known = self.tags.is_special or builder.kind(key) is not None
@@ -353,8 +373,9 @@ class ValueEnd:
         self._end_unclosed(builder, value, f"the argument before {key!r} was not closed")
         return True
 
-    def _is_over(self, builder: CallBuilder, value: Value) -> Steps[bool]:
-        """Return whether the end of the call certainly replaces the value's close, and end the value there."""
+    def _end_at_call_end(self, builder: CallBuilder, value: Value) -> Steps[bool]:
+        """End the value, with a note, if what is here certainly ends the call in place of the closing tag. Return
+        False, with nothing changed, if not."""
         found = yield from builder.test(self.end_of_call, break_at(builder))
         is_edge_unsure = not self.has_line and value.pieces[-1:] != [] and value.pieces[-1].endswith("\n")
         if not found or is_edge_unsure or self._doubt_of_next(value) is not None:
@@ -363,14 +384,16 @@ class ValueEnd:
         return True
 
     def _end_unclosed(self, builder: CallBuilder, value: Value, message: str) -> None:
-        """End a value without its close. The line break here was that of the close."""
+        """End a value whose closing tag is missing, with the note `message`. A line break here was that of the tag and
+        is taken."""
         builder.advance(break_at(builder))
         value.has_edge = True
         assert builder.call is not None
         builder.problem("unclosed_argument", message, blocking=False, call=builder.call.index)
 
     def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
-        """Record a tag of the format's own that does not end the value."""
+        """Record in `value` that a tag of the format, of this action, is in it and does not end it. Raises `Broken` for
+        the opener of another call behind a closing tag."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
             value.depth = max(0, value.depth - 1)
@@ -393,7 +416,7 @@ class ValueEnd:
                 value.argument = key
 
     def _doubt(self, value: Value) -> Doubt | None:
-        """Return why a value may contain more than it was meant to."""
+        """Return why a value that its closing tag ended may contain more than it was meant to, or None."""
         if value.repeated and value.has_close:
             return Doubt("duplicate_argument", f"the argument {value.repeated!r} is given twice; send it once")
         is_closed, text = value.has_close or value.has_outer_close, "".join(value.pieces)
@@ -408,7 +431,7 @@ class ValueEnd:
         return None
 
     def _doubt_of_next(self, value: Value) -> Doubt | None:
-        """Return why a value that the next argument ended may contain the remainder of its close."""
+        """Return why a value without its closing tag may contain the remainder of that tag, or None."""
         has_tags = value.has_close or value.has_outer_close or value.has_opener
         if has_tags or self.ends_in_tag("".join(value.pieces)[-_LONGEST_TAG:]):
             message = f"the argument {value.key!r} is not closed as it should be; send the call again"
@@ -417,18 +440,20 @@ class ValueEnd:
 
 
 def break_at(builder: CallBuilder) -> int:
-    """How long the line break is that stands here; 0 where none does."""
+    """Return the length of the line break at the current place, 1 or (carriage return and line feed) 2; 0 if none is
+    here."""
     char = builder.buf[builder.pos : builder.pos + 1]
     return 1 if char == "\n" else 2 if char == "\r" and builder.buf.startswith("\r\n", builder.pos) else 0
 
 
 def _breaks(line: str) -> list[str]:
-    """The line breaks that a close may have of its own, where the opener had this one."""
+    """Return the line breaks that a closing tag may have before it, where the opening tag had the line break `line`."""
     return ["\r\n", "\n"] if line == "\r\n" else ["\n"]
 
 
 def swallowed(key: str, other: str) -> tuple[str, str]:
-    """What is said of an argument that holds another one or a call, and where it stands."""
+    """Return the message that argument `key` seems to contain `other`, an argument or a call, and the path of the
+    argument."""
     cure = "close each argument and each call, and write no tags of this format into a value"
     return f"the argument {key!r} holds what looks like {other}, so that its end is not certain; {cure}", f"/{key}"
 
@@ -450,7 +475,9 @@ class TaggedValues:
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
     def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
-        """Read the value that begins here; `said` is the type that its tag says, `values` what the call has so far."""
+        """Take the value of argument `key` with what ends it, give its JSON to the call and return it. `said`: the type
+        that its tag says, or None; `values`: the arguments so far. A doubtful end rejects the call. Raises `Broken` or
+        `Cut`."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         declared = builder.kind(key) or builder.kind_by_another_name(key)
         # A type in the text wins; where it says string and so does the schema, the schema says more.
@@ -469,7 +496,8 @@ class TaggedValues:
         return (yield from self._read_text(builder, key, values, prefix, kind, line, quote))
 
     def _is_nested(self, builder: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
-        """Is the value written in tags? One that may be a text only where its schema lets it be more."""
+        """Return whether the value that begins here is written in tags. A value that may be a text is so only if its
+        schema also allows a list or an object."""
         if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(builder, key)):
             return False
         return bool((yield from builder.test(nested.tag)))
@@ -477,7 +505,9 @@ class TaggedValues:
     def _read_text(
         self, builder: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
     ) -> Steps[Any]:
-        """Read a value that is bare text. What is declared as plain text is given as it arrives."""
+        """Take a value that is bare text, of this declared `kind`, give its JSON behind `prefix` to the call and return
+        it. Plain text is given while it arrives. `line`, `quote`: the line break and the closing quote that belong to
+        its opener."""
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
             builder.give(prefix + '"')
@@ -505,7 +535,8 @@ class TaggedValues:
         return value
 
     def _end_of(self, builder: CallBuilder, key: str, line: str, quote: str) -> ValueEnd:
-        """Where the value of an argument ends."""
+        """Return what finds the end of this argument's value, from a cache if possible. `line`, `quote`: as in
+        `ValueEnd`."""
         is_inline = self._opens_line and not line and builder.call is not None and builder.call.inline
         which = (key if self._keyed else "", line, quote, is_inline)
         found = self._ends.get(which)
@@ -558,6 +589,8 @@ class SwallowedArguments:
         return ""
 
     def _is_ambiguous(self, value: str, missing: list[str], declared: Collection[str] | None) -> bool:
+        """Return whether a value seems to contain another argument. `missing`: the declared arguments that the call
+        lacks; `declared`: all of them, None without declared tools."""
         rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
         if declared is None:
             return self._has_torn_tag(rest) is not None
@@ -571,7 +604,8 @@ class SwallowedArguments:
         )
 
     def _is_in_tag(self, text: str, start: int, end: int) -> bool:
-        """Is the name directly after a closing tag, or before the rest of an opening tag?"""
+        """Return whether the name at `text[start:end]` is directly after a closing tag, or before the remainder of an
+        opening tag."""
         before = text[max(0, start - _LONGEST_TAG) : start]
         if self._ends_in_close(before):
             return True
@@ -581,7 +615,8 @@ class SwallowedArguments:
         return text.startswith(self._tails if is_first else self._long_tails, end)
 
     def _is_behind_head(self, text: str, start: int, end: int) -> bool:
-        """Is the name directly after most of an opening tag, of which the first or the last sign is there?"""
+        """Return whether the name at `text[start:end]` is directly after most of an opening tag that kept its first
+        sign or the sign behind the name."""
         has_tail = text.startswith(self._tails, end)
         for head, pairs in self._heads:
             before = text[max(0, start - len(head)) : start]
@@ -601,11 +636,12 @@ _is_text = re.compile(r"(?:\A|[\n>]|</)[^\"'<>=\n]*+\Z").search
 
 
 def _find_all(key: str, text: str) -> Iterator[tuple[int, int]]:
+    """Return the places (start and end) of `key` in the text, at most 1,024."""
     return (found.span() for found in islice(re.finditer(re.escape(key), text), _MOST_PLACES))
 
 
 def _one_missing(text: str) -> str:
-    """Return a pattern of the text without one of its characters."""
+    """Return the source of a pattern for the text without any one of its characters."""
     found = ""
     for i in range(len(text) - 2, -1, -1):
         found = f"(?:{re.escape(text[i + 1 :])}|{re.escape(text[i])}{found})"

@@ -48,6 +48,7 @@ class ClosingTags(NamedTuple):
 
     @property
     def all(self) -> list[Pat]:
+        """Return the closing markers of bodies, calls and sections."""
         return self.body + self.call + self.section
 
 
@@ -84,17 +85,20 @@ class Tags:
         self.closers = [self._closer(text) for text in longest_first(body.value_close)] + self.closing.body
 
     def param_pats(self, group: str = "") -> list[Pat]:
-        """An argument's opening tags; `group` makes the hole of that name a numbered one."""
+        """Return the patterns of an argument's opening tags, longest first; `group` makes the hole of that name a
+        numbered group."""
         return [template(text, group=group, quoted=self.quoted) for text in longest_first(self.body.param)]
 
     @cached_property
     def split_params(self) -> list[tuple[str, str, str]]:
-        """The tags around the key and before the value of an argument, where they are separate tags without a type."""
+        """Return the tags before and behind the key and the tag before the value, for arguments whose key and value
+        have separate tags without a type; empty for other formats."""
         found = [_SPLIT_PARAM(text) for text in longest_first(self.body.param)] if not self.body.types else []
         return [(each[1], each[2], each[3]) for each in found if each]
 
     def damaged_params(self, *, first: bool = False) -> list[Pat]:
-        """An argument's opening tags as GLM damages them; the key is a numbered group.
+        """Return patterns of an argument's opening tags as GLM damages them, one for each of `split_params`; the key is
+        the first group.
 
         A tag around the key is doubled (vllm#54971), or the tag before the value is missing, whose place is the second
         group (vllm#49249). Before the `first` argument, the call's opener replaces the tag before the key (sigit#95),
@@ -110,6 +114,7 @@ class Tags:
         return pats
 
     def _closing_tags(self, format: Format) -> ClosingTags:
+        """Return the closing markers of body, call and section."""
         body, call = templates(self.body.close), templates(format.call[1])
         section = templates(format.section[1]) if format.section else []
         is_call_closed = bool(call) and "" not in marker_alternatives(format.call[1])
@@ -117,6 +122,7 @@ class Tags:
         return ClosingTags(body, call, section, after_arguments, bool(body) or is_call_closed)
 
     def _opening_tags(self, format: Format) -> OpeningTags:
+        """Return the opening markers of body, call and section; code fences are left out."""
         body = templates(self.body.open) + templates(self.body.empty)
         call = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         section = templates(format.section[0]) if format.section else []
@@ -126,7 +132,8 @@ class Tags:
         return OpeningTags(body, call, section, section + call + tags, whole)
 
     def _no_param(self, format: Format) -> Probe | None:
-        """What looks like an argument's opening tag and is none."""
+        """Return a probe for tags that look like an argument's opening tag and are none, such as an opener of a call;
+        None if there are none."""
         texts = [*longest_first(format.call[0]), *(longest_first(format.section[0]) if format.section else [])]
         # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
         texts += [str(text).replace("</", "<", 1) for text in longest_first(self.body.close) if "</" in text]
@@ -135,7 +142,8 @@ class Tags:
         return Probe(alt(*clashes)) if clashes else None
 
     def _closer(self, text: str) -> Pat:
-        """A value's close, of whatever argument; a tag that closes something else is none."""
+        """Return the pattern of a value's closing tag, `text`, for whatever argument; a tag that closes a body, call or
+        section does not match."""
         before, hole, after = text.partition("{key}")
         if not hole:
             return template(text)
@@ -146,20 +154,22 @@ class Tags:
 
     @cached_property
     def param_starts(self) -> list[Pat]:
-        """How an argument's opening tag begins, whatever becomes of it."""
+        """Return patterns of the literal beginning of an argument's opening tags, up to the key, even if the tag is
+        then broken. Beginnings of one or two characters are left out."""
         texts = {str(start): start for text in longest_first(self.body.param) if len(start := _before_hole(text)) > 2}
         found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
     def ends_in_close(self, text: str, key: str) -> bool:
-        """Does a value end with its own closing tag? Then a model wrote the tag twice, or a value about tags."""
+        """Return whether `text`, the value of argument `key`, ends with its own closing tag. Then a model wrote the tag
+        twice, or a value about tags."""
         closes = [str(close).replace("{key}", key) for close in longest_first(self.body.value_close)]
         return text.rstrip(BLANKS).endswith(tuple(closes))
 
     @cached_property
     def reopens(self) -> Callable[[str], re.Match[str] | None]:
-        """Search for what closes a body, a call or the section, and then opens a call."""
+        """Return a search for a closing marker of a body, call or section, followed by an opener of a call."""
         found = (
             seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole
             if self.closing.all and self.opening.all
@@ -169,28 +179,30 @@ class Tags:
 
     @cached_property
     def _ends_in_shut(self) -> re.Pattern[str]:
+        """Return the pattern of a closing marker of a body, call or section at the end of a text."""
         return re.compile(alt(*self.closing.all).whole + r"\s*\Z" if self.closing.all else "(?!)")
 
     def ends_in_shut(self, text: str) -> bool:
-        """Does a value end with what closes the body, the call or all calls?"""
+        """Return whether a value ends with a closing marker of the body, the call or the section."""
         return self._ends_in_shut.search(text[-2 * _LONGEST_CLOSE :]) is not None
 
     @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
-        """Match the beginning of a value that holds the rest of its own tag, which was ended too early. Only tags with
-        more than a key in them have one."""
+        """Return a match of the remainder of an argument's own opening tag at the beginning of its value: the tag was
+        ended too early. It never matches if a tag has nothing but the key."""
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         known = [template(text) for text in dict.fromkeys(rests) if len(text) > _SURE]
         return re.compile(r"\s*+" + alt(*known).whole if known else "(?!)").match
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
-        """The body's opening tag, damaged, but with a name and before what can only follow it."""
+        """Return probes for the body's opening tag, damaged, but with a name (group `name`) and before what can only
+        follow it."""
         return [Probe(pat) for text in longest_first(self.body.open) for pat in self._damaged(text, NAMED)]
 
     @cached_property
     def cut_opens(self) -> list[Probe]:
-        """The body's opening tag, where the text ends in it, with the name."""
+        """Return probes for the body's opening tag where the text ends in it, in or behind the name (group `name`)."""
         return [
             Probe(truncated_after_name(text, NAMED))
             for text in longest_first(self.body.open) + longest_first(self.body.empty)
@@ -198,13 +210,14 @@ class Tags:
 
     @cached_property
     def damaged_openers(self) -> list[Pat]:
-        """The same, to be looked for in text: each begins with the character that the tag begins with."""
+        """Return patterns of the body's opening tag, damaged, but with a name and before what can only follow it, for a
+        search in text: only tags with more than four characters before the name."""
         texts = [text for text in longest_first(self.body.open) if len(text.partition("{")[0]) > _SURE]
         return [pat for text in texts for pat in self._damaged(text, NAME)]
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
-        """A tag with other quotation marks (openvinotoolkit/model_server#4487), or with slips at its end
-        (xalgorix#248)."""
+        """Return patterns of the opening tag `text` with slips at its end (xalgorix#248) or other quotation marks
+        (openvinotoolkit/model_server#4487), before an argument or a closing marker. `name`: the pattern of the name."""
         before, _, after = text.partition("{name}")
         closes = alt(*self.closing.body, *self.closing.call)
         follows = (blanks(), lookahead(alt(*self.params, closes)))
@@ -217,39 +230,43 @@ class Tags:
 
     @cached_property
     def open_starts(self) -> Probe | None:
-        """How the body's opening tag begins, whatever becomes of it."""
+        """Return a probe for the literal beginning of the body's opening tag, up to the name, even if the tag is then
+        broken; None if it begins with the name."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
 
 
 def _unescape_with(escapes: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that replaces the escapes of a name or a key by their characters."""
+    """Return a function that replaces the escapes of a name or a key by their characters. `escapes`: by character."""
     characters = {escape: char for char, escape in escapes.items()}
     replace = re.compile("|".join(map(re.escape, characters))).sub
     return (lambda text: replace(lambda found: characters[found.group()], text)) if characters else str
 
 
 def _optional(tag: Pat, *, group: bool = False) -> Pat:
-    """A tag that may be here, with the blanks before it."""
+    """Return the pattern of a tag that may be missing, with the blanks before it. `group`: it is a numbered group."""
     found = seq(blanks(), tag)
     return Pat(f"({'' if group else '?:'}{found.whole})?+", found.part)
 
 
 def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> Pat:
-    """A tag whose attribute stands in other quotation marks, or in none."""
+    """Return the pattern of an opening tag whose attribute has single quotes or none. `before`, `after`: the text
+    around the name with its double quotes; `follows`: what must come next."""
     quote = Pat("'?+", "'?+")
     return seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)
 
 
 def _before_hole(text: str) -> str:
-    """How a template begins: what stands before its first hole."""
+    """Return the text of a marker before its first hole."""
     end = text.find("{")
     return Special(text[:end], text.tokens) if isinstance(text, Special) else text[:end]
 
 
 def _behind(whole: str, before: str) -> str:
+    """Return the text `whole` behind the beginning `before`; "" if it does not begin with that."""
     return whole[len(before) :] if whole.startswith(before) else ""
 
 
 def _any_of(texts: list[str]) -> Pat:
+    """Return the pattern of any of these literal texts."""
     return alt(*(literal(text) for text in dict.fromkeys(texts)))

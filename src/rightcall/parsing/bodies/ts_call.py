@@ -34,19 +34,21 @@ _STRINGS = "'\"`<"
 
 
 def ts_arguments(builder: CallBuilder) -> Steps[dict[str, Any]]:
-    """What stands between the parentheses of a call that has begun, passed on as it arrives."""
+    """Take the arguments of a call that has begun, up to its `)`, give their JSON to the call as it arrives, and return
+    them. The JSON lacks the last brace unless the object arrived whole. Raises `Broken` or `Cut`."""
     char = yield from _space(builder)
     values: dict[str, Any] = {}
     if char == "{":
-        values = _at_once(builder) or (yield from _members(builder))
+        values = _take_whole_object(builder) or (yield from _members(builder))
     elif char != ")":
         raise _no_object(char)
     yield from _close(builder)
     return values
 
 
-def _at_once(builder: CallBuilder) -> dict[str, Any]:
-    """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
+def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
+    """Take the object that begins here, give its JSON to the call and return it. Return {} and take nothing if it has
+    not all arrived, is empty or invalid, or has numbers in a spelling that the schema must interpret."""
     start = builder.pos
     read = take_whole_value(
         builder, ValueReader(TYPESCRIPT, builder.buf, start, depth=builder.limits.depth, ended=False)
@@ -59,8 +61,10 @@ def _at_once(builder: CallBuilder) -> dict[str, Any]:
     return values
 
 
-def held_ts_arguments(builder: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
-    """The same, all at once."""
+def take_held_arguments(builder: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
+    """Take the arguments of a call up to its closing parenthesis and return their JSON and values, without passing
+    anything on before. `f()` gives "" and {}. Raises `Broken` for invalid arguments and `Cut` if the text ends in
+    them."""
     char = yield from _space(builder)
     json = ""
     value: dict[str, Any] = {}
@@ -74,6 +78,8 @@ def held_ts_arguments(builder: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]
 
 
 def _no_object(char: str) -> Exception:
+    """Return, not raise, the error for arguments that begin with `char` and so are no object: `Broken`, or `Cut` for
+    ""."""
     return (
         Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })")
         if char
@@ -82,6 +88,8 @@ def _no_object(char: str) -> Exception:
 
 
 def _close(builder: CallBuilder) -> Steps[None]:
+    """Take the `)` of a call, with a comma before it. Raises `Broken` for anything else, `Cut` at the end of the
+    text."""
     char = yield from _space(builder)
     if char == ",":
         builder.advance()
@@ -92,6 +100,8 @@ def _close(builder: CallBuilder) -> Steps[None]:
 
 
 def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
+    """Take the members of the object that begins here, give their JSON to the call as it arrives, and return them.
+    Raises `Broken` for an invalid or repeated member, `Cut` if the text ends."""
     values: dict[str, Any] = {}
     builder.advance()
     while True:
@@ -117,6 +127,8 @@ def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
 
 
 def _key(builder: CallBuilder, char: str) -> Steps[str]:
+    """Take a key, a name or a string, which begins with `char`, and return it. Raises `Broken` for anything else, `Cut`
+    if the text ends."""
     if not char:
         raise Cut
     if char in "'\"`" and (text := (yield from open_string(builder, TYPESCRIPT))) is not None:
@@ -134,6 +146,8 @@ def _key(builder: CallBuilder, char: str) -> Steps[str]:
 
 
 def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+    """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A plain string is given while
+    it arrives. Raises `Broken` or `Cut`."""
     char = yield from _space(builder)
     if char and char in _STRINGS and builder.kind(key) == "plain":
         builder.give(prefix + '"')
@@ -146,6 +160,8 @@ def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
 
 
 def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
+    """Take the value of `key`, which begins with `char`, and return its JSON and its value as the schema wants them.
+    Raises `Broken` or `Cut`."""
     if not char:
         raise Cut
     if char in _STRINGS:
@@ -158,6 +174,8 @@ def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
 
 
 def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
+    """Take a string, template or heredoc and return its content; with `give` it is given to the call while it arrives.
+    Raises `Broken` if it is not closed or the call ends here, `Cut` if the text ends."""
     if builder.buf[builder.pos] == "<":
         yield from _no_edge(builder)
     text = yield from open_string(builder, TYPESCRIPT)
@@ -166,7 +184,8 @@ def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
 
 
 def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
-    """A list or an object."""
+    """Take a list or an object, nested at most `depth` levels, and return it. Raises `Broken` if it is invalid, `Cut`
+    if the text ends."""
     found = take_whole_value(builder, ValueReader(TYPESCRIPT, builder.buf, builder.pos, depth=depth, ended=False))
     if found is None:
         text = yield from take_to_end(builder, Ends(TYPESCRIPT, stop=builder.compiled.call_ends.edge.at, stops="<"))
@@ -175,7 +194,8 @@ def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
 
 
 def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
-    """Take a number or a word."""
+    """Take a number or a word, which begins with `char`, and return it. Raises `Broken` for no value, `Cut` if the text
+    ends."""
     text = yield from take_run(builder, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
@@ -183,12 +203,14 @@ def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
 
 
 def _no_edge(builder: CallBuilder) -> Steps[None]:
+    """Raise `Broken` if a marker that ends the call is here: a bracket is missing before it. Else do nothing."""
     if (yield from builder.test(builder.compiled.call_ends.edge)):
         raise Broken("invalid_value", "'}' is missing before the end of the call")
 
 
 def _space(builder: CallBuilder) -> Steps[str]:
-    """The next character that is neither white space nor a comment's, "" at the end of the text."""
+    """Take white space and comments and return the next character, which is not taken; "" at the end of the text.
+    Raises `Broken` for a `/` that begins no comment."""
     while True:
         char = builder.char() or (yield from builder.peek())
         if char != "/":
@@ -219,7 +241,8 @@ _BEGUN = re.compile(r"[`<]{0,2}([\w$ .:\-]{0,300}+)\Z").match
 
 
 def call_parts(text: str, pos: int) -> tuple[str, str]:
-    """Label and name of the call that `LINE` or `_CALL` found there."""
+    """Return the label (as `Hint` in `Hint: edit(`) and the name of the call that `LINE` or `_CALL` found at `pos`;
+    ("", "") if there is none."""
     found = _PARTS(text, pos)
     return ((found.group(1) or "").rstrip(), found.group(2)) if found else ("", "")
 
@@ -232,6 +255,8 @@ class TsCallReader(BodyReader):
         self.labels = frozenset(body.labels)
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
+        """Parse and finish the calls of a block, each with a problem if there are several. `bare`: one call outside all
+        blocks. Raises `NotACall`, `Broken` or `Cut`."""
         if bare:
             yield from self._bare(builder)
             return
@@ -239,7 +264,7 @@ class TsCallReader(BodyReader):
         while True:
             ends = yield from self._opening(builder)
             values = yield from ts_arguments(builder)
-            yield from self._trail(builder, ends)
+            yield from self._take_trailing_marks(builder, ends)
             more = bool((yield from builder.test(_NEXT)))
             assert builder.call is not None
             if more or builder.index > first + 1:
@@ -253,7 +278,9 @@ class TsCallReader(BodyReader):
                 return
 
     def _opening(self, builder: CallBuilder) -> Steps[str]:
-        """The name and its parenthesis: then it is a call. Gives what may follow it."""
+        """Take the name of a call and its parenthesis, begin the call, and return the characters that may follow it and
+        belong to it. Raises `NotACall`, `Broken` without a name or with a foreign label, `Cut` if the text ends in
+        it."""
         builder.begin_text()
         found = yield from builder.test(_OPENING)
         if found is None:
@@ -277,8 +304,9 @@ class TsCallReader(BodyReader):
             raise Broken(*labelled(label, name))
         return _ends(found)
 
-    def _trail(self, builder: CallBuilder, ends: str) -> Steps[None]:
-        """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
+    def _take_trailing_marks(self, builder: CallBuilder, ends: str) -> Steps[None]:
+        """Take the characters in `ends` behind a call, such as a semicolon or the end of a code span, and end the
+        call's text behind them."""
         builder.end_text()
         while (char := builder.char() or (yield from builder.peek())) and char in ends:
             builder.advance()
@@ -287,7 +315,8 @@ class TsCallReader(BodyReader):
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
     def _bare(self, builder: CallBuilder) -> Steps[None]:
-        """A call that counts only when it is whole."""
+        """Parse and finish a call outside all blocks, with a note, if it is whole and valid. Otherwise report a problem
+        and raise `NotACall`, so that its text is text."""
         builder.begin_text()
         wrapped = builder.buf.startswith("`", builder.pos)
         found = yield from builder.test(_OPENING)
@@ -298,7 +327,7 @@ class TsCallReader(BodyReader):
         builder.take_match(found)
         taken = builder.capture()
         try:
-            values = yield from held_ts_arguments(builder)
+            values = yield from take_held_arguments(builder)
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
             builder.advance(len(builder.buf) - builder.pos if cut else 0)
@@ -311,7 +340,7 @@ class TsCallReader(BodyReader):
                 )
             raise NotACall from None
         builder.drop(taken)
-        yield from self._trail(builder, ends)
+        yield from self._take_trailing_marks(builder, ends)
         if wrapped and (yield from builder.peek()):
             raise NotACall
         call = builder.begin(name)
@@ -321,7 +350,7 @@ class TsCallReader(BodyReader):
 
 
 def _give_back_opener(builder: CallBuilder, taken: Capture) -> None:
-    """What was taken is no call: what opens a block in it opens one."""
+    """End the capture `taken`, whose text is no call. If it contains an opener of a block, read on from that opener."""
     text = builder.captured(taken)
     places = [place for _, finder in builder.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
     if places:
@@ -332,11 +361,12 @@ def _give_back_opener(builder: CallBuilder, taken: Capture) -> None:
 
 
 def _ends(found: re.Match[str]) -> str:
-    """What belongs to a call behind its parenthesis: a semicolon, or what closes the quote or bracket before it."""
+    """Return the characters that may follow a call and belong to it: a semicolon, and what closes the quote or bracket
+    before the call that `found` matched."""
     lead = found.group()[:2]
     return ";" + (">" if "<" in lead else "") + ("`" if "`" in lead else "")
 
 
 def labelled(label: str, name: str) -> tuple[str, str]:
-    """Code and message."""
+    """Return code and message of the problem of a call of tool `name` with the foreign label `label`."""
     return "labelled_call", f"do not put {label + ':'!r} before a call; write {name}({{ ... }}) alone"

@@ -27,7 +27,7 @@ class Escapes(msgspec.Struct, frozen=True):
 
 
 def _pair(text: str) -> str:
-    """The character of `uD83D\\uDE00`."""
+    """Return the character of a surrogate pair of escapes, given without its first backslash: `uD83D\\uDE00`."""
     return chr(0x10000 + ((int(text[1:5], 16) & 0x3FF) << 10) + (int(text[7:], 16) & 0x3FF))
 
 
@@ -39,11 +39,12 @@ _PYTHON_CHARS |= {"\\": "\\", "'": "'", '"': '"', "/": "/"}
 
 
 def _python(text: str) -> str:
-    """An escape that Python does not know stays as it is."""
+    """Return the text with Python's escapes decoded. An escape that Python does not know stays as it is."""
     return _PYTHON(_python_one, text) if "\\" in text else text
 
 
 def _python_one(found: re.Match[str]) -> str:
+    """Return the character of one escape that `_PYTHON` found; the escape itself if it is unknown or beyond Unicode."""
     code = found.group(1)
     if code in _PYTHON_CHARS:
         return _PYTHON_CHARS[code]
@@ -63,10 +64,13 @@ _TYPESCRIPT_CHARS |= {"\n": "", "\r": "", "\r\n": ""}
 
 
 def _typescript(text: str) -> str:
+    """Return the text with TypeScript's escapes decoded. The backslash of an unknown escape is dropped."""
     return _TYPESCRIPT(_typescript_one, text) if "\\" in text else text
 
 
 def _typescript_one(found: re.Match[str]) -> str:
+    """Return the character of one escape that `_TYPESCRIPT` found; without its backslash if it is unknown or beyond
+    Unicode."""
     braced, pair, four, two, char = found.groups()
     if char is not None:
         return _TYPESCRIPT_CHARS.get(char, char)
@@ -81,11 +85,13 @@ _TEMPLATE_CHARS = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\r": "", "\r\n": 
 
 
 def template_text(text: str) -> str:
-    """Of a template's text; an escape that means nothing in one keeps its backslash."""
+    """Return the text of a template literal with its escapes decoded. An escape that has no meaning in one keeps its
+    backslash."""
     return _TEMPLATE(_template_one, text) if "\\" in text else text
 
 
 def _template_one(found: re.Match[str]) -> str:
+    """Return the character of one escape in a template literal; the escape itself if it is unknown."""
     return _TEMPLATE_CHARS.get(found.group(1), found.group())
 
 
@@ -105,7 +111,7 @@ FullMatch = Callable[[str], "re.Match[str] | None"]
 
 @lru_cache(64)
 def easy_without(chars: str) -> FullMatch:
-    """A piece with none of these in it, and nothing that JSON escapes."""
+    """Return the match of a whole piece that holds none of the characters `chars` and nothing that JSON escapes."""
     return re.compile(rf'[^"\\\x00-\x1f{re.escape(chars)}]*+').fullmatch
 
 
@@ -138,7 +144,9 @@ class StringText(OpenText, Protocol):
 
 @lru_cache(64)
 def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Match[str] | None]]:
-    """All of it to its end; as much of it as is final; a piece with nothing in it but text and short escapes."""
+    """Return three matches for a string that ends with `close`: of all of it to its end, of as much of it as no later
+    text changes, and of text and short escapes alone. `short`: the characters that make an escape with one
+    backslash."""
     quote = re.escape(close[0])
     other = "" if len(close) == 1 else rf"|{quote}(?!{re.escape(close[1:])})"
     room = rf"(?=.{{{LONGEST}}})"
@@ -168,6 +176,8 @@ class Quoted:
         self.has_hole = False
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
+        """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
+        the string is closed; then the index is behind its quote. What later text may change waits unless `ended`."""
         whole = self._whole(text, pos)
         if whole is not None:
             return whole.end(), self._decoded(whole.group(1)), True
@@ -175,6 +185,8 @@ class Quoted:
         return end, self._decoded(text[pos:end]), False
 
     def _decoded(self, text: str) -> str:
+        """Return the text without escapes; record an invalid escape in `odd` and a brace of an f-string in
+        `has_hole`."""
         if self._holes and ("{" in text or "}" in text):
             self.has_hole = True
         if self._read is None or self._is_odd is None or "\\" not in text:
@@ -183,6 +195,8 @@ class Quoted:
         return self._read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
+        """Return the content of the part of a piece that is text and short escapes, and its size; None unless that is
+        all of the piece, but for a backslash at its end."""
         end = self._plain(text).end()  # type: ignore[union-attr]
         return (self._decoded(text[:end]), end) if end == len(text) or text[end:] == "\\" else None
 
@@ -204,6 +218,8 @@ class Template:
         self._level = 0  # of the braces of a hole
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
+        """Decode the template literal from index `pos` on; holes `${...}` stay as written. Return the index that was
+        reached, the content up to it, and whether the template is closed; then the index is behind its backtick."""
         pieces: list[str] = []
         start = pos
         while True:
@@ -233,6 +249,8 @@ class Template:
                 pos += 2 if char == "\\" else 1
 
     def plain(self, text: str) -> tuple[str, int] | None:
+        """Return the piece and its size if nothing in it can end or change the template, or the hole in it; else
+        None."""
         plain = _PLAIN_IN_HOLE if self._level else _PLAIN_IN_TEMPLATE
         return (text, len(text)) if plain(text) else None
 
@@ -255,6 +273,9 @@ class Heredoc:
         self._quote = quote  # models put some in quotes: that quote is taken with the end
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
+        """Take the text of the heredoc from index `pos` on, first its line break. Return the index that was reached,
+        the text up to it without the line break before its end, and whether the heredoc is closed; then the index is
+        behind its tag and quote."""
         more, last, part = self._patterns
         found = (last if ended else more)(text, pos)
         if found is not None and self._quote and found.end() == len(text) and not ended:
@@ -277,20 +298,25 @@ class Heredoc:
         return end, text[pos:end], False
 
     def _end(self, text: str, found: re.Match[str]) -> int:
+        """Return the index behind the closing tag that `found` matched, and behind the quote that some models put
+        there."""
         return found.end() + (bool(self._quote) and text.startswith(self._quote, found.end()))
 
     def plain(self, text: str) -> tuple[str, int] | None:
+        """Return the piece and its size if it is inside a line of the heredoc; None if it has a line break."""
         return None if self._first or "\n" in text or "\r" in text else (text, len(text))
 
 
 def closing(tag: str) -> re.Pattern[str]:
-    """The line break and the tag that end a heredoc. A tag that goes on as a longer word is none."""
+    """Return the pattern of the line break and the tag that end a heredoc. A tag that goes on as a longer word does not
+    match."""
     return re.compile(rf"\n{_BLANKS}{tag}(?!{WORD_CHAR})")
 
 
 @lru_cache(256)
 def _heredoc(tag: str) -> tuple[Match, Match, Match]:
-    """What ends it while more text may come, what ends it otherwise, and a line that may become its end."""
+    """Return the searches for what ends a heredoc while more text may come and at the end of the text, and the match of
+    a last line that may become its end."""
     part = ""
     for char in reversed(tag):
         part = f"(?:{char}{part})?"
@@ -359,12 +385,14 @@ _KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
 
 
 def _entries(key: str) -> tuple[Match, Match]:
+    """Return the matches of an object's first entry and of another, each from the key (this pattern, with its group) to
+    the colon."""
     return re.compile(rf"(?:{key}): ?").match, re.compile(rf", ?(?:{key}): ?").match
 
 
 def usual_values(*strings: str) -> Match:
-    """A value as it is mostly written, before what can only follow one: a whole number is the match's first group, a
-    word its second, the text of a string the last."""
+    """Return the match of a value as it is mostly written, before what can only follow one: a whole number is the first
+    group, a word the second, the text of a string, one of the patterns `strings`, the last."""
     kinds = "|".join([r"(-?(?:0|[1-9][0-9]{0,15}+))", "([Tt]rue|[Ff]alse|null|None)", *strings])
     return re.compile(rf" ?(?:{kinds})(?=[,\]}}])").match
 
@@ -418,10 +446,11 @@ BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+
 def braces(
     quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str, around: str = ""
 ) -> Notation:
-    """Return the notation with bare keys, and strings between two of these quotes, which `make` reads, or, where a
-    value begins, between others.
+    """Return the notation with bare keys, and strings between two tokens `quote`, which `make` reads, or, where a value
+    begins, between other quotes.
 
-    - `simple`: a pattern of such strings that contain no piece of a quote.
+    - `others`: these other quotes.
+    - `simple`: a pattern of strings between two tokens that contain no piece of a token.
     - `around`: the brackets around all values, if they are none of these values' own.
     """
     head = re.escape(quote[0])

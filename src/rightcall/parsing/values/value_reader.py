@@ -65,14 +65,17 @@ class Odd(msgspec.Struct, frozen=True):
 
 
 def no_value(text: str) -> BadValue:
+    """Return, not raise, the error that no value begins with this text."""
     return BadValue("invalid_value", f"no value can be read at {text[:40]!r}")
 
 
 def not_finite(text: str) -> BadValue:
+    """Return, not raise, the error for a number that is not finite."""
     return BadValue("not_finite", f"{text[:40]!r} is not a finite number; send a finite one")
 
 
 def too_deep(depth: int) -> BadValue:
+    """Return, not raise, the error for nesting deeper than `depth`."""
     return BadValue("too_deep", f"the arguments are nested deeper than {depth} levels")
 
 
@@ -102,9 +105,12 @@ class ValueReader:
 
     @property
     def json(self) -> str:
+        """Return the JSON of what was read."""
         return "".join(self.out)
 
     def value(self) -> Any:
+        """Read one value from `pos` on and return it; `pos` is behind it then. Raises `BadValue` if it is invalid,
+        `Unfinished` if more text is needed."""
         brackets, usual, stack = self.notation.brackets, self.notation.usual_value, self._stack
         while True:
             found = usual(self.text, self.pos)
@@ -122,7 +128,8 @@ class ValueReader:
                 return self._result
 
     def peek(self) -> str:
-        """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
+        """Skip white space and comments and return the next character. At the end of the text return "", or raise
+        `Unfinished` if more may come; so also inside a comment."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in _SOLID:
@@ -146,6 +153,7 @@ class ValueReader:
     # -- lists and objects ---------------------------------------------------------------------------------------------
 
     def _open(self, char: str) -> None:
+        """Begin a list or an object at its bracket `char`. Raises `BadValue` if it is nested too deep."""
         if len(self._stack) >= self.depth:
             raise too_deep(self.depth)
         self.pos += 1
@@ -154,7 +162,8 @@ class ValueReader:
         self._stack.append(_Open(closer, {}, None) if char == "{" else _Open(closer, None, []))
 
     def _place(self, json: str, value: Any) -> None:
-        """A value is whole: it goes where it belongs."""
+        """Put a value that was read into the innermost list or object, or make it the result; append `json`, its JSON
+        unless that was written already. Raises `BadValue` for a repeated key."""
         if json:
             self.out.append(json)
         if not self._stack:
@@ -171,7 +180,8 @@ class ValueReader:
             top.members[top.key] = value
 
     def _go_on(self) -> bool:
-        """To the next value of the innermost list or object; False at its end."""
+        """Move to the next value of the innermost list or object, past comma and key, and return True; False behind its
+        closing bracket. Raises `BadValue` if neither is here, `Unfinished` if more text is needed."""
         top = self._stack[-1]
         if top.members is not None and top.comma is not bool(top.members):
             usual = self.notation.entries[bool(top.members)](self.text, self.pos)
@@ -204,7 +214,8 @@ class ValueReader:
         return True
 
     def _entry(self, top: _Open, char: str) -> bool:
-        """Read a key and what stands behind it."""
+        """Read a key, which begins with `char`, and the separator behind it, and return True. Raises `BadValue` without
+        a valid key or a separator."""
         key, is_string = self._key(char)
         after = ":" if self.text.startswith(":", self.pos) else self.peek()
         sign = after if after == ":" else self._separator()
@@ -217,14 +228,17 @@ class ValueReader:
         return True
 
     def _begin_entry(self, top: _Open, key: str) -> None:
+        """Set the key of the next value of an object, and write the key's JSON."""
         top.key = key
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
     def _separator(self) -> str:
+        """Return the separator of key and value that is at `pos`, "" for none; `pos` does not move."""
         return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
 
     def _key(self, char: str) -> tuple[str, bool]:
-        """A key, and whether it is a string."""
+        """Read a key, which begins with `char`, and return it and whether it is a string. Raises `BadValue` if none is
+        here, `Unfinished` if more text is needed."""
         if char in self.notation.heads:
             text = self._text(char)
             if text is not None:
@@ -243,7 +257,7 @@ class ValueReader:
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
     def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
-        """A value that `usual_values` found."""
+        """Return JSON and value of what `Notation.usual_value` found."""
         kind = found.lastindex or 0
         text = found[kind]
         if kind == 1:
@@ -251,6 +265,8 @@ class ValueReader:
         return self._scalar(text) if kind == 2 else self.string_value(text)
 
     def _atom(self, char: str) -> tuple[str, Any]:
+        """Read a string, number or word, which begins with `char`, and return its JSON and its value. Where the
+        notation allows gaps, a missing value is "". Raises `BadValue` or `Unfinished`."""
         if char in self.notation.heads:
             text = self._text(char)
             if text is not None:
@@ -267,11 +283,13 @@ class ValueReader:
         return self._scalar(found.group().strip())
 
     def string_value(self, text: str) -> tuple[str, Any]:
-        """What a string between quotes is: itself."""
+        """Return JSON and value of `text`, a string between quotes: itself, unless a subclass interprets it."""
         return quoted(text), text
 
     def _text(self, char: str) -> str | None:
-        """The string that begins here, if one does."""
+        """Read the string that begins with `char` and return its content; None, with `pos` unchanged, if none begins
+        here. Raises `BadValue` if it is not closed or is an f-string with braces, `Unfinished` if more text is
+        needed."""
         simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE and not self.notation.shy else None
         if simple is not None:
             self.pos = simple.end()
@@ -294,12 +312,15 @@ class ValueReader:
         return text
 
     def record_string(self, string: StringText, begin: int) -> None:
-        """Take note of a string that begins here and ends at `pos`."""
+        """Do nothing; a subclass records the string that begins at index `begin` and ends at `pos`."""
 
     def _path(self) -> Path:
+        """Return the keys and indexes that lead to the value being read."""
         return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
 
     def _scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
+        """Return JSON and value of `text`, a word, a number or a bare string; `record` an unusual spelling with its
+        path. Raises `BadValue` if it is none of these."""
         notation = self.notation
         if text in notation.words:
             value = notation.words[text]
@@ -323,7 +344,8 @@ class ValueReader:
 
 
 def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
-    """A number of JSON's, or one as this notation writes it; as JSON and as a value. None where it is no number."""
+    """Return JSON and value of a number, written as in JSON or in this notation; None as the value if `text` is no
+    number. Raises `BadValue` if it is not finite or has too many digits."""
     strict = STRICT_NUMBER(text)
     if strict is not None and not (strict.group(1) or strict.group(2)):
         return (text, int(text)) if len(text) < 4000 else _huge(text)
@@ -342,7 +364,8 @@ def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
 
 
 def programmers_number(digits: str) -> int | float:
-    """`+3`, `0x1f`, `.5`. With a point behind it a number is a float, unless no float is that number."""
+    """Return the value of a number as programmers write it, without `_`: `+3`, `0x1f`, `.5`. With a decimal point it is
+    a float, unless only an integer has exactly that value. Raises `ValueError` if it is no number."""
     try:
         return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
     except ValueError:
@@ -352,12 +375,13 @@ def programmers_number(digits: str) -> int | float:
 
 
 def _huge(text: str) -> tuple[str, int | float | None]:
+    """Raise `BadValue` because a number has too many digits."""
     raise BadValue("invalid_value", f"{text[:20]}... has too many digits")
 
 
 def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
-    """What reads the string that begins here, and where its text begins. None where none does. `Unfinished` where what
-    has arrived does not tell."""
+    """Return what reads the string that begins at `pos`, and the index behind its opening quote; None if no string
+    begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for an invalid heredoc."""
     prefix = ""
     if notation.prefixes is not None:
         lead = notation.prefixes(text, pos)
@@ -370,15 +394,19 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Strin
             raise Unfinished
         return None
     if notation.heredocs and char in "'\"<":
-        found = _heredoc(text, pos, ended)
+        found = _match_heredoc_opener(text, pos, ended)
         if found is not None:
             return found
     if notation.templates and char == "`":
         return Template(), pos + 1
-    return _quote(notation, text, pos, ended, prefix)
+    return _match_quote_opener(notation, text, pos, ended, prefix)
 
 
-def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) -> tuple[StringText, int] | None:
+def _match_quote_opener(
+    notation: Notation, text: str, pos: int, ended: bool, prefix: str
+) -> tuple[StringText, int] | None:
+    """Return the reader of the string whose quote is at `pos`, and the index behind the quote; None if no quote is
+    here. `prefix`: letters before it, as in `r'...'`. Raises `Unfinished` if the quote may be longer."""
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
             if quote.make is not None:
@@ -390,7 +418,9 @@ def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) ->
     return None
 
 
-def _heredoc(text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
+def _match_heredoc_opener(text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
+    """Return the reader of the heredoc whose opener `<<TAG` is at `pos`, and the position behind the opener; None if
+    none is here. Raises `Unfinished` if more text is needed to decide, `BadValue` for any other `<`."""
     found = HEREDOC.match(text, pos)
     if found is not None:
         return Heredoc(found["tag"], found["quote"]), found.end()
@@ -420,11 +450,12 @@ class LostEnd(Exception):
 
 @lru_cache(256)
 def _run(odd: str) -> Match:
+    """Return the match of a run of characters that are none of `odd`."""
     return re.compile(f"[^{re.escape(odd)}]*+").match
 
 
 def _odd(notation: Notation, until: str, stops: str) -> str:
-    """Every character at which something may begin or end."""
+    """Return all characters at which something may begin or end in this notation, with those in `until` and `stops`."""
     heads = {quote.open[0] for quote in notation.quotes} | ({"`"} if notation.templates else set())
     marks = {"<"} if notation.heredocs else set()
     marks |= {"/"} if notation.open_comment is not None else set()
@@ -459,6 +490,8 @@ class Ends:
         self._run = _run(_odd(notation, until, stops if stop is not None else ""))
 
     def step(self, text: str, pos: int, ended: bool) -> bool:
+        """Continue the search from index `pos` of `text`. Return True at the end, `self.pos` is behind it or, outside
+        brackets, at it; False if more text is needed. Raises `LostEnd` if no end can be found."""
         self.pos = pos
         while self.pos < len(text):
             if self._string is not None:
@@ -482,6 +515,7 @@ class Ends:
         return False
 
     def _in_string(self, text: str, ended: bool) -> bool:
+        """Continue inside a string. Return whether it is closed. Raises `LostEnd` if it cannot be closed any more."""
         assert self._string is not None
         self.pos, _, closed = self._string.take(text, self.pos, ended)
         if closed:
@@ -491,6 +525,7 @@ class Ends:
         return closed
 
     def _in_comment(self, text: str) -> bool:
+        """Continue inside a comment. Return whether the search goes on: False if more text is needed."""
         line = self._comment == "/"
         self.pos = (_LINE if line else _TO_STAR)(text, self.pos).end()  # type: ignore[union-attr]
         if self.pos == len(text) or (not line and self.pos + 1 == len(text)):
@@ -503,15 +538,16 @@ class Ends:
         return True
 
     def _sign(self, text: str, ended: bool) -> bool:
-        """At a character that may begin or end something. True at the end of the value."""
+        """Handle the character at `pos`, at which something may begin or end. Return True at the end of the value.
+        Raises `LostEnd` for a bracket that closes nothing open, `Unfinished` if more text is needed."""
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
-        if char not in self._notation.brackets and self._opens(text, ended):
+        if char not in self._notation.brackets and self._enter_string(text, ended):
             return False
         self._fresh = char in "[:" or (char == "," and stack[-1:] == ["]"])
         if char == "/" and self._notation.open_comment is not None:
-            self._opens_comment(text, ended)
+            self._enter_comment(text, ended)
             return False
         if char in self._notation.brackets:
             stack.append(self._notation.brackets[char])
@@ -528,6 +564,8 @@ class Ends:
         return False
 
     def _look_for_stop(self, text: str, ended: bool) -> None:
+        """Raise `LostEnd` if what ends the whole call is here, because a bracket is missing; `Unfinished` if more text
+        is needed to tell. Else do nothing."""
         assert self._stop is not None
         found = self._stop(text, self.pos, ended)
         if found is None:
@@ -536,8 +574,9 @@ class Ends:
             closer = self._stack[-1] if self._stack else ")"
             raise LostEnd(OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
 
-    def _opens(self, text: str, ended: bool) -> bool:
-        """Does a string begin here?"""
+    def _enter_string(self, text: str, ended: bool) -> bool:
+        """Enter the string that begins at `pos` and return True; False, with nothing changed, if none begins here.
+        Raises `Unfinished` if more text is needed to tell."""
         if (self._bare and not self._stack) or (text[self.pos] in self._notation.shy and not self._fresh):
             return False
         if self._notation.shy and not self._fresh and self._stack[-1:] == ["}"]:
@@ -551,7 +590,9 @@ class Ends:
         self._string, self.pos = found
         return True
 
-    def _opens_comment(self, text: str, ended: bool) -> None:
+    def _enter_comment(self, text: str, ended: bool) -> None:
+        """Enter the comment that begins at `pos`, or pass a `/` that begins none. Raises `Unfinished` if more text is
+        needed to tell."""
         if self.pos + 1 == len(text) and not ended:
             raise Unfinished
         kind = text[self.pos + 1 : self.pos + 2]
