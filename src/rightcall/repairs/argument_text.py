@@ -42,7 +42,8 @@ _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "
 
 
 def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: bool = False) -> bool:
-    """Return whether no member can belong `count` brackets further out or, for `extra` brackets, further in.
+    """Return whether no member of the arguments can belong `count` missing brackets further out or, for `extra`
+    brackets, further in.
 
     If one bracket is in doubt, an object may be an item of a list. An extra bracket at the end cannot belong to a
     member that nothing follows.
@@ -68,13 +69,13 @@ def _nested_containers(value: Any) -> Iterator[tuple[Any, Any, bool]]:
 
 
 def _holds_values(value: Any) -> bool:
-    """Return whether a container is an object, or a list with objects or lists in it."""
+    """Return whether a container is an object, or a list with an object or a list in it."""
     return isinstance(value, dict) or any(isinstance(item, dict | list) for item in value)
 
 
 def _without_small_last(arguments: Any, tool: Tool | None) -> Any:
-    """Return the arguments without the last one, if that is an object with at most one scalar, whose key is not an
-    argument of the tool."""
+    """Return the arguments without the last one, if that is an object with at most one member, a scalar whose key is no
+    argument of the tool; else the arguments themselves."""
     if not isinstance(arguments, dict):
         return arguments
     last = next(reversed(arguments), "")
@@ -87,14 +88,15 @@ def _without_small_last(arguments: Any, tool: Tool | None) -> Any:
 
 
 def has_odd_key(value: Any) -> bool:
-    """Return whether a key contains a comma, colon, quote or bracket: two members whose separator was lost."""
+    """Return whether a key, at any depth, contains a comma, colon, quote or bracket: it is two members whose separator
+    was lost."""
     containers = [value, *[item for item, _, _ in _nested_containers(value)]]
     return any(_ODD_KEY(key) for each in containers if isinstance(each, dict) for key in each)
 
 
 def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
-    """Return whether a value that was open at the end of the text may be incomplete. Arguments that have every property
-    of a closed schema are complete."""
+    """Return whether the `arguments` may lack something at the end of the text. `open`: the values that were open
+    there. An open list or a last word always may; open arguments unless they have every property of a closed schema."""
     if any(isinstance(value, list | None) for value in open):
         return True
     if not any(value is arguments for value in open):
@@ -113,7 +115,9 @@ _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch
 def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...]]:
-    """Parse the whole text from `start` on as arguments; return them with the deviations. Raise `UnreadableJson`."""
+    """Parse the whole text from `start` on as loose JSON and return the value, of any type, and the deviations. A code
+    fence around it and superfluous brackets behind it are deviations. `closed`: nothing was cut off. Raises
+    `UnreadableJson`."""
     removed: tuple[Deviation, ...] = ()
     fenced = _content_of_fence(text, start, closed)
     if fenced is not None:
@@ -134,8 +138,8 @@ def read_arguments(
 
 
 def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
-    """Return the content of a code fence around the whole text from `start` on. The marker of the call (`closed`)
-    closes the fence too."""
+    """Return the content of a code fence around the whole text from `start` on; None without a fence. If the call is
+    `closed`, the end of the fence may be missing."""
     begin = begins_fence(text, start)
     if begin is None:
         return None
@@ -144,20 +148,22 @@ def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
 
 
 def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
-    """Return whether a bracket other than the last ones may be superfluous, or an opening one may be missing."""
+    """Return whether another bracket than the last ones, `extra`, may be the superfluous one, or an opening one may be
+    missing."""
     count = len("".join(extra.split()))
     return not has_sure_brackets(arguments, count, tool, extra=True) or _has_unusual_names(arguments, tool)
 
 
 def _has_unusual_names(arguments: Any, tool: Tool | None) -> bool:
-    """Return whether the arguments have an unknown name, or a key that looks like two."""
+    """Return whether the arguments have a name that the tool does not declare, or a key that looks like two."""
     return has_odd_key(arguments) or (tool is not None and bool(unknown_arguments(tool, arguments)))
 
 
 def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...], int]:
-    """Parse one value, or a sequence of equal objects as one; return it with the deviations and its end."""
+    """Parse one value, or a sequence of equal objects as one. Return it, the deviations, and the index behind it.
+    Raises `UnreadableJson` for invalid text, for objects that differ, and for more than nine."""
     objects: list[Any] = []
     deviations: dict[str, Deviation] = {}
     while not objects or (isinstance(objects[-1], dict) and text.startswith("{", start)):
@@ -175,7 +181,8 @@ def read_object_sequence(
 
 
 def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """Restore the spelling that the tool's schema requires and judge the brackets; return value and deviations."""
+    """Restore the spelling that the tool's schema requires and mark uncertain brackets as guesses. Return the value and
+    all deviations."""
     value, made = restore_spelling(read.value, read.spellings, tool) if read.spellings else (read.value, ())
     return value, (*judge_brackets(read, value, tool), *made)
 
@@ -183,7 +190,7 @@ def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, .
 def judge_brackets(
     read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()
 ) -> tuple[Deviation, ...]:
-    """Return the deviations of a parsed text, those that are not certain as guesses.
+    """Return the deviations of a parsed text, those of brackets and quotes that are not certain marked as guesses.
 
     A missing bracket is certain if there is one place for it and nothing else can be missing at the end. `beside` has
     the keys that the envelope of the arguments may have.
@@ -197,6 +204,8 @@ def judge_brackets(
 
 
 def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
+    """Return whether the place of a missing bracket is uncertain, or more than it may be missing. `beside`: the keys
+    that the envelope of the arguments may have."""
     if isinstance(arguments, dict) and next(reversed(arguments), None) in beside:
         return True
     if arguments is None and beside and (tool is None or tool.parameters.get("properties")):
@@ -206,8 +215,9 @@ def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: t
 
 
 def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """Replace numbers and booleans by their text where the schema requires a string, in place: `+3`, `1_000` or `1.10`
-    may be a telephone number without quotes. Return the value and the deviations."""
+    """Replace numbers and booleans in `value`, in place, by their text where the schema requires a string: `+3`,
+    `1_000` or `1.10` may be a telephone number without quotes. Return the value and the deviations. `spellings`: path
+    and text of each; a float elsewhere keeps its spelling without a deviation."""
     wanted = _StringPlaces(tool)
     made: dict[str, Deviation] = {}
     for where, text in spellings:
@@ -231,7 +241,8 @@ class _StringPlaces:
         self._found: dict[int, bool] = {}
 
     def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
-        """Return whether the schema requires a string at a place where a value of type `read_as` was parsed."""
+        """Return whether the schema requires a string at the path `where`, at which a value of type `read_as` was
+        parsed; False without a tool."""
         if self._places is None:
             return False
         around = where[:-1]

@@ -65,8 +65,8 @@ def place_members(
     *,
     has_none: bool = False,
 ) -> Placed:
-    """Move each member into the arguments or report it. `policy` is the repair policy; `has_none` tells that the
-    envelope has no key of arguments."""
+    """Move each member into the arguments or report it; return the new arguments, receipts and problems. `arguments` is
+    not changed. `policy` is the repair policy; `has_none` tells that the envelope has no key of arguments."""
     placed = Placed(arguments, [], [])
     names = _names(tool, tools)
     unknown: list[str] = []
@@ -87,12 +87,14 @@ def place_members(
 
 
 def report_members(members: Iterable[ExtraMember]) -> list[Problem]:
-    """Report the unknown members next to arguments that cannot be parsed, as one non-blocking problem."""
+    """Return one non-blocking problem, in a list, that names the unknown members next to arguments that cannot be
+    parsed; empty if there are none."""
     return _unknown_key_note([member.key for member in members if member.role not in ("known", "id")])
 
 
 def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
-    """Map keys to declared arguments: equal names, aliases, and folded names that are unambiguous."""
+    """Return the declared argument for each key that means one: equal names, aliases, and folded names that are
+    unambiguous. Empty without a tool."""
     if tool is None or tools is None:
         return {}
     declared = tools.kinds(tool.name)
@@ -104,8 +106,8 @@ def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
 
 
 def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether a member is moved into the arguments. An id or a type is only moved if it is missing there and
-    fits the schema."""
+    """Return whether a member is moved into the arguments, as the argument `name`. A stranger always is; an id, a type
+    or second arguments only if they are missing there and fit the schema."""
     if member.role == "stranger":
         return True  # even if it does not fit: the call must not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
@@ -116,7 +118,8 @@ def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, An
 
 
 def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy: str) -> None:
-    """Add a member to the arguments with a receipt; report a problem if it is there already or repair is off."""
+    """Add a member, which means the argument `name`, to `placed.arguments` under its own key, with a receipt. If it is
+    there already, or repair is off, add a problem instead, which does not block for an equal value."""
     key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there and is_same_json(there[0], value):
@@ -135,7 +138,8 @@ def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy:
 
 
 def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Problem | None:
-    """Return the problem of a repeated key, of second arguments or of a second call; not blocking for equal values."""
+    """Return the problem of a repeated key, of second arguments or of a second call, which does not block for an equal
+    value; None for a usual member of an envelope."""
     key = repr(member.key[:80])
     if member.role == "arguments":
         value = _decoded(member.value)
@@ -154,7 +158,8 @@ def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Proble
 
 
 def _lost_arguments(member: ExtraMember, tool: Tool | None, has_none: bool) -> list[Problem]:
-    """Report a non-empty object in a call without arguments (`has_none`), if the tool has parameters."""
+    """Return a problem, in a list, if the member may hold the arguments of a call without any (`has_none`): it is a
+    non-empty object, and the tool has parameters. Empty otherwise."""
     value = _decoded(member.value) if has_none else None
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
         return []
@@ -163,7 +168,8 @@ def _lost_arguments(member: ExtraMember, tool: Tool | None, has_none: bool) -> l
 
 
 def _decoded(value: Any) -> Any:
-    """Decode arguments that are given as JSON text; None for blank text, the text itself if it is not JSON."""
+    """Return the value of arguments that are given as JSON text; None for blank text, the text itself if it is not
+    JSON. Any other value is returned as it is."""
     if not isinstance(value, str):
         return value
     try:
@@ -173,6 +179,7 @@ def _decoded(value: Any) -> Any:
 
 
 def _unknown_key_note(keys: list[str]) -> list[Problem]:
+    """Return one non-blocking problem, in a list, that these keys are unknown and were ignored; empty without keys."""
     if not keys:
         return []
     shown = ", ".join([repr(key[:80]) for key in keys])
@@ -207,7 +214,8 @@ class LooseCall(msgspec.Struct, frozen=True):
 
 
 def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[LooseCall]:
-    """Parse the envelopes in the text of a block; an empty list if that fails.
+    """Parse the envelopes in the text of a block with the tolerant reader and return their calls; an empty list if that
+    fails.
 
     If the end of the block was seen (`closed`), all of the text must be envelopes. Otherwise any text may follow them,
     but every bracket in them must be closed.
@@ -230,7 +238,8 @@ def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth:
 
 
 def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None) -> LooseCall:
-    """Record superfluous closing brackets after a call; those that close a list around it are not superfluous."""
+    """Return the call with a deviation for superfluous closing brackets in `rest`, the text behind it; the brackets
+    that close a list around it are not superfluous."""
     extra = "".join(rest.split())
     extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
     if not extra:
@@ -242,11 +251,13 @@ def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None)
 
 
 def _has_all_closers(deviations: tuple[Deviation, ...]) -> bool:
+    """Return whether no bracket was missing."""
     return all(deviation.rule != "missing_closer" for deviation in deviations)
 
 
 def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> LooseCall | None:
-    """Return the call in a parsed envelope; None if it has neither a name nor arguments."""
+    """Return the call in a parsed envelope, which begins at index `start`; None if it has neither a name nor
+    arguments."""
     value: dict[str, Any] = read.value
     inner = value.get("function")
     inner = inner if isinstance(inner, dict) else {}
@@ -268,8 +279,9 @@ def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> L
 def _extra_members(
     value: Json, inner: Json, used: tuple[str, str | None], keys: Keys, tools: Toolset | None, name: str
 ) -> Iterator[ExtraMember]:
-    """Yield the members of an envelope and of its `function` object (`inner`) other than name and arguments, without
-    those that every envelope may have; then the keys that both have with different values."""
+    """Yield the members of an envelope, `value`, and of its `function` object, `inner`, with their roles, except the
+    keys `used` for name and arguments and those that every envelope may have; then the keys that both have with
+    different values."""
     for key, item in {**value, **inner}.items():
         if key not in used and not (key == "function" and isinstance(item, dict)):
             role = role_of(key, item, keys, tools, name=name, has_args=used[1] is not None)
@@ -281,7 +293,8 @@ def _extra_members(
 
 
 def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
-    """Return the key of the name, the name, the key of the arguments (None if missing) and the id."""
+    """Return the key of the name, the name, the key of the arguments and the id of an envelope; "" for what is missing,
+    None for a missing key of arguments. Without `keys.names` the first key is the name and the key of the arguments."""
     if not keys.names:  # the name is the key
         name = next(iter(fields), "")
         return name, name, name or None, ""
@@ -293,7 +306,7 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
 
 
 def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
-    """Return the keys that are given twice with the same value."""
+    """Return a member for each key that was given twice with the same value."""
     return tuple([ExtraMember(each.before, None, "again") for each in deviations if each.rule == AGAIN])
 
 
@@ -302,8 +315,9 @@ _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call"
 
 
 def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
-    """Classify a key of an envelope that is neither the name nor the arguments; None for a usual member, such as the
-    id or a known type, that cannot be an argument."""
+    """Return the role of a key of an envelope that is neither the name nor the arguments; None for a usual member, such
+    as the id or a known type, that cannot be an argument. `name`: the tool, or ""; `has_args`: the envelope has
+    arguments."""
     if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
         return "call"
     if key in keys.args or (has_args and _is_second_arguments(key, value) and not _is_declared(key, tools, name)):
@@ -314,7 +328,8 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
 def _role_of_usual_key(
     key: str, value: Any, keys: Keys, tools: Toolset | None, name: str, has_args: bool
 ) -> Role | None:
-    """Classify a second name, an id, a type or an index; "stranger" for any other key."""
+    """Return the role of a second name, an id, a type or an index: None if it has no meaning beside the call, else
+    "known", "id" or, for another tool's name, "clash". "stranger" for any other key."""
     if key in keys.names or (key == "function" and keys.names):
         return None if value == name else "clash" if _is_tool_name(value, tools) else "stranger"
     if key in keys.ids and has_args and isinstance(value, str):
@@ -325,25 +340,29 @@ def _role_of_usual_key(
 
 
 def _is_tool_name(value: Any, tools: Toolset | None) -> bool:
+    """Return whether the value is the name of a declared tool."""
     return isinstance(value, str) and tools is not None and value in tools
 
 
 def _is_second_arguments(key: str, value: Any) -> bool:
-    """Return whether this is a second object of arguments, under a key that other formats use for them."""
+    """Return whether this is a second object of arguments, or JSON text of one, under a key that some format uses for
+    arguments."""
     return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
 
 
 def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:
-    """Return whether the tool of that name declares the argument."""
+    """Return whether the tool `name` declares the argument `key`; False without tools or for an unknown tool."""
     return tools is not None and name in tools and key in tools.kinds(name)
 
 
 def read_loose_arguments(
     text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
 ) -> list[LooseCall]:
-    """Parse the arguments of call `name` from `start` on; return the call in a list, empty if that fails.
+    """Parse the arguments of a call of the tool `name`, from index `start` on, with the tolerant reader. Return the
+    call in a list; empty if that fails or they are no object.
 
-    If the end was seen (`closed`), only closing brackets may follow the arguments.
+    If the end was seen (`closed`), only closing brackets may follow the arguments. Otherwise any text may, but no
+    bracket may be missing.
     """
     tool = tools.get(name) if tools is not None else None
     try:

@@ -89,22 +89,26 @@ def finalize_call(
 
 
 def _decode(json: str, depth: int) -> tuple[Any, list[Problem]]:
-    """Decode a text; return its value and a non-blocking problem for each key that is repeated with the same value."""
+    """Return the value of a JSON text, `Undecodable` if it is invalid, and a non-blocking problem for each key that is
+    repeated with the same value."""
     value, repeated = decode_unique(json, depth)
     return value, [] if isinstance(value, Undecodable) else [_note_repeated_key(each) for each in repeated]
 
 
 def _note_repeated_key(key: DuplicateKey) -> Problem:
+    """Return the non-blocking problem of a key that is repeated with the same value."""
     return Problem(key.code, key.message, blocking=False)
 
 
 def _note_repeated_keys(deviations: Iterable[Deviation]) -> list[Problem]:
+    """Return a non-blocking problem for each key that the tolerant reader found repeated with the same value."""
     keys = [each.before for each in deviations if each.rule == AGAIN]
     return [_note_repeated_key(DuplicateKey(key, False, True, "", "")) for key in keys]
 
 
 def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy: str) -> list[Problem]:
-    """Report the first guess if the policy allows none: the text has several interpretations."""
+    """Return a problem, in a list, for the first repair that is a guess, if the policy allows none for this tool: the
+    text has several interpretations. Empty otherwise."""
     guess = next((repair for repair in made if repair.kind == "guess"), None)
     if guess is None or allowed((guess,), tool, policy):
         return []
@@ -114,7 +118,7 @@ def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy:
 
 
 def _joined_texts(made: tuple[Repair, ...], rule: str) -> str:
-    """Join the texts that a rule replaced."""
+    """Return the texts that repairs of this rule replaced, joined."""
     return "".join([repair.before for repair in made if repair.rule == rule])
 
 
@@ -152,7 +156,8 @@ class _ArgumentRepair:
         self.has_unknown_member = False  # in the envelope
 
     def run(self, value: Any, json: str, beside: tuple[ExtraMember, ...], *, has_none: bool) -> dict[str, Any] | None:
-        """Return the arguments, or None with a problem. `has_none`: the input has no arguments."""
+        """Return the arguments, repaired as far as the policy allows, or None with the cause in `problem`. `beside`:
+        the other members of the envelope; `has_none`: the input has no arguments."""
         self.text = json
         found = self._make_object(value, json)
         if found is None:
@@ -167,8 +172,8 @@ class _ArgumentRepair:
         return self._fit_to_schema(self.tool, found)
 
     def judge_brackets(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
-        """Return all receipts. Superfluous brackets, and arguments behind one, are guesses if another bracket may be
-        the superfluous one."""
+        """Return the given receipts and those of this repair. Superfluous brackets, and arguments behind one, are
+        marked as guesses if another bracket may be the superfluous one."""
         made = (*repairs, *self.receipts)
         extra = _joined_texts(made, "extra_closer")
         has_comma = bool(_joined_texts(made, "trailing_comma"))
@@ -180,7 +185,7 @@ class _ArgumentRepair:
         return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
 
     def _place_members(self, found: dict[str, Any], beside: tuple[ExtraMember, ...], has_none: bool) -> dict[str, Any]:
-        """Return the arguments with those that are next to them in the envelope."""
+        """Return the arguments with those that are next to them in the envelope, and record receipts and problems."""
         placed = place_members(beside, found, self.tool, self.tools, self.policy, has_none=has_none)
         self.has_unknown_member = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
         if placed.receipts:
@@ -190,7 +195,8 @@ class _ArgumentRepair:
         return placed.arguments
 
     def _may_close_elsewhere(self, found: dict[str, Any], placed: dict[str, Any]) -> bool:
-        """Return whether the bracket between these arguments and those that were placed may belong elsewhere."""
+        """Return whether the bracket between the arguments `found` and those behind it that were placed may belong
+        elsewhere; False without arguments before it."""
         if not found:
             return False
         hoisted = {key: value for key, value in placed.items() if key not in found}
@@ -199,7 +205,8 @@ class _ArgumentRepair:
         return not are_sure or has_odd_key(found) or any(len(path) > 1 or path[0] in found for path in unknown)
 
     def _fit_to_schema(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
-        """Repair the arguments by the tool's schema, as far as the policy allows."""
+        """Return the arguments, repaired by the tool's schema as far as the policy allows, and record receipts.
+        Arguments that are a whole call of another tool are reported and returned as they are."""
         from rightcall.repairs.schema_repair import (
             RepairOptions,
             call_inside,
@@ -234,9 +241,9 @@ class _ArgumentRepair:
         return found
 
     def _is_other_call(self, tool: Tool, found: dict[str, Any], name: str) -> bool:
-        """Return whether arguments that are a call of this name cannot be those of the tool. A tool that accepts any
-        arguments may have such ones, but not with the name of another tool. Its own call is unwrapped if repairs are
-        allowed."""
+        """Return whether arguments that are themselves a call of the tool `name` cannot be arguments of `tool`: that
+        name is declared, or they do not fit the schema. If `name` is the tool itself, True only if repairs are off and
+        they would fit the schema as they are."""
         if name == tool.name:
             return self.policy == "off" and fits_schema(tool, found)
         from rightcall.repairs.tool_meant import resolve_tool_name
@@ -245,12 +252,14 @@ class _ArgumentRepair:
         return is_declared or bool(unknown_arguments(tool, found)) or not fits_schema(tool, found)
 
     def _record(self, *receipts: Repair) -> None:
+        """Add receipts and mark the arguments as changed; without any do nothing."""
         if receipts:
             self.receipts.extend(receipts)
             self.changed = True
 
     def _make_object(self, value: Any, json: str) -> dict[str, Any] | None:
-        """Return the object that the input is or contains, or None with a problem."""
+        """Return the object that the input is or contains, {} for null and blank text, or None with the cause in
+        `problem`. `value`: the decoded input, or `Undecodable`; `json`: its text."""
         if isinstance(value, dict):
             return value
         if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
@@ -263,7 +272,7 @@ class _ArgumentRepair:
         return self._decode_string(value, json) if isinstance(value, str) and self.policy != "off" else None
 
     def _decode_string(self, value: str, json: str) -> dict[str, Any] | None:
-        """Return the object that is written as a JSON string, or None."""
+        """Return the object that is written in the string `value`, with a receipt; None if there is none."""
         inner = value.strip(_BLANKS)
         found, notes = _decode(inner, self.depth) if inner.startswith("{") else (None, [])
         if isinstance(found, Undecodable) and found.code in _DOUBLED:
@@ -276,7 +285,8 @@ class _ArgumentRepair:
         return found
 
     def _parse_loosely(self, value: Undecodable, text: str) -> dict[str, Any] | None:
-        """Parse text that is not strict JSON, as far as the policy allows."""
+        """Return the object in text that is not strict JSON, with receipts; None with the cause in `problem` if it
+        cannot be parsed or the policy forbids a repair. `value`: why it is not strict JSON."""
         self.problem = Problem(value.code, value.message)
         if self.policy == "off" or value.code in REFUSED:
             return None
@@ -298,7 +308,7 @@ class _ArgumentRepair:
 
 
 def receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
-    """Return the receipts of a loosely parsed text."""
+    """Return a receipt for each deviation of a loosely parsed text, except repeated keys, which have none."""
     return tuple(
         [
             Repair(each.rule, "guess" if each.guess or each.rule in _GUESSES else "exact", "", each.before, each.after)
@@ -309,10 +319,12 @@ def receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
 
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
-    """Return whether these repairs are allowed for a call of this tool."""
+    """Return whether the policy allows all these repairs for a call of this tool; False for "off", even without
+    repairs."""
     return policy != "off" and (may_guess(tool, policy) or all(repair.kind != "guess" for repair in made))
 
 
 def may_guess(tool: Tool | None, policy: str) -> bool:
-    """Return whether repairs of a call of this tool may be guesses."""
+    """Return whether repairs of a call of this tool may be guesses: with the policy "lenient", or "safe" if it is
+    read-only."""
     return policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)

@@ -35,17 +35,18 @@ class FloatText(float):
 
 
 def with_spelling(value: Any, text: str) -> Any:
-    """Parse the value's JSON text again with `FloatText` for floats, if it contains any."""
+    """Return the value of a JSON text parsed again with `FloatText` for floats; `value` itself, the same text's value,
+    if the text contains none."""
     return json.loads(text, parse_float=FloatText, parse_int=_integer) if _POINT(text) else value
 
 
 def _integer(text: str) -> int | float:
-    """Convert an integer literal; `-0` becomes a float, since no integer is -0."""
+    """Return the value of an integer literal; a `FloatText` for `-0`, since no integer is -0."""
     return FloatText(text) if text == "-0" else int(text)
 
 
 def without_spelling(value: Any) -> Any:
-    """Replace every `FloatText` in a value by a plain float."""
+    """Return a copy of a value with every `FloatText` replaced by a plain float."""
     if isinstance(value, dict):
         return {key: without_spelling(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -54,7 +55,7 @@ def without_spelling(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """Serialize a value to JSON. A `FloatText` is written as it was in the input, infinity as a number that overflows
+    """Return the JSON of a value. A `FloatText` is written as it was in the input, infinity as a number that overflows
     when it is parsed."""
     if isinstance(value, dict):
         return "{" + ", ".join([f"{json.dumps(key, ensure_ascii=False)}: {dumps(value[key])}" for key in value]) + "}"
@@ -129,7 +130,8 @@ class Loose(msgspec.Struct, frozen=True):
 
 
 def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Deviation]:
-    """Return the one object that a sequence of objects repeats, apart from empty ones; raise if they differ."""
+    """Return the one object that a sequence of objects repeats, apart from empty ones, and the deviation; {} if all are
+    empty. Raises `UnreadableJson` if they differ."""
     filled = [found for found in objects if found]
     if not all(is_same_json(found, filled[0]) for found in filled[1:]):
         raise UnreadableJson("several objects follow each other, and they differ")
@@ -149,9 +151,10 @@ _NEVER_MEANT = frozenset(("\\b", "\\f"))
 
 
 def _join_pieces(pieces: list[str], source: str, has_lone_backslash: bool) -> str:
-    """Decode a string from its escapes and the text between them (`pieces`).
+    """Return the content of a string from its escapes and the text between them (`pieces`); `source` is all of it as
+    written.
 
-    In a path with an undoubled backslash nothing is an escape, so the path is returned as it is (`source`).
+    In a path with an undoubled backslash (`has_lone_backslash`) nothing is an escape, so `source` is returned.
     """
     if has_lone_backslash and _path(source):
         return source
@@ -159,6 +162,8 @@ def _join_pieces(pieces: list[str], source: str, has_lone_backslash: bool) -> st
 
 
 def _decode_piece(piece: str, has_lone_backslash: bool) -> str:
+    """Return the character of an escape, or the piece itself if it is none. Next to an undoubled backslash `\\b` and
+    `\\f` are none."""
     if piece in _ESCAPED_QUOTES:
         return piece[1]
     is_escape = _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
@@ -171,13 +176,14 @@ def _has_control(pieces: list[str]) -> bool:
 
 
 def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
-    """Return whether a quote that is escaped in one place is unescaped in another."""
+    """Return whether a quote of another kind than `quote` that is escaped in one place of a string is unescaped in
+    another."""
     marks = {piece[1] for piece in escapes & _ESCAPED_QUOTES} - {quote}
     return any(mark in piece for mark in marks for piece in pieces if piece not in escapes)
 
 
 def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
-    """Return whether the meaning of the escapes is certain.
+    """Return whether the meaning of all escapes in a string between two `quote`s is certain.
 
     In a path or a regular expression a backslash is itself. `\\'` is a quote if no such quote is unescaped elsewhere,
     and always in a string between such quotes.
@@ -193,7 +199,8 @@ def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
 
 
 def decode_escaped(text: str, depth: int) -> Any:
-    """Decode JSON whose quotes are escaped as in a string, such as `[{\\"a\\": 1}]`; None if it is not such text."""
+    """Return the value of JSON whose quotes are escaped as in a string, such as `[{\\"a\\": 1}]`; None or `Undecodable`
+    if it is not such text."""
     inner = decode(f'"{text}"', depth) if '\\"' in text else None
     return decode(inner, depth) if isinstance(inner, str) else None
 
@@ -219,7 +226,8 @@ _IN_WORD = re.compile(r"[\w.+\-]").fullmatch
 
 
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
-    """Parse one value from `pos` on. Raise `UnreadableJson` if there is none.
+    """Parse one value of loose JSON from `pos` on and return it with its deviations and its end. Raises
+    `UnreadableJson` if there is none, it is nested too deep, a key has two values, or the text ends in it.
 
     `closed`: the end of the text is known to be the end of the input, so that open brackets were forgotten, not cut
     off. A closing bracket of the wrong kind means that the closing brackets before it are missing.
@@ -262,13 +270,17 @@ class _LooseReader:
         self.key_styles: list[str | None] = []  # the quote of the keys of each open value; "" without quotes
 
     def _record(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+        """Record a deviation, of each rule the first, or the first guess after others."""
         if rule not in self.found or (guess and not self.found[rule].guess):
             self.found[rule] = Deviation(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def doubt(self, rule: str) -> None:
+        """Mark the recorded deviation of this rule, which must exist, as a guess."""
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
 
     def peek(self) -> str:
+        """Skip white space, also written as escapes, and comments, and record them. Return the next character, "" at
+        the end."""
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
             if (escape := _ESCAPED_BLANK(self.text, self.pos)) is not None:
@@ -282,6 +294,8 @@ class _LooseReader:
             self.pos = comment.end()
 
     def value(self, level: int) -> Any:
+        """Read one value at `pos`, nested `level` deep, and return it. Raises `UnreadableJson` if there is none or it
+        is nested too deep."""
         if level > self.depth:
             raise UnreadableJson(f"nested deeper than {self.depth} levels")
         char = self.peek()
@@ -296,6 +310,7 @@ class _LooseReader:
         return self._scalar()
 
     def _scalar(self) -> Any:
+        """Read a number, a word, or a string without quotes, and return it."""
         number = _NUMBER(self.text, self.pos)
         # Leading zeros: a code or a telephone number without quotes.
         if number is not None and not _ZEROS(number.group()):
@@ -320,6 +335,8 @@ class _LooseReader:
         return text
 
     def _number(self, text: str) -> int | float:
+        """Return the value of a number, and record its spelling if that differs from the usual one. Raises
+        `UnreadableJson` if it is not finite or not a JSON number."""
         if STRICT_NUMBER(text) is None:
             raise UnreadableJson(f"{text[:30]} is not a JSON number")
         value = programmers_number(text)
@@ -331,7 +348,7 @@ class _LooseReader:
         return value
 
     def _container(self, opener: str, level: int) -> Any:
-        """Read an object or a list."""
+        """Read the object or list that begins with `opener`, nested `level` deep, and return it."""
         self.pos += 1
         self.expected_closers.append("}" if opener == "{" else "]")
         self.key_styles.append(None)
@@ -342,7 +359,7 @@ class _LooseReader:
             if char == ",":
                 self._comma(comma, bool(found))
                 comma = True
-            elif self._closes(char, found, comma):
+            elif self._close_if_over(char, found, comma):
                 return found
             else:
                 if not comma:
@@ -356,7 +373,8 @@ class _LooseReader:
                 comma = False
 
     def _member(self, found: dict[str, Any], char: str, level: int) -> None:
-        """Read a key that begins with `char`, and its value."""
+        """Read a key that begins with `char`, and its value, into `found`. Raises `UnreadableJson` if the key has
+        another value already."""
         self._note_key_style(char, level)
         key = self._key(char)
         self.path.append(key)
@@ -371,13 +389,16 @@ class _LooseReader:
         found[key] = value
 
     def _comma(self, comma: bool, begun: bool) -> None:
-        """Consume a comma. Before the first member, or doubled in a list, it may show a lost value: a guess."""
+        """Consume a comma. If a comma or the bracket is directly before it (`comma`), record a superfluous one: a guess
+        before the first member (not `begun`) and in a list, where it may show a lost value."""
         self.pos += 1
         if comma:
             self._record("trailing_comma", ",,", ",", guess=not begun or self.expected_closers[-1] == "]")
 
-    def _closes(self, char: str, value: Any, comma: bool) -> bool:
-        """Close the current object or list if it ends here, at its bracket or where that is missing."""
+    def _close_if_over(self, char: str, value: Any, comma: bool) -> bool:
+        """Close the current object or list, `value`, and return True if it ends here: at its bracket, at that of one
+        around it, or at the end of the text. Return False if `char` is no closing bracket. Raises `UnreadableJson` if
+        the text was cut off or the bracket closes nothing."""
         if char not in ("", "}", "]", ")"):
             return False
         closer = self.expected_closers[-1]
@@ -396,6 +417,8 @@ class _LooseReader:
         return True
 
     def _close_at_end(self, value: Any, comma: bool) -> None:
+        """Record that `value` is open at the end of the text and lacks its bracket. Raises `UnreadableJson` if the text
+        may have been cut off, as behind a comma."""
         if not self.closed or (comma and value):
             raise UnreadableJson("the text ends inside a value", cut=True)
         if not self.open_at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
@@ -404,13 +427,15 @@ class _LooseReader:
         self._record_missing_closer(self.text[self.pos : self.pos + 1], value)
 
     def _record_missing_closer(self, char: str, value: Any) -> None:
-        """Record a missing bracket. In `[{]` and `[{}` the `{` may be superfluous instead: a guess."""
+        """Record that `value` lacks its bracket before `char`. In `[{]` and `[{}` the `{` may be superfluous instead: a
+        guess."""
         self.missing_closers += 1
         is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
         self._record("missing_closer", char, self.expected_closers[-1] + char, guess=is_empty)
 
     def _note_key_style(self, char: str, level: int) -> None:
-        """Record how an object quotes its first key. One that differs from its parent may be a text without quotes."""
+        """Record how an object quotes its first key, which begins with `char`, and in `mixed` if that differs from its
+        parent: such a key may be in a text without quotes."""
         if self.key_styles[-1] is None:
             self.key_styles[-1] = char if char in CLOSING else ""
             around = next((style for style in reversed(self.key_styles[:-1]) if style is not None), self.key_styles[-1])
@@ -418,6 +443,8 @@ class _LooseReader:
                 self.mixed = max(self.mixed, level)
 
     def _key(self, char: str) -> str:
+        """Read a key, in quotes or not, that begins with `char`, and the colon behind it; return the key. Raises
+        `UnreadableJson` if either is missing."""
         if char in CLOSING:
             key = self._string(char)
         else:
@@ -434,6 +461,8 @@ class _LooseReader:
         return key
 
     def _string(self, quote: str) -> str:
+        """Read the string that begins with this quote and return its content. Raises `UnreadableJson` if it is not
+        closed."""
         start = self.pos
         self.pos += 1
         close = CLOSING[quote]
@@ -459,6 +488,7 @@ class _LooseReader:
         return self._decoded(pieces, quote, start, odd)
 
     def _escape(self, odd: set[str]) -> str:
+        """Consume an escape and return its text, not decoded. The rule of an invalid one is added to `odd`."""
         found = _match_escape(self.text, self.pos)
         size = 2 if found is None else found.end() - found.start()
         piece = self.text[self.pos : self.pos + size]
@@ -468,6 +498,8 @@ class _LooseReader:
         return piece
 
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
+        """Return the content of a string from its `pieces`, and record its deviations, whose rules are in `odd`.
+        `start`: the index of its opening quote."""
         source = "".join(pieces)
         has_lone_backslash = "bad_escape" in odd
         value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)

@@ -34,6 +34,7 @@ class RepairRule(msgspec.Struct, frozen=True):
 
 
 def _load() -> tuple[RepairRule, ...]:
+    """Return all repair rules in the order of `rules.toml`."""
     table = tomllib.loads((files("rightcall.repairs") / "rules.toml").read_text("utf-8"))
     return tuple(msgspec.convert(table["rule"], list[RepairRule]))
 

@@ -68,7 +68,7 @@ class SchemaFault(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Identify the fault across validations."""
+        """Return what identifies the fault across validations."""
         return self.where, self.word, self.name
 
 
@@ -94,6 +94,7 @@ class Change(msgspec.Struct, frozen=True):
         return [self._receipt(self.where, as_text(value_at_place(value, list(self.where))), as_text(self.new))]
 
     def _receipt(self, where: tuple[Any, ...], before: str, after: str) -> Repair:
+        """Return the receipt of this change at the path `where`."""
         return Repair(self.rule, self.kind, steps_pointer(where), before, after)
 
 
@@ -116,6 +117,8 @@ class FaultyArguments:
         self._names: dict[tuple[Any, ...], PropertyNames | None] = {}
 
     def names(self, where: list[Any]) -> PropertyNames | None:
+        """Return the member names of the object at the path `where`; None if the value there is no object. Computed
+        once for each path."""
         key = tuple(where)
         if key not in self._names:
             value = value_at_place(self.arguments, where)
@@ -123,6 +126,8 @@ class FaultyArguments:
         return self._names[key]
 
     def _property_names(self, where: list[Any], value: Json) -> PropertyNames:
+        """Return the member names of `value`, the object at the path `where`, with those that the schema does not
+        declare."""
         declared = self.places.properties(self.places.at(where))
         # Folded names are computed once per schema, which may declare many.
         by_fold = self.places.refs.folded.setdefault(id(declared), {})
@@ -134,7 +139,8 @@ class FaultyArguments:
 
 
 def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
-    """Yield the changes that may repair a fault, the most likely first; none for a keyword without a repair."""
+    """Yield the changes that may repair a fault, the most likely first; none for a keyword without a repair or a
+    missing place. Nothing is applied."""
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
     value = value_at_place(given.arguments, where)
@@ -155,17 +161,19 @@ def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Cha
 
 
 def fold(name: str) -> str:
-    """Normalize a name: lower case, without separators between words. Other characters stay."""
+    """Return the name in lower case and without separators (blanks, `_`, `-`, `.`, `/`, `:`); other characters stay."""
     return _SEPARATORS("", name.casefold())
 
 
 def fold_option(text: str) -> str:
-    """Normalize a value of an enum as `fold` does; a separator next to a digit stays (`-5`, `1-2`)."""
+    """Return a value of an enum in lower case, without blanks, `_` and `-` between letters; a separator next to a digit
+    stays (`-5`, `1-2`)."""
     return _BETWEEN_WORDS("", text.strip().casefold())
 
 
 def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
-    """Yield changes of an object with a missing or unknown name: unwrap, rename, fill the default, drop nulls."""
+    """Yield changes of the object at the path `where` that has a missing or an unknown name: unwrap, rename, fill the
+    default, drop nulls."""
     if not where:
         yield from _unwrap_changes(names, sure=fault.word == "required")
     # Unknown names that differ from a declared one only in case and separators: all of them, then each alone.
@@ -188,7 +196,8 @@ def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, pl
 def _dropped_null_changes(
     where: list[Any], names: PropertyNames, unexpected: Iterable[str], places: Places
 ) -> Iterator[Change]:
-    """Yield the removal of unknown members with null; a guess if one may be a misspelled name that allows null."""
+    """Yield the removal of the members in `unexpected` with null, if there are any; a guess if one may be a misspelled
+    name that allows null."""
     value = names.value
     nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
     if nulls:
@@ -201,7 +210,8 @@ def _dropped_null_changes(
 
 
 def _respelled_names(value: Json, unknown_names: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """Pair unknown names with the one unused declared name that differs only in case and separators, if unambiguous."""
+    """Return pairs of an unknown name and the one unused declared name that differs only in case and separators, where
+    that is unambiguous. `declared`: the declared names by folded name."""
     wanted: dict[str, list[str]] = {}
     for key in unknown_names:
         free = [name for name in declared.get(fold(key), ()) if name not in value] if len(key) <= _LONGEST_NAME else ()
@@ -211,13 +221,16 @@ def _respelled_names(value: Json, unknown_names: list[str], declared: dict[str, 
 
 
 def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:
+    """Return the change that renames members of the object at `where`, by pairs of old and new names, and keeps their
+    order."""
     new_names = dict(pairs)
     made = {new_names.get(key, key): item for key, item in names.value.items()}
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
 def _unwrap_changes(names: PropertyNames, *, sure: bool) -> Iterator[Change]:
-    """Yield the change that moves arguments out of an object inside the arguments: `{"arguments": {...}}`.
+    """Yield the change that moves arguments out of an object inside the arguments, `{"arguments": {...}}`, if there is
+    one.
 
     Next to declared arguments, or if no required one is missing (not `sure`), only if all its members are declared.
     """
@@ -230,7 +243,8 @@ def _unwrap_changes(names: PropertyNames, *, sure: bool) -> Iterator[Change]:
 
 
 def _wrapper(value: Json, declared: Json) -> str | None:
-    """Return the one key of an object that holds arguments, if all other keys belong to a call (name, id, type)."""
+    """Return the one key that holds an object of arguments, if all other keys of `value` belong to a call (name, id,
+    type) and it is not `declared`; else None."""
     if len(value) > len(_WRAPPERS) + len(_BESIDE):
         return None
     wrapped = [key for key in _WRAPPERS if key in value and key not in declared and isinstance(value[key], dict)]
@@ -255,7 +269,8 @@ def call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | Non
 
 
 def _with_object(value: Json, declared: Json) -> Json:
-    """Replace arguments that are given as JSON text inside an envelope by their object."""
+    """Return `value` with the objects of arguments that it holds as JSON text, under keys such as `arguments` that are
+    not `declared`."""
     texts = {key: value[key] for key in _WRAPPERS if isinstance(value.get(key), str) and key not in declared}
     objects = {key: decode(text, MAX_DEPTH) for key, text in texts.items() if text.lstrip()[:1] == "{"}
     return {**value, **{key: made for key, made in objects.items() if isinstance(made, dict)}} if objects else value
@@ -265,7 +280,8 @@ def _with_object(value: Json, declared: Json) -> Json:
 
 
 def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
-    """Yield the option of an enum or const that a text means: another case or separator, or a spelled number."""
+    """Yield the option of an enum or const that a text means: another case or separator, or a spelled number. `kind`:
+    the validator's error with the options."""
     options = kind.options if kind.name == "enum" else [kind.expected_value]
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
         folded = fold_option(value)
@@ -279,7 +295,8 @@ def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]
 
 
 def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Iterator[Change]:
-    """Yield the value converted to other types: text to number or JSON, scalar to text, one value to a list."""
+    """Yield changes of the value at the path `where` to other types: text to number or JSON, scalar to text, one value
+    to a list, a list of one to its item."""
     at = tuple(where)
     if value is None:
         yield from _null_changes(at, given.places)
@@ -295,8 +312,8 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
 
 
 def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
-    """Return "schema" if a value is certainly the one item of a list; "guess" if it may be an empty list, a list
-    written as text, or an item of the list around it."""
+    """Return "schema" if a value is certainly the one item of a missing list; "guess" if it may be an empty list, a
+    list written as text, or an item of the list around it (`at`: its path)."""
     is_item = bool(at) and isinstance(at[-1], int)
     is_list = isinstance(value, str) and (
         bool(_LISTED(value)) or not _BRACKETS.isdisjoint(value.strip()[:: max(1, len(value.strip()) - 1)])
@@ -306,12 +323,13 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
 
 
 def _is_infinite(value: float) -> bool:
-    """Return whether a number overflowed, so that its text is lost."""
+    """Return whether a number is an infinite float: it overflowed, so that its text is lost."""
     return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
-    """Yield the default in place of null, then the removal of the member."""
+    """Yield changes of null at the path `at`: its default, then the removal of the member; a guess if it may be an item
+    of a list."""
     default = places.default(list(at))
     if default is not MISSING:
         yield Change("default", "schema", at, default)
@@ -322,7 +340,8 @@ def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
 
 
 def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> Iterator[Change]:
-    """Yield what a text contains: a number, a boolean, null, or an object or list in JSON."""
+    """Yield changes of a text at the path `at` to what it contains: a number, a boolean, null, or an object or list in
+    JSON."""
     depth = given.depth
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
@@ -339,6 +358,8 @@ def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> I
 
 
 def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
+    """Yield changes of the text `bare` at the path `at` to the number, boolean or null that it spells; a number with
+    leading zeros is a guess."""
     # Leading zeros: decimal, octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
     is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
@@ -353,7 +374,8 @@ def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[
 
 
 def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
-    """Yield the object or list in a text of loose JSON, unless parsing it takes a guess."""
+    """Yield the change of a text of loose JSON at the path `at` to the object or list in it, unless parsing it takes a
+    guess."""
     try:
         read = read_loose(text, depth=depth)
     except UnreadableJson:
@@ -365,7 +387,7 @@ def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[
 
 
 def as_text(value: Any) -> str:
-    """Serialize a value for a receipt; "" for a missing or removed one."""
+    """Return the JSON of a value for a receipt; "" for a missing or removed one."""
     return "" if value is MISSING or value is GONE else dumps(value)
 
 
@@ -373,7 +395,7 @@ def as_text(value: Any) -> str:
 
 
 def with_changes(value: Any, made: Iterable[Change]) -> Any:
-    """Apply changes to a copy of a value. Parts that no change touches are shared with the original."""
+    """Return a copy of a value with the changes applied. Parts that no change touches are shared with the original."""
     fresh: set[int] = set()
     for change in made:
         value = _set_value(value, list(change.where), change.new, fresh)
@@ -381,6 +403,8 @@ def with_changes(value: Any, made: Iterable[Change]) -> Any:
 
 
 def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
+    """Return `value` with `new` at the path `where`, or without that member if it is `GONE`. Containers on the path are
+    copied once, and `fresh` collects the ids of the copies."""
     if not where:
         return new
     top = here = _copy_once(value, fresh)
@@ -395,7 +419,8 @@ def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
 
 
 def _copy_once(value: Any, fresh: set[int]) -> Any:
-    """Copy a container unless it is already a copy. `fresh` has the ids of copies; the candidate keeps them alive."""
+    """Return a shallow copy of a container, or the container itself if it is a copy already. `fresh` has the ids of
+    copies, which the caller keeps alive."""
     if id(value) in fresh:
         return value
     made = copy.copy(value)
@@ -432,7 +457,8 @@ class RepairOptions(NamedTuple):
 def repair_by_schema(
     tool: Tool, arguments: dict[str, Any], options: RepairOptions
 ) -> tuple[dict[str, Any], list[Repair]]:
-    """Repair arguments by the tool's schema; return them with the receipts, or the same object if nothing helped."""
+    """Return the arguments repaired by the tool's schema, with the receipts; the same object and no receipts if nothing
+    helped, the faults are too many, or the budget of the reply is spent."""
     if options.budget.left <= 0:
         return arguments, []
     repair = _SchemaRepair(tool, Places(tool.parameters), arguments, options)
@@ -444,7 +470,8 @@ def repair_by_schema(
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
-    """Rename declared aliases to their arguments, unless the argument has a value; return arguments and receipts."""
+    """Rename the tool's declared aliases to their arguments, unless that argument has a value other than null and "" or
+    the alias is itself an argument. Return the arguments, a new object if any was renamed, and receipts."""
     receipts: list[Repair] = []
     declared = tool.parameters.get("properties") if tool.aliases else None
     declared = declared if isinstance(declared, dict) else {}
@@ -459,8 +486,8 @@ def rename_near_name(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, A
     """Rename the only undeclared argument to the only missing required one if one name has all words of the other.
 
     `filePath` becomes `path`, unless another absent argument has such a name or the renamed arguments do not fit the
-    schema. Return arguments and receipts. Models write the names of other agents' tools: openclaw/openclaw#52164,
-    cortexkit/aft#148.
+    schema. Return new arguments and a receipt, or the same object and no receipt. Models write the names of other
+    agents' tools: openclaw/openclaw#52164, cortexkit/aft#148.
     """
     declared = Places(tool.parameters).properties(tool.parameters)
     undeclared = [key for key in arguments if key not in declared]
@@ -496,7 +523,8 @@ class _SchemaRepair:
         self._examined = 0
 
     def run(self, *, ahead: bool = True) -> None:
-        """Repair in rounds until nothing helps. Restore the original if no fewer faults are left.
+        """Repair `value` in rounds until nothing helps, with receipts. If no fewer faults are left, restore the
+        original without receipts. Raises `_TooManyFaults`.
 
         `ahead`: at the end also try unknown names that fit once their values are repaired.
         """
@@ -515,7 +543,8 @@ class _SchemaRepair:
             self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[SchemaFault]:
-        """Validate a value; return the errors and the unknown arguments that the schema does not explicitly allow."""
+        """Validate a value and return its errors and the unknown arguments that the schema does not explicitly allow;
+        the cost is taken from the budget. Raises `_TooManyFaults` if there are too many errors."""
         wrong = all_errors(self.tool, make_checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
@@ -527,7 +556,8 @@ class _SchemaRepair:
         return found
 
     def _next_changes(self) -> dict[Where, Change]:
-        """Choose the next change of every faulty place; if one place is inside another, only that of the outer."""
+        """Return the next untried change of every faulty place, by place, and count it as tried. If one place is inside
+        another, only that of the outer is returned. Empty if nothing is left to try."""
         picked: dict[Where, Change] = {}
         turns: dict[Where, int] = {}
         given = FaultyArguments(self.value, self.places, self.options.depth)
@@ -543,7 +573,8 @@ class _SchemaRepair:
         return picked
 
     def _next_change(self, fault: SchemaFault, given: FaultyArguments) -> tuple[int, Change | None]:
-        """Return the next untried change for a fault, and how many have been tried including it."""
+        """Return how many changes for a fault have been tried, the next one and skipped ones included, and the next
+        change that the options allow, or None."""
         turn = self._attempts.get(fault.key, 0)
         for change in islice(possible_changes(fault, given), turn, None):
             turn += 1
@@ -561,7 +592,8 @@ class _SchemaRepair:
         return allows_type_of(items, "", self.places.refs)
 
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
-        """Apply the changes, validate, and keep those that leave fewer faults in their place."""
+        """Apply the changes to a copy and validate it; accept those that leave fewer faults in their place, if there
+        are any."""
         candidate = with_changes(self.value, picked.values())
         left = self._faults(candidate) if isinstance(candidate, dict) else self.left
         good = self._improving(picked, left)
@@ -572,7 +604,8 @@ class _SchemaRepair:
             self._accept(good.values(), candidate, left)
 
     def _improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
-        """Return the changes whose place has fewer faults in `left` than before."""
+        """Return the changes whose place has fewer faults in `left` than before. Unless guesses are allowed, a list
+        from a string that may be the one item of a list must leave no fault."""
         before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
         good = {where: change for where, change in picked.items() if after[where] < before[where]}
         if self.options.guesses:
@@ -581,12 +614,14 @@ class _SchemaRepair:
         return {where: each for where, each in good.items() if not (self._may_be_item(each) and any(after[where]))}
 
     def _accept(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
+        """Set the new value and its remaining faults, and add the receipts of the changes that led to it."""
         for change in made:
             self.receipts += change.receipts(self.value)
         self.value, self.left = value, left
 
     def _rename_then_repair(self) -> None:
-        """Rename unknown names whose values do not fit the new name, if the values can be repaired afterwards."""
+        """Rename unknown names whose values do not fit the new name, and repair the values; accept the result if it
+        leaves fewer faults and no value was dropped or replaced by a default."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.options.depth)
         changes = [next(possible_changes(fault, given), None) for fault in unknown[:_MOST_RENAMED]]
@@ -603,35 +638,36 @@ class _SchemaRepair:
 
 
 def _count_faults(faults: list[SchemaFault]) -> tuple[int, int]:
-    """Count the errors, and separately the unknown names that the schema tolerates."""
+    """Return the number of errors, and separately of unknown names that the schema tolerates."""
     unknown = sum([fault.word == "stranger" for fault in faults])
     return len(faults) - unknown, unknown
 
 
 def _to_fault(error: Any) -> SchemaFault:
+    """Return the fault for an error of the validator."""
     names = [error.kind.property] if error.kind.name == "required" else []
     return SchemaFault((*error_path(error), *names), error.kind.name, "".join(names), error.kind)
 
 
 def _count_inner_errors(error: Any) -> int:
-    """Count the errors of the alternatives inside an error of `anyOf` or `oneOf`."""
+    """Return the number of errors of the alternatives inside an error of `anyOf` or `oneOf`; 0 for any other error."""
     return sum(map(len, error.kind.context)) if error.kind.name in ("anyOf", "oneOf") else 0
 
 
 def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
-    """Remove the changes of places inside another changed place."""
+    """Return the changes by place without those of places inside another changed place."""
     return {
         where: change for where, change in picked.items() if not where or _enclosing_place(where[:-1], picked) is None
     }
 
 
 def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
-    """Return the changed place that is this one or contains it."""
+    """Return the outermost changed place that is `where` or contains it; None if there is none."""
     return next((where[:size] for size in range(len(where) + 1) if where[:size] in picked), None)
 
 
 def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
-    """Count the faults of each changed place by weight."""
+    """Return, for each changed place, the faults in it counted by weight (see `_fault_weight`)."""
     inside: dict[Where, list[SchemaFault]] = {where: [] for where in picked}
     for fault in faults:
         where = _enclosing_place(fault.where, picked)
@@ -641,8 +677,8 @@ def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -
 
 
 def _fault_weight(faults: Iterable[SchemaFault]) -> list[int]:
-    """Count faults by weight. A fault nearer the root outweighs any number of deeper ones, and every fault outweighs a
-    tolerated unknown name."""
+    """Return the faults counted by weight, heaviest first; lists are compared. A fault nearer the root outweighs any
+    number of deeper ones, and every fault outweighs a tolerated unknown name."""
     counts = [0] * (2 * _DEEPEST + 2)
     for fault in faults:
         depth = min(len(fault.where), _DEEPEST)

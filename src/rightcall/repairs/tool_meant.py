@@ -24,7 +24,8 @@ _LONGEST = 512  # a longer name is not compared with the tools: each comparison 
 
 
 def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
-    """Return the declared tool that a name means, with the receipt; the name unchanged if none is certain."""
+    """Return the declared tool that a name means, and the receipt of the repair. If none is certain, or the policy is
+    "off", return the name unchanged and no receipt."""
     if policy == "off" or tools is None or not _may_mean_another(name, tools):
         return name, ()
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
@@ -37,13 +38,13 @@ def resolve_tool_name(name: str, tools: Toolset | None, policy: str) -> tuple[st
 
 
 def _may_mean_another(name: str, tools: Toolset) -> bool:
-    """Return whether an unknown name may mean a declared tool. The name of a tool that could not be declared does not:
-    that tool was meant."""
+    """Return whether an unknown name may mean a declared tool. False for a name that is declared, empty, longer than
+    512 characters, or of a tool whose declaration was invalid: that tool was meant."""
     return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
 
 
 def _interpretations(name: str, tools: Toolset) -> Iterator[tuple[str, Kind, list[str]]]:
-    """Yield rule, kind and matching tools for each interpretation of a name, the strictest first.
+    """Yield rule, kind of repair and matching tools for each interpretation of a name, the strictest first.
 
     The first is the longest declared end of a name with a namespace (`functions.f`, `default_api.f`, `mcp__server__f`),
     or `f` of `f.call`, as Llama writes the tools it was trained with.
@@ -56,13 +57,15 @@ def _interpretations(name: str, tools: Toolset) -> Iterator[tuple[str, Kind, lis
 
 
 def _last(name: str) -> str:
+    """Return the part of a name behind its last namespace separator."""
     return _SPLIT.split(name)[-1]
 
 
 def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
-    """Return the one tool whose arguments these are; None if that is not certain.
+    """Return the name of the one tool whose arguments these are; None if that is not certain.
 
-    All its required arguments are given, it declares every argument, and no other tool requires the same ones.
+    All its required arguments are given, it declares every argument, and no other tool requires the same ones. An
+    argument whose value is the name of a tool makes it uncertain.
     """
     # The name of a tool among the arguments may be an argument or the name of the call.
     if not isinstance(arguments, dict) or tools is None or _named_tools(arguments, tools):
@@ -75,7 +78,7 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
 
 
 def _named_tools(arguments: dict[str, Any], tools: Toolset) -> list[tuple[str, Tool]]:
-    """Return the arguments whose value is the name of a tool, with that tool."""
+    """Return the keys such as `name` and `tool` whose value is the name of a declared tool, each with that tool."""
     names = [(key, arguments[key]) for key in _NAME_KEYS if isinstance(arguments.get(key), str)]
     return [(key, tool) for key, name in names if (tool := tools.get(name)) is not None]
 
@@ -88,21 +91,22 @@ def _takes(tool: Tool, keys: set[str]) -> bool:
 
 
 def required(parameters: dict[str, Any]) -> set[str]:
-    """Return the names of the required arguments."""
+    """Return the names of the required arguments in a tool's parameter schema."""
     found = parameters.get("required")
     return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
 
 
 def declared(parameters: dict[str, Any]) -> set[str]:
-    """Return the names of the declared arguments."""
+    """Return the names of the declared arguments in a tool's parameter schema."""
     found = parameters.get("properties")
     return set(found) if isinstance(found, dict) else set()
 
 
 def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, Any]] | None:
-    """Move the tool name out of the arguments: return it and the arguments without it.
+    """Return the tool name that is among the arguments, and the arguments without it.
 
-    None if no value is the name of a tool, or if a tool accepts the arguments as they are.
+    None if no value is the name of a tool, if that tool declares an argument with this key, or if some tool accepts the
+    arguments as they are.
     """
     if not isinstance(arguments, dict) or tools is None:
         return None
@@ -136,15 +140,15 @@ def name_in_id(id: str, tools: Toolset | None) -> str:
 
 
 def tool_in_id(name: str, index: str, tools: Toolset | None) -> str:
-    """Return the one declared tool whose name is in an id in which every other sign became `_`, as `functions_f_0`; ""
-    if another tool may be meant: the index may be a part of its name."""
+    """Return the one declared tool that `name` means, from an id in which every sign became `_`, as `functions_f_0`.
+    Return "" if another tool may be meant: `index`, the number behind the name, may be a part of its name."""
     found = [tool.name for tool in tools or () if _sanitize(tool.name) in (name, f"{name}_{index}")]
     return found[0] if len(found) == 1 and _sanitize(found[0]) == name else ""
 
 
 def tool_of_call(arguments: Any, tools: Toolset | None) -> str:
-    """Return the declared tool of a whole call in place of its arguments, `{"name": "f", "arguments": {...}}`; "" for
-    anything else. A tool with one of these arguments may have been meant without them."""
+    """Return the declared tool of a whole call that was sent in place of its arguments, `{"name": "f", "arguments":
+    {...}}`; "" for anything else, and for a tool that itself has an argument of one of these names."""
     if tools is None or type(arguments) is not dict or arguments.keys() != {"name", "arguments"}:
         return ""
     name = arguments["name"]
@@ -153,7 +157,8 @@ def tool_of_call(arguments: Any, tools: Toolset | None) -> str:
 
 
 def two_names(header: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
-    """Return code and message if the header of a call names another tool than `name`; None if they agree.
+    """Return code and message of the problem if the header of a call names another tool than `name`; None if they
+    agree.
 
     `header`: names separated by commas. Words that cannot be a name are ignored, and namespaces of the tool that are no
     tools.

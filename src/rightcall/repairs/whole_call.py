@@ -52,7 +52,8 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
 
 
 def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
-    """Return the name of the declared tool, the argument text without a name in it, and the receipts."""
+    """Return the name of the declared tool that the call means, its argument text without a name in it, and the
+    receipts. An empty name is looked for in the arguments, unless the policy is "off"."""
     name, renamed = resolve_tool_name(call.name, tools, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
     if name.strip() or policy == "off":
@@ -61,19 +62,22 @@ def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, 
 
 
 def _with_problems(made: Call, before: Call, checked: Set[str], problems: list[Problem]) -> Call:
-    """Add problems to a repaired call, and keep those of `before` whose code was not checked again (`checked`)."""
+    """Return the call `made` with the given problems and those of `before` whose code is not in `checked`, so that it
+    was not checked again."""
     kept = [problem for problem in before.problems if problem.code not in checked]
     return msgspec.structs.replace(made, problems=(*kept, *problems))
 
 
 def _name_problems(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
-    """Return the problem of a name that is not declared; none without tools."""
+    """Return the problem of a name that is not declared or invalid, in a list; empty if there is none. `index`: that of
+    the call."""
     misnamed = None if tools is not None and name in tools else name_problem(name, tools)
     return [] if misnamed is None else [Problem(*misnamed, call=index)]
 
 
 def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
-    """Make a call from a name and argument text, repair it and check it against the tools."""
+    """Make a call from a name and argument text, repair it, and return it with what is still wrong by the tools and the
+    non-blocking problems of the repair."""
     toolset = Toolset.of(tools)
     made = repair(Call(name, json=text, id=id, raw=text), toolset, policy=policy)
     notes = [problem for problem in made.problems if not problem.blocking]
