@@ -129,7 +129,8 @@ NEVER = Alt(())
 
 
 def seq(*items: Node) -> Node:
-    """Return a sequence of nodes. Adjacent literals are joined, and a sequence with an impossible node is `NEVER`."""
+    """Return a sequence of nodes: nested sequences are flattened, adjacent literals joined and empty ones dropped. A
+    single remaining node is returned itself, and a sequence with an impossible node is `NEVER`."""
     out: list[Node] = []
     for item in items:
         for piece in item.items if type(item) is Seq else (item,):
@@ -163,8 +164,9 @@ def maybe(item: Node) -> Node:
 
 
 def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
-    """Return `item` repeated `least` to `most` times (None: no upper limit). Repeating nothing gives the empty
-    sequence, and a required impossible item gives `NEVER`."""
+    """Return `item` repeated `least` to `most` times (None: no upper limit); exactly once is `item` itself. Repeating
+    nothing, or `most` 0, gives the empty sequence; an impossible item gives `NEVER` if it is required, else the empty
+    sequence."""
     if most == 0 or item == EMPTY:
         return EMPTY
     if item == NEVER:
@@ -280,8 +282,8 @@ def referenced_rules(node: Node) -> list[str]:
 
 
 def lengths(node: Node) -> tuple[int, int | None]:
-    """Return the number of characters of the shortest and of the longest text of a node, None for no limit. Nodes
-    other than literals, sequences, alternatives and repeats count as one character."""
+    """Return the number of characters of the shortest and of the longest text of a node, None for no limit. Literals,
+    sequences, alternatives, repeats and lexemes are measured; any other node counts as one character."""
     match node:
         case Lit(text):
             return len(text), len(text)
@@ -321,8 +323,8 @@ def alphabet(node: Node) -> Chars:
 
 
 def limit_length(node: Node, least: int, most: int | None) -> Node | None:
-    """Return a node for those texts of `node` that have `least` to `most` characters; None if there is none, or if
-    it would have to count anything but repetitions of single characters."""
+    """Return a node for those texts of `node` that have `least` to `most` characters: `node` itself if all have. None
+    if no text has, or if anything but repetitions of a single character class would have to be counted."""
     low, high = lengths(node)
     if low >= least and (most is None or (high is not None and high <= most)):
         return node
@@ -334,8 +336,8 @@ def limit_length(node: Node, least: int, most: int | None) -> Node | None:
 
 
 def _limit_repeat(node: Repeat, least: int, most: int | None) -> Node | None:
-    """Return the repeat with its counts narrowed to `least` to `most`; None if the two ranges have no count in
-    common."""
+    """Return a repeat of one character class with its counts narrowed to `least` to `most` (None: no upper limit); None
+    if the two ranges have no count in common."""
     tops = [top for top in (node.most, most) if top is not None]
     bottom, top = max(node.least, least), min(tops, default=None)
     return None if top is not None and bottom > top else repeat(node.item, bottom, top)
@@ -345,8 +347,9 @@ MAX_ANY = 4
 
 
 def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """Return a node for the members in declared order, and the rules that it refers to by name, one for each
-    position up to the first required member. The names begin with `prefix`. `least` and `most` are not enforced."""
+    """Return a node for the members in declared order, then any number of `extra`, with separators between them, and
+    the rules that it refers to by name. Optional members may be missing. The names of the rules begin with `prefix`.
+    `node.least` and `node.most` are not enforced."""
     members = node.members
     needed = next((at for at, member in enumerate(members) if member.required), len(members))
     following = [seq(node.separator, member.node) for member in members]
@@ -372,14 +375,17 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """Return a node for the members in every order, and the rules that it refers to by name, one for every set of
-    members already written. The names begin with `prefix`."""
+    """Return a node for the members in every order, with `extra` anywhere between them, and the rules that it refers to
+    by name, one for every set of members already written. The names begin with `prefix`. `node.least` and `node.most`
+    are enforced."""
     rules: dict[str, Node] = {}
     everything = (1 << len(node.members)) - 1
     needed = sum(1 << at for at, member in enumerate(node.members) if member.required)
     most = len(node.members) if node.most is None else node.most
 
     def more(written: int, first: bool) -> Node:
+        """Return what may follow when the members with a bit in `written` are written; `first` is True before the first
+        member, which needs no separator."""
         options: list[Node] = []
         separator = EMPTY if first else node.separator
         if written.bit_count() < most:
@@ -393,6 +399,8 @@ def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
         return Alt(tuple(options)) if len(options) != 1 else options[0]
 
     def _after(written: int) -> Node:
+        """Return a reference to the rule for what follows the members in `written`; `EMPTY` or `NEVER` if nothing can
+        follow."""
         done = written == everything or written.bit_count() >= most
         if done and node.extra is None:
             return EMPTY if written & needed == needed and written.bit_count() >= node.least else NEVER

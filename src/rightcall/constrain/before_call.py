@@ -52,8 +52,8 @@ Row = list[tuple[Chars, str]]
 
 @cache
 def states() -> dict[str, Row]:
-    """Return the last paragraph as a state machine: for each state, pairs of the characters accepted there and the
-    next state. The text may end in any state; the first one is "line"."""
+    """Return a state machine that accepts the last paragraph of text before a call: for each state, pairs of the
+    accepted characters and the next state. It starts in "line" and may end in any state."""
     rows: dict[str, Row] = {}
     for name, other in (("free", _OTHER), ("plain", _NO_COLON), ("note", _NO_DATE)):
         behind = f"{name}-a"  # the last was a letter or a digit
@@ -71,8 +71,8 @@ def states() -> dict[str, Row]:
 
 
 def _transitions_after_word(rows: dict[str, Row], word: str) -> Row:
-    """Return the transitions after this first word of a line, or a prefix of a longer word, and add the states that
-    they lead to."""
+    """Return the transitions of the state in which `word` is read at the beginning of a line, and add to `rows` the
+    states that they lead to. A month or a weekday, a role such as `user`, and `diff` limit which characters follow."""
     lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
     if word in lines:
         return rows[lines[word]]
@@ -82,8 +82,8 @@ def _transitions_after_word(rows: dict[str, Row], word: str) -> Row:
 
 
 def _transitions_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
-    """Return the transitions within the first word of a line after this prefix, and add the states that they lead
-    to."""
+    """Return the transitions on letters in the first word of a line of which `prefix` is read, and add to `rows` the
+    states that they lead to: letters that continue a role, a month, a weekday or `diff` are tracked, others are not."""
     words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(prefix) and word != prefix]
     heads = sorted({word[len(prefix)] for word in words})
     for head in heads:
@@ -95,8 +95,8 @@ def _transitions_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
 
 @cache
 def regex() -> str:
-    """Return a regular expression for text that a call may follow, all paragraphs included. It does not exclude the
-    lines of a transcript or log; `transcript_regex` matches those."""
+    """Return a regular expression for all text before a call that opens nothing in which the call would be a quotation.
+    It accepts lines of a transcript or a log; `transcript_regex` matches those."""
     word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
     rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
     line = f"(?:(?:{word}'?|[(;,]){rest})?"
@@ -105,7 +105,8 @@ def regex() -> str:
 
 @cache
 def transcript_regex() -> str:
-    """Return a regular expression for text whose last paragraph has a line that looks like a transcript or a log."""
+    """Return a regular expression for text whose last paragraph has a line that looks like a transcript or a log, such
+    as `User: ...` or `Mon ...: ...`."""
     behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
     bad = (
         f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"

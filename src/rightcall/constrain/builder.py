@@ -70,23 +70,24 @@ class Builder:
         return Lit(rendered) if self.exact else GAP
 
     def define_rule(self, name: str, make: Callable[[], Node]) -> Ref:
-        """Return a reference to the rule `name`, which `make` builds on the first request. The rule may refer to
-        itself."""
+        """Return a reference to the rule `name`. If the rule does not exist, it is built by `make`, which may refer to
+        the rule itself."""
         if name not in self.rules:
             self.rules[name] = Lit("")
             self.rules[name] = make()
         return Ref(name)
 
     def define_deferred_rule(self, name: str, make: Callable[[], Node]) -> Ref:
-        """Return a reference to the rule `name`, which `complete` builds, since a chain of rules may be longer than
-        Python's recursion limit."""
+        """Return a reference to the rule `name`. If the rule does not exist, `build_deferred_rules` calls `make` for it
+        later: a chain of rules may be longer than Python's recursion limit."""
         if name not in self.rules:
             self.rules[name] = NEVER
             self._deferred.append((name, make))
         return Ref(name)
 
     def build_deferred_rules(self) -> None:
-        """Build the deferred rules, including those that are deferred meanwhile."""
+        """Call the `make` function of each deferred rule and store its node in `rules`, also for rules that are
+        deferred meanwhile."""
         while self._deferred:
             name, make = self._deferred.pop()
             self.rules[name] = make()
@@ -134,8 +135,8 @@ def first(marker: Marker) -> str:
 
 
 def split_marker(marker: str) -> Edges:
-    """Split a marker into its core and the white space before and after it. A marker of white space alone is
-    returned as `after`."""
+    """Split a marker into its core and the white space before and after it, and return the three. A marker of white
+    space alone has an empty core and is returned as `after`."""
     core = marker.strip(BLANKS)
     if not core:
         return Edges("", "", str(marker))
@@ -145,8 +146,9 @@ def split_marker(marker: str) -> Edges:
 
 
 def pieces(marker: str, **holes: str | Node) -> list[Node]:
-    """Return the nodes of a marker, with its placeholders filled from `holes`. A placeholder without a value becomes
-    the node of all its possible values; special tokens become `Token` nodes."""
+    """Return the nodes of a marker: literals, `Token` nodes for its special tokens, and the values in `holes` for its
+    placeholders ("" leaves one out). A placeholder `{id}`, `{index}` or `{number}` without a value becomes a node for
+    any such value; another one is an error of the caller (AssertionError)."""
     out: list[Node] = []
     at, text = 0, str(marker)
     for token in getattr(marker, "tokens", ()):
@@ -158,8 +160,9 @@ def pieces(marker: str, **holes: str | Node) -> list[Node]:
 
 
 def _fill_holes(text: str, holes: dict[str, str | Node]) -> list[Node]:
-    """Return the nodes of a text, with its placeholders replaced by the values in `holes` or by the nodes in
-    `HOLES`."""
+    """Return the nodes of a text that has no special tokens, with its placeholders replaced by the values in `holes`
+    ("" leaves one out), else by the nodes in `HOLES`. One that is in neither is an error of the caller
+    (AssertionError)."""
     out: list[Node] = []
     for i, piece in enumerate(_HOLE.split(text)):
         filling = holes.get(piece, HOLES.get(piece)) if i % 2 else piece
@@ -191,8 +194,9 @@ QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64)
 
 
 def nodes_around_arguments(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
-    """Return the nodes of the opening marker and those of the closing marker of a call of the tool `name`. White
-    space between marker and arguments is optional."""
+    """Return the nodes of the opening marker and those of the closing marker of a call of the tool `name`. White space
+    that the markers have next to the arguments becomes a gap: optional, or as rendered in an `exact` grammar. White
+    space on their outer sides is dropped."""
     opener, close = split_marker(first(opens)), split_marker(first(closes))
     before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
     return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

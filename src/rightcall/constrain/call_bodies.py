@@ -42,8 +42,8 @@ class Python(Json):
     kind = "python"
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON, as a Python literal; a text that needs no escape may be in
-        either quotes."""
+        """Return the node of a constant, given as JSON text, as a Python literal: `true` as `True`, and a text that
+        needs no escape in either quotes."""
         if text in _WORDS:
             return Lit(_WORDS[text])
         if text[0] == '"':
@@ -65,7 +65,8 @@ class Python(Json):
         return self.book.define_rule(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
 
     def arguments(self, name: str, shape: Object) -> Node:
-        """Return the node of the whole call `name(key=value, ...)`."""
+        """Return the node of the whole call `name(key=value, ...)` with arguments in any order, undeclared ones
+        included if the shape allows them."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
         extra = None
         if shape.extra != NOTHING and shape.keys is None:
@@ -125,8 +126,8 @@ class Ts(Json):
         return alt(super().constant(text), Lit(self.literal(value)))
 
     def _heredoc(self, most: int | None) -> Node:
-        """Return the node of a heredoc of at most `most` characters. No line of its text begins with the tag, not
-        even after blanks."""
+        """Return the node of a heredoc of at most about `most` characters (None: no limit). No line of its text begins
+        with the tag, not even after blanks."""
         stop = (Lit(f"\n{_TAG}"),)
         rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
         heads = [_TAG[:at] for at in range(len(_TAG))]
@@ -137,7 +138,8 @@ class Ts(Json):
         return seq(Lit(f"<<{_TAG}\n"), repeat(Lit("\n"), 0, 8), alt(*begins, *short, indented))
 
     def object(self, shape: Object) -> Node:
-        """Return the node of an object in braces; `NEVER` if a required member cannot be written."""
+        """Return the node of an object in braces, `{}` if it has no members; `NEVER` if a required member cannot be
+        written."""
         inside = self.members(shape.fields, shape)
         if inside == NEVER:
             return NEVER
@@ -187,8 +189,8 @@ class Braces(Json):
         return Lit(",")
 
     def quoted_text(self, shape: TextShape, *, bare: bool) -> Node:
-        """Return the node of a text in the format's quotes. With `bare` and in raw mode, texts that would be parsed
-        as another JSON value are excluded."""
+        """Return the node of a text of this shape in the format's quotes. With `bare` and in raw mode, texts that would
+        be parsed as JSON are excluded, unless the shape has a pattern, which is written as it is."""
         most = self.max_length(shape)
         if shape.pattern is not None:
             return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
@@ -202,15 +204,16 @@ class Braces(Json):
         return self.book.share_rule(key, "quoted", lambda: self.quoted_text(shape, bare=True))
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON; `NEVER` for a text that raw mode would parse as JSON."""
+        """Return the node of a constant, given as JSON text; `NEVER` for a string that the parser would read as JSON in
+        raw mode."""
         if text[0] == '"':
             value = json.loads(text)
             return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not _is_json(value) else NEVER
         return super().constant(text)
 
     def text_argument(self, shape: Shape) -> Node:
-        """Return the node of a top-level argument whose quoted value is always parsed as text. Numbers are excluded,
-        because they would be parsed as text too."""
+        """Return the node of the value of a top-level argument that is always parsed as text: strings and constants in
+        the format's quotes, other values unquoted. Numbers are left out, because they would be parsed as text too."""
         parts = [one for one in options(shape) if not isinstance(one, Number)]
         return alt(
             *[
@@ -220,8 +223,9 @@ class Braces(Json):
         )
 
     def text_argument_constants(self, shape: Shape) -> Node:
-        """Return the node of the constants for such an argument: all but numbers; the node of any value if the shape
-        is not a set of constants."""
+        """Return the node of the constants of an argument that is always parsed as text: strings in the format's
+        quotes, other constants bare, numbers left out. A shape that is not a set of constants is written as any of its
+        values."""
         if not isinstance(shape, OneOf):
             return self.value(shape)
         texts = [json.loads(text) for text in shape.texts if text[0] == '"']
@@ -242,8 +246,8 @@ class Braces(Json):
         return seq(Lit(field.name + ":"), self.value(field.shape)) if _BRACED_KEY(field.name) else NEVER
 
     def undeclared_member(self, shape: Object) -> Node | None:
-        """Return the node of an undeclared member with a bare key; None if there can be none, or if its name must
-        match a pattern."""
+        """Return the node of an undeclared member with a bare key of at most 64 characters; None if the shape allows
+        none, or if the names must match a pattern."""
         if shape.extra == NOTHING or shape.keys is not None:
             return None
         names = tuple(field.name for field in shape.fields)
@@ -267,6 +271,7 @@ class Braces(Json):
 
 
 def _is_json(text: str) -> bool:
+    """Return whether a text is valid JSON."""
     try:
         json.loads(text)
     except ValueError:
@@ -275,8 +280,9 @@ def _is_json(text: str) -> bool:
 
 
 def _text_that_is_not_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
-    """Return the node of text of `least` to `most` characters up to and including `stop`, excluding texts that a
-    JSON reader would parse as a number, constant, list, object or string."""
+    """Return the node of text of `least` to `most` characters followed by `stop`. Texts that begin with white space or
+    as a JSON number, list, object or string, and `true`, `false` and `null`, are excluded, because a parser would read
+    them as JSON."""
     rest = None if most is None else max(most - 1, 0)
     tail = Upto(stop, max(least - 1, 0), rest)
     odd = chars('-0123456789"[{' + _BLANKS)
@@ -296,8 +302,9 @@ Pieces = list[Node]  # of one call; one that is `NEVER` means that the call cann
 
 
 def _write_envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the pieces of the JSON object of a call: the name and the arguments under the format's keys, or the
-    tool's name as the only key if the format has none for it, and an id where `write_id` asks for one."""
+    """Return the nodes of the JSON object of a call: the name and the arguments under the format's keys, and an id
+    where `body.write_id` asks for one. If the format has no key for the name, the tool's name is the only key and has
+    the arguments as its value."""
     gap = builder.gap(" ")
     arguments = tool.write_json(builder)
     opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
@@ -313,8 +320,8 @@ def _write_envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> P
 
 
 def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the pieces of a call with the name in its marker and JSON arguments; only the arguments if the marker
-    is empty."""
+    """Return the nodes of a call with the name in its opening marker, then JSON arguments and the closing marker; only
+    the arguments if the format has no opening marker."""
     arguments = tool.write_json(builder)
     if not first(body.open):
         return [arguments]
@@ -323,7 +330,8 @@ def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Bui
 
 
 def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the pieces of a call with each argument in tags; `[NEVER]` if the arguments are not an object."""
+    """Return the nodes of a call with each argument in tags, between the markers of the body; `[NEVER]` if the
+    arguments are not an object."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]
@@ -340,8 +348,8 @@ def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> P
 
 
 def _write_braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the pieces of a call with arguments in braces and bare keys; `[NEVER]` if the arguments are not an
-    object."""
+    """Return the nodes of a call: its opening marker with the name, then the arguments in braces with bare keys;
+    `[NEVER]` if the arguments are not an object."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]

@@ -47,7 +47,8 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 def show(node: Node) -> str:
-    """Return a node in the notation of `str(grammar)` and of the picture."""
+    """Return a node as text, in the notation of `str(grammar)`: literals in quotes, rules by name, `|`, `*`, `+`, `?`,
+    `{m,n}`, and words such as `text-up-to(...)` for nodes without such a notation."""
     match node:
         case Seq(items):
             return " ".join(map(_show_operand, items)) or "''"
@@ -78,7 +79,8 @@ def _show_leaf(node: Lit | Token | Chars | Ref) -> str:
 
 
 def _show_text(node: Upto | Free | Word) -> str:
-    """Return the notation of free text or of an undeclared name."""
+    """Return the notation of free text or of an undeclared name: `text-up-to(STOP)`, `text-without(...)`, or
+    `word-other-than(...)` between its delimiters."""
     match node:
         case Upto(stop):
             return "text-up-to(" + " ".join(map(show, stop)) + ")"
@@ -89,14 +91,15 @@ def _show_text(node: Upto | Free | Word) -> str:
 
 
 def _show_members(node: AnyOrder) -> str:
-    """Return the notation of members in any order; `?` marks the optional ones, and `extra` is the last."""
+    """Return the notation of members in any order, `any-order(a, b?, (extra)*)`: `?` marks the optional members."""
     parts = [show(member.node) + ("" if member.required else "?") for member in node.members]
     extra = [] if node.extra is None else [f"({show(node.extra)})*"]
     return "any-order(" + ", ".join(parts + extra) + ")"
 
 
 def _show_operand(node: Node) -> str:
-    """Return the notation of a node as an operand, in parentheses where needed."""
+    """Return the notation of a node as an operand of a sequence or a quantifier: in parentheses if it consists of
+    several parts."""
     text = show(node)
     single = type(node) in (Lit, Token, Chars, Ref, AnyOrder, Upto, Free) or type(node) is Repeat
     return text if single or (type(node) is Lexeme and " " not in text) else f"({text})"
@@ -165,8 +168,8 @@ def svg(grammar: Grammar, tool: str) -> str:
 
 
 def _rules_to_draw(grammar: Grammar, start: str) -> list[str]:
-    """Return the name of the start rule, followed by those of the rules that it refers to, directly or not, except
-    white space."""
+    """Return the name of the start rule, followed by those of the rules that it refers to, directly or not, each once.
+    The rule `space` is left out."""
     found: dict[str, None] = {start: None}
     waiting = [start]
     while waiting:
@@ -200,7 +203,7 @@ def _draw_frame(inner: Drawn, label: str) -> Drawn:
 
 
 def _draw_row(parts: list[Drawn]) -> Drawn:
-    """Return the drawings side by side, connected by lines."""
+    """Return the drawings side by side, vertically centered and connected by lines."""
     high = max((part.high for part in parts), default=_HIGH)
     x, out = 0.0, []
     for at, part in enumerate(parts):
@@ -214,7 +217,7 @@ def _draw_row(parts: list[Drawn]) -> Drawn:
 
 
 def _draw_column(parts: list[Drawn]) -> Drawn:
-    """Return the drawings one below the other."""
+    """Return the drawings one below the other, aligned left; an empty drawing without parts."""
     wide = max((part.wide for part in parts), default=0)
     y, out = 0.0, []
     for part in parts:

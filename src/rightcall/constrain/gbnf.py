@@ -55,16 +55,17 @@ _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
 def emit_gbnf(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    """Return a grammar in GBNF. `tokens` is False to write special tokens as their text, True to write them as
-    `<name>`, or has their ids."""
+    """Return a grammar as GBNF text, dropping what GBNF cannot express. Special tokens are written as their text if
+    `tokens` is False, as `<name>` if it is True, and by their ids if it maps them to ids."""
     return emit_gbnf_with_limits(grammar, tokens)[0]
 
 
 def emit_gbnf_with_limits(
     grammar: Grammar, tokens: dict[str, int] | bool = False
 ) -> tuple[str, tuple[Relaxation, ...]]:
-    """Return a grammar in GBNF, and the constraints that GBNF cannot express beyond the grammar's own relaxations.
-    `tokens` is as for `emit_gbnf`."""
+    """Return a grammar as GBNF text, and the constraints that GBNF cannot express beyond the grammar's own relaxations.
+    Special tokens are written as their text if `tokens` is False, as `<name>` if it is True, and by their ids if it
+    maps them to ids."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
 
@@ -82,7 +83,8 @@ class _Gbnf:
         self.names = {name: "root" if name == grammar.start else name.replace("_", "-") for name in grammar.definitions}
 
     def text(self) -> str:
-        """Return all rules of the grammar as text. Call it once."""
+        """Return all rules of the grammar as GBNF text, with the extra rules that they need. It adds to `lines`, so
+        call it once."""
         for name, node in self.grammar.definitions.items():
             self.rule(self.names[name], node)
         return "\n".join(self.lines) + "\n"
@@ -96,7 +98,8 @@ class _Gbnf:
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
-        """Return the writer of each node type, in a table because grammars have thousands of nodes."""
+        """Return a table of the functions that write a node in GBNF, by the type of the node: grammars have thousands
+        of nodes."""
         return {
             Lit: lambda node: _quote_literal(node.text),
             Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quote_literal(node.text),
@@ -113,7 +116,8 @@ class _Gbnf:
         }
 
     def row(self, node: Seq) -> str:
-        """Return the notation of a sequence; `""` for an empty one."""
+        """Return the notation of a sequence: its parts separated by spaces, with `space?` for a gap; `""` for an empty
+        one."""
         out = []
         for item in node.items:
             if item is GAP:
@@ -127,7 +131,8 @@ class _Gbnf:
         return " ".join(out) or '""'
 
     def repeat(self, node: Repeat) -> str:
-        """Return the notation of a repeat."""
+        """Return the notation of a repeat: an operand and a quantifier. The operand of a count above one becomes one
+        symbol, by a rule of its own if needed."""
         if node.least > 1 or (node.most or 0) > 1:
             operand = self.as_symbol(node.item)
         else:  # of two quantifiers in a row, engines reject or ignore the second
@@ -135,13 +140,14 @@ class _Gbnf:
         return operand + _quantifier(node.least, node.most)
 
     def inside(self, node: Node) -> str:
-        """Return a node as an operand, in parentheses where needed."""
+        """Return the notation of a node as a part of a sequence, in parentheses if it consists of several parts."""
         text = self.node(node)
         kind = type(node.item) if type(node) is Lexeme else type(node)
         return f"({text})" if kind in _LOOSE and " " in text else text
 
     def as_symbol(self, node: Node) -> str:
-        """Return a node as one symbol. llama.cpp multiplies out a counted group in parentheses and rejects the result
+        """Return the notation of a reference or a character class; for any other node the name of a rule, added to
+        `lines` on the first request. llama.cpp multiplies out a counted group in parentheses and rejects the result
         when it is too large."""
         if isinstance(node, (Ref, Chars)):
             return self.node(node)
@@ -153,7 +159,8 @@ class _Gbnf:
         return self.known[key]
 
     def is_token(self, text: str) -> bool:
-        """Return whether a text can be written as a token of the vocabulary."""
+        """Return whether a text can be written as one token: it has an id in `tokens`, or `tokens` is True and it is of
+        the form `<name>`."""
         return (
             text in self.tokens
             if isinstance(self.tokens, dict)
@@ -167,7 +174,9 @@ class _Gbnf:
     # -- free text -----------------------------------------------------------------------------------------------------
 
     def upto(self, node: Upto) -> str:
-        """Return the notation of free text followed by its stop."""
+        """Return the notation of free text followed by its stop, and add the rules that it needs. A minimum length is
+        not enforced, and a maximum one only counts pieces; what is lost is reported in `limits` if the stop is found by
+        a search."""
         stop = "".join(piece.text for piece in node.stop)
         if node.closed and node.most is None:
             return f"{self.text_before_call(stop, node.without)} " + " ".join(map(self.node, node.stop))
@@ -183,9 +192,9 @@ class _Gbnf:
         return f"{name}{_quantifier(0, node.most)} {name}-end"
 
     def text_before_call(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the notation of text that does not quote the call after it: paragraphs, and a last paragraph that
-        opens no quoting construct. Unless the call's opener begins with `<`, `[` or `]`, an empty line must precede
-        it."""
+        """Return the notation of text before the opener `stop` of a call that opens nothing in which the call would be
+        a quotation. It consists of paragraphs without `<`, `stop` and the texts `without`, each ended by an empty line,
+        and of a last paragraph; the last one is empty or a space unless `stop` begins with `<`, `[` or `]`."""
         others = tuple(text for text in (stop, *without) if "<" not in text)
         paragraphs = f"{self.search(_EMPTY_LINE, ('<', *others))}*"
         if stop[0] not in "<[]":
@@ -200,7 +209,8 @@ class _Gbnf:
         return f"{paragraphs} {self.known['closed']}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
-        """Return the notation of up to `most` characters of text in which none of the texts `without` occurs."""
+        """Return the notation of text of at most `most` characters (None: no limit) in which none of the texts
+        `without` occurs."""
         if not without:
             return "[^\\u0000]" + _quantifier(0, most)
         if most is not None:
@@ -209,8 +219,8 @@ class _Gbnf:
         return self.search("", without)
 
     def search(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the name of the rule for text that ends after the first `stop` and contains none of `without`;
-        without `stop`, the text may end anywhere."""
+        """Return the name of the rule for text that ends after the first `stop` and contains none of `without`, and add
+        it on the first request; without `stop`, the text may end anywhere."""
         key = ("search", stop, without)
         if key not in self.known:
             name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
@@ -218,8 +228,9 @@ class _Gbnf:
         return self.known[key]
 
     def counted_pieces(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the name of the rule for one countable piece of such text: a character, or a partial match that was
-        not completed. `NAME-end` is the rule for its end."""
+        """Return the name of the rule for one countable piece of text before `stop` without the texts `without`: a
+        character, or a partial match that was not completed. `NAME-end` is the rule for the end of the text, `stop`
+        included. Both are added on the first request, and that pieces are counted is reported in `limits`."""
         key = ("pieces", stop, without)
         if key not in self.known:
             name = self.known[key] = f"piece{len(self.known)}"
@@ -233,7 +244,9 @@ class _Gbnf:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def word(self, node: Word) -> str:
-        """Return the notation of the name of an undeclared argument between its delimiters."""
+        """Return the notation of the name of an undeclared argument with its delimiters. It is none of the names
+        `node.without`, except those with an escape or of great length, which is reported in `limits`; if `node.inside`
+        is given, it only matches that."""
         if node.inside is not None:
             return f"{_quote_literal(node.open)} {self.inside(node.inside)} {_quote_literal(node.close)}"
         key = ("word", node)
@@ -247,7 +260,8 @@ class _Gbnf:
         return self.known[key]
 
     def write_other_names(self, words: list[str], node: Word, name: str) -> None:
-        """Add the rules for names that are none of `words`: one rule for every prefix of a word."""
+        """Add the rules for a name, with the delimiters of `node`, that is none of `words`: one rule for every prefix
+        of a word. `name` is the start rule and the prefix of the other rules' names."""
         self.rule(f"{name}-any", Repeat(node.char))
         plain, rest = _split_plain_chars(node.char)
         beginnings = _prefixes_of(words)
@@ -261,8 +275,8 @@ class _Gbnf:
         self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
 
     def any_order(self, node: AnyOrder) -> str:
-        """Add the rules of members in any order and return the notation of their start. Above `MAX_ANY` members,
-        only the declared order is allowed."""
+        """Add the rules of members in any order and return the notation of their start. Above `MAX_ANY` members only
+        the declared order is allowed, and that limits of their number are lost is reported in `limits`."""
         prefix = f"order{len(self.known)}"
         self.known[prefix] = prefix
         for at, member in enumerate(node.members):
@@ -278,7 +292,8 @@ class _Gbnf:
 
 
 def _split_plain_chars(char: Node) -> tuple[Chars, list[Node]]:
-    """Return the plain characters of a word as one set, and the nodes of the others, which are escapes."""
+    """Return the character class among the alternatives of a character of a name, and the other alternatives, which are
+    escapes."""
     items = char.items if isinstance(char, Alt) else (char,)
     plain = next(item for item in items if isinstance(item, Chars))
     return plain, [item for item in items if not isinstance(item, Chars)]
@@ -312,7 +327,8 @@ class _Search:
         return self.name if not prefix else f"{self.name}-{self.numbers[prefix]}"
 
     def next_prefix(self, prefix: str, char: str) -> str | None:
-        """Return the longest prefix matched after this character; None if one of the texts is then complete."""
+        """Return the longest prefix of a text that is matched when `char` follows the matched `prefix`; None if one of
+        the texts is then complete."""
         text = prefix + char
         while text not in self.numbers:
             if text in self.texts:
@@ -322,15 +338,16 @@ class _Search:
         return None if any(text.endswith(whole) for whole in self.texts) else text
 
     def completes_stop(self, prefix: str, char: str) -> bool:
-        """Return whether this character completes `stop`, and no other text."""
+        """Return whether `char` after the matched `prefix` completes `stop`, and no other text; False if there is no
+        `stop`."""
         text = prefix + char
         forbidden = any(text.endswith(other) for other in self.texts if other != self.stop)
         return bool(self.stop) and text.endswith(self.stop) and not forbidden
 
     def write_pieces(self, gbnf: _Gbnf) -> None:
-        """Write the rules of countable pieces. One piece leads from the start of the search back to it; `-end` leads
-        from there to the stop, or to the end of the text. The number of fallbacks within a piece is limited, so that it
-        cannot grow without end."""
+        """Add to `gbnf.lines` the rules of countable pieces. One piece leads from the start of the search back to it;
+        `NAME-end` leads from there to the stop, or to the end of the text if there is none. The number of fallbacks
+        within a piece is limited, so that it cannot grow without end."""
         most = _FALLBACKS if len(self.prefixes) < 60 else _FEW
         for left in range(most + 1):
             for prefix in self.prefixes[1:]:
@@ -340,19 +357,22 @@ class _Search:
         self._write_piece(gbnf, "", most, f"{self.name}-end", "-end")
 
     def _write_piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
-        """Add the rule for a piece continued from `prefix` with `left` fallbacks left. `ending` is "-end" for the
-        rule that leads to the stop, else ""."""
+        """Add to `gbnf.lines` the rule named `rule` for the remainder of a piece of which `prefix` is matched and
+        `left` fallbacks remain. `ending` is "-end" for the rules that lead to the stop or the end of the text, else
+        ""."""
         options: list[str] = []
         if not ending:
             away = [char for char in self.alphabet if self.next_prefix(prefix, char) != ""]
             options.append(_char_class(minus(ANY, chars("".join(away))).spans))
-        options += filter(None, [self._continue_piece(prefix, char, left, ending) for char in self.alphabet])
+        options += filter(None, [self._transition(prefix, char, left, ending) for char in self.alphabet])
         if ending and not self.stop:
             options.append('""')
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
-    def _continue_piece(self, prefix: str, char: str, left: int, ending: str) -> str:
-        """Return the notation of a piece that continues with this character; "" if it cannot."""
+    def _transition(self, prefix: str, char: str, left: int, ending: str) -> str:
+        """Return the notation of `char` and the rule for the state after it, of a piece of which `prefix` is matched;
+        the character alone if it completes the stop and `ending` is "-end". "" if it completes another text, leads back
+        to the start, or needs one of `left` fallbacks when none is left."""
         after = self.next_prefix(prefix, char)
         if after is None:
             return _quote_literal(char) if ending and self.completes_stop(prefix, char) else ""
@@ -360,7 +380,9 @@ class _Search:
         return f"{_quote_literal(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}" if after and fuel >= 0 else ""
 
     def write(self, gbnf: _Gbnf) -> None:
-        """Add a rule for every state of the search."""
+        """Add to `gbnf.lines` a rule for every state of the search: a character leads to the rule of the next state,
+        and the character that completes `stop` ends the text. Without `stop`, every state may end it. Characters that
+        complete another text are left out."""
         for prefix in self.prefixes:
             options = [f"{_char_class(inverse(chars(''.join(self.alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
@@ -382,7 +404,8 @@ def _has_quantifier(node: Node) -> bool:
 
 
 def _quantifier(least: int, most: int | None) -> str:
-    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit): `*`, `+`, `?`, `{n}` or
+    `{m,n}`."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most)) or (
         f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"

@@ -81,7 +81,7 @@ _VALUES = {
 
 
 def _join_alternatives(known: tuple[str | bool, ...]) -> str:
-    """Return the texts as "a, b or c"; other values are left out."""
+    """Return the texts as "a, b or c"; values that are not texts are left out."""
     *most, last = (word for word in known if isinstance(word, str))
     return f"{', '.join(most)} or {last}"
 
@@ -141,7 +141,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def specials(self) -> tuple[str, ...]:
-        """The special tokens that occur in the grammar."""
+        """The special tokens that occur in the grammar, each once and sorted."""
         found: dict[str, None] = {}
         waiting = list(self.definitions.values())
         while waiting:
@@ -160,7 +160,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def begun(self) -> Grammar:
         """Return the same grammar for a reply that begins with the opener of its first call, for engines that wait for
-        a trigger."""
+        a trigger; the grammar itself if it has no such start (`lazy` is empty)."""
         if not self.lazy:
             return self
         return msgspec.structs.replace(
@@ -283,8 +283,9 @@ def grammar(
 
 
 def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
-    """Return the grammar for these options, whose format and values are already checked. Raises the errors of
-    `grammar`, except those of `strict`."""
+    """Return the grammar of these tools for options whose values are already checked. Raises `EmptyToolList` without
+    tools unless the choice is "none", `CallerError` for a choice that is not a tool, `GrammarCompileError` if no tool
+    can be expressed."""
     if not tools and options.choice != "none":
         raise EmptyToolList
     assert tools is not None
@@ -325,8 +326,8 @@ def _select_tools(toolset: Toolset, choice: str) -> list[Tool]:
 
 
 def _needed_rules(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
-    """Return the start rule first, then the rules that it or the rule `lazy` refers to, directly or not. `lazy` is
-    the start for engines that wait for a trigger, or ""."""
+    """Return the rule `start` first, then the rules that it or the rule `lazy` refers to, directly or not, in the order
+    of `rules`. `lazy` is the start for engines that wait for a trigger, or ""."""
     found = reachable_rules(rules, start, *([lazy] if lazy else []))
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
@@ -365,7 +366,8 @@ class _ToolShapes:
 
     def read_tool(self, tool: Tool) -> ArgumentsShape | None:
         """Return the shape of the arguments of a tool; None if the tool is omitted, and the reason is then in
-        `omitted`."""
+        `omitted`. Any arguments are allowed, which is reported in `limits` unless it was asked for, if the size limit
+        of all tools is used up, or for a tool that cannot be expressed with the option `isolate="open"`."""
         body = self.format.bodies[0]
         if not BODIES[type(body)].carries_name(body, tool.name):
             self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name unambiguously"
@@ -398,15 +400,16 @@ class _ToolShapes:
         return None
 
     def _any_arguments(self, tool: Tool, prefix: str) -> ArgumentsShape:
-        """Return a shape that allows any arguments; where the format writes each argument in tags with its name,
-        only declared names."""
+        """Return a shape that allows any arguments; only declared names if the format writes each argument in tags with
+        its name. `prefix` distinguishes the rules of different tools."""
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
         return ArgumentsShape(tool.name, Object(fields, said=True), {}, dict, prefix)
 
     def _explain_impossible(self, known: ArgumentsShape) -> str:
-        """Return the reason why the format cannot write a call of this tool; "" if it can."""
+        """Return the reason why the format cannot write a call of this tool; "" if it can. The nodes of the call are
+        stored in `known.body` if they are needed to find out."""
         if known.shape == NOTHING:
             return "no arguments can fit its schema"
         body = self.format.bodies[0]
@@ -423,7 +426,8 @@ def value_grammar(
     schema: Json | bool, *, undeclared: bool = False, formats: bool = False, bounds: GrammarBounds | None = None
 ) -> Grammar:
     """Return the grammar of JSON text that fits this schema, which must be plain 2020-12 as returned by
-    `Toolset.schema`."""
+    `Toolset.schema`. With `undeclared`, members that it neither declares nor forbids are allowed; with `formats`,
+    `format` is enforced. `bounds` limits lengths; None for the defaults."""
     root: Json = schema if isinstance(schema, dict) else {"allOf": [schema]}
     shapes = Shapes("", root, extras=undeclared, formats=formats)
     shape = shapes.read()

@@ -92,7 +92,8 @@ class Intersection:
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
         """Return the shape of those `values` that the shape `found` accepts, without values that contain a lone
-        surrogate. Beyond the budget of steps, all are accepted, which is reported."""
+        surrogate; `word` is the keyword at `path` that lists them. Beyond the budget of steps all are accepted, and so
+        is a value that only a pattern could reject; either is reported in `limits`."""
         written = [value for value in values if has_no_surrogate(value)]
         self.left -= len(written) * (0 if isinstance(found, Anything) else self.weight(found)) // CONSTANTS_PER_STEP
         if self.left < 0:
@@ -105,8 +106,8 @@ class Intersection:
         return one_of([value for value, answer in answers if answer is not False])
 
     def limit_pattern(self, node: Node, least: int, most: int | None, path: str) -> Shape:
-        """Return the shape of a pattern's texts of `least` to `most` characters; where the pattern cannot be
-        counted, all its texts, which is reported."""
+        """Return the shape of the texts of a pattern's node that have `least` to `most` characters; of all its texts,
+        which is reported in `limits`, if their lengths cannot be limited."""
         fitting = limit_length(node, least, most)
         if fitting is None:
             self.limit(
@@ -116,8 +117,8 @@ class Intersection:
         return TextShape(0, None, fitting)
 
     def intersect(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Return a shape for the values that both shapes accept; `NOTHING` if there are none. Once the budget is
-        used up, `one` is returned and that is reported."""
+        """Return a shape for the values that both shapes accept; `NOTHING` if there are none. Once the budget of steps
+        is used up, `one` is returned, which is reported in `limits` with this `path` of the schema."""
         if isinstance(one, Anything) or one == other:
             return other
         if isinstance(other, Anything):
@@ -133,8 +134,8 @@ class Intersection:
         return self.intersect_kinds(one, other, path)
 
     def intersect_options(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Return the union of the intersections of all pairs of alternatives; `one`, with a report, if there are too
-        many pairs."""
+        """Return the union of the intersections of all pairs of an alternative of one shape and one of the other;
+        `one`, which is reported in `limits`, if there are too many pairs."""
         pairs = [(a, b) for a in options(one) for b in options(other)]
         if len(pairs) > MAX_UNION * 8:
             self.limit(path, "size", "what the first of several schemas for one value allows")
@@ -142,16 +143,17 @@ class Intersection:
         return union(*(self.intersect(a, b, path) for a, b in pairs))
 
     def all_of(self, shapes: list[Shape], path: str) -> Shape:
-        """Return a shape for the values that all shapes accept. The shapes are intersected in pairs, so that a long
-        list of objects does not visit all members of the first for each further one."""
+        """Return a shape for the values that all shapes of a list with at least one accept. They are intersected in
+        pairs, so that a long list of objects does not visit all members of the first for each further one."""
         while len(shapes) > 1:
             pairs = zip(shapes[::2], [*shapes[1::2], ANYTHING], strict=False)
             shapes = [self.intersect(one, other, path) for one, other in pairs]
         return shapes[0]
 
     def intersect_named(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Return a reference to the intersection with a recursive shape, to be worked out by `expand_names`. The
-        same parts always get the same name."""
+        """Return a reference to the intersection of two shapes of which at least one is recursive; `expand_names` works
+        it out later. The same parts always get the same name, and two equal shapes are returned as they are. Once
+        `levels_left` is used up, `one` is returned, which is reported in `limits`."""
         parts = dict.fromkeys([*self._parts_of(one), *self._parts_of(other)])
         if len(parts) == 1:
             return one
@@ -171,7 +173,8 @@ class Intersection:
         return (shape,) if known is None else known[0]
 
     def expand_names(self, start: Shape) -> None:
-        """Work out, in `named`, the named intersections that a shape refers to, directly or not."""
+        """Work out the named intersections that a shape refers to, directly or not, and store their shapes in
+        `named`."""
         seen: set[str] = set()
         waiting = [start]
         while waiting:
@@ -187,8 +190,9 @@ class Intersection:
                 waiting.append(self.named[shape.name] or ANYTHING)
 
     def _resolve_references(self, shapes: Iterable[Shape]) -> list[Shape]:
-        """Return these shapes without duplicates, with references replaced by the shapes that they lead to. A
-        reference to itself is skipped: its schema is rejected by `check_schema`."""
+        """Return these shapes without duplicates, with references replaced by the shapes that they lead to, and a
+        reference to an intersection by its parts. A reference that leads only to itself is left out: its schema is
+        rejected by `check_schema`."""
         found: dict[Shape, None] = {}
         seen: set[Shape] = set()
         waiting = [*shapes][::-1]
@@ -213,7 +217,8 @@ class Intersection:
         return self.weight_and_levels(shape)[0]
 
     def weight_and_levels(self, shape: Shape) -> tuple[int, int]:
-        """Return the weight of a shape, and how many levels of shapes are nested in it."""
+        """Return the number of shapes in a shape, each counted as often as it occurs, and how many levels of shapes are
+        nested in it. References are not followed."""
         known = self._sizes.get(id(shape))
         if known is None:
             sizes = [self.weight_and_levels(part) for part in inner_shapes(shape)]
@@ -222,8 +227,8 @@ class Intersection:
         return known[1:]
 
     def intersect_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
-        """Return the intersection of two shapes that are neither unions, references nor `ANYTHING`; `NOTHING` for
-        two different kinds of values."""
+        """Return the intersection of two shapes of constants, texts, numbers, lists or objects; `NOTHING` for two
+        different kinds of values. Constants are filtered by the other shape."""
         if isinstance(one, OneOf):
             return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
         if isinstance(other, OneOf):
@@ -266,7 +271,8 @@ class Intersection:
 
     def intersect_fields(self, one: Object, other: Object, names: list[str], path: str) -> list[Field]:
         """Return the intersected fields of two objects, for these names in order. A field that one object does not
-        declare is intersected with its undeclared members."""
+        declare is intersected with what that object allows as an undeclared member. A field is required if it is in
+        either object."""
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:
@@ -279,8 +285,9 @@ class Intersection:
         return fields
 
     def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
-        """Return the objects that both shapes accept; any object, with a report, if they have too many members
-        together."""
+        """Return the objects that both shapes accept; `NOTHING` if a required member has no value. Any object, which is
+        reported in `limits`, if they have too many members together; of two patterns of names, the first is kept and
+        that is reported."""
         names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
         if len(names) > MAX_MEMBERS:
             self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
@@ -305,8 +312,8 @@ class Intersection:
         return object_shape(found)
 
     def undeclared_field(self, side: Object, name: str) -> Field:
-        """Return what an object allows under a name that it does not declare, as a field; `NOTHING` is the field's
-        shape if it forbids the name."""
+        """Return what an object allows under a name that it does not declare, as a field. Its shape is `NOTHING` if the
+        object forbids the name, and `ANYTHING` if its schema does not mention undeclared members."""
         if not side.said and side.extra == NOTHING:
             return Field(name, ANYTHING, evaluated=False)
         if side.keys is not None and not matches(f"^(?:{regex_text(side.keys)})$", name):
@@ -320,8 +327,8 @@ class Intersection:
 
 @lru_cache(256)
 def _matcher_of(pattern: str) -> Callable[[Any], bool]:
-    """Return a predicate for texts that match the pattern. It takes linear time, and is always True for a pattern
-    that the engine does not compile."""
+    """Return a function that returns whether a text matches the pattern anywhere, in linear time. For a pattern that
+    the engine does not compile it always returns True."""
     import jsonschema_rs
 
     try:
@@ -364,7 +371,8 @@ def number_shape(shape: Number) -> Shape:
 
 
 def array_shape(shape: Array) -> Shape:
-    """Return an array without positions from the first one that no value fits; `NOTHING` if too few items remain."""
+    """Return an array shape cut before the first position that no value fits, and not longer than its maximum;
+    `NOTHING` if too few items remain for its minimum."""
     prefix, most = shape.prefix, shape.most
     for at, one in enumerate(prefix):
         if one == NOTHING:
@@ -378,8 +386,9 @@ def array_shape(shape: Array) -> Shape:
 
 
 def object_shape(shape: Object) -> Shape:
-    """Return an object without members that no value fits, or `NOTHING` if such a member is required. Those members
-    stay where undeclared members are allowed, or another schema may declare them."""
+    """Return an object shape without members that no value fits; `NOTHING` if such a member is required, or more
+    members are required than allowed. Those members stay where undeclared members are allowed, or another schema may
+    declare them."""
     required = [field for field in shape.fields if field.required]
     if any(field.shape == NOTHING for field in required) or (shape.most is not None and len(required) > shape.most):
         return NOTHING
@@ -401,8 +410,9 @@ Known = dict[str, Shape | None]
 
 
 def remove_endless_shapes(shape: Shape, named: Known) -> tuple[Shape, Known]:
-    """Return the shape and the named shapes, with shapes that have only infinite values replaced by `NOTHING`: an
-    object that requires itself as a member is one."""
+    """Return the shape and the named shapes, with shapes that have only infinite values replaced by `NOTHING`, such as
+    an object that requires itself as a member, and without the names of those. Both are unchanged if there are none, or
+    if that takes too many rounds to find out."""
     ending = _names_of_finite_shapes(named)
     if ending is None or len(ending) == len(named):
         return shape, named
@@ -411,7 +421,8 @@ def remove_endless_shapes(shape: Shape, named: Known) -> tuple[Shape, Known]:
 
 
 def _names_of_finite_shapes(named: Known) -> set[str] | None:
-    """Return the names of the shapes with a finite value; None if that takes more than `_ROUNDS` rounds."""
+    """Return the names of the shapes with a finite value; a name without a shape counts as one. None if that takes more
+    than `_ROUNDS` rounds."""
     ending: set[str] = set()
     for _ in range(_ROUNDS):
         size = len(ending)

@@ -104,13 +104,15 @@ def dialect_of(name: str) -> SchemaDialect:
 
 
 def emit_json_schema(grammar: Grammar, dialect: str = "") -> Json:
-    """Return the JSON Schema of the content of a reply with calls, in this dialect."""
+    """Return the JSON Schema of a call, or of a list of calls if `dialect` is "" and calls may be parallel. Raises
+    `CallerError` for an unknown dialect."""
     return call_schema(grammar, dialect)[0]
 
 
 def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return the JSON Schema of a call, or of a list of calls if the dialect is plain and calls may be parallel, and
-    the constraints that the dialect cannot express."""
+    """Return the JSON Schema of a call, or of a list of calls if `dialect` is "" and calls may be parallel, and the
+    constraints that the dialect cannot express. For "openai", several tools are alternatives under the key `call`.
+    Raises `CallerError` for an unknown dialect."""
     body = grammar.format.bodies[0]
     keys = BODIES[type(body)].keys(body)
     names = (keys[0][0], keys[1][0]) if keys is not None else ("name", "arguments")
@@ -134,15 +136,16 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
 
 
 def _rebase(value: Any, under: str) -> Any:
-    """Return a copy of a schema with its references changed for a document that has it at the reference `under`.
-    Constants are not changed."""
+    """Return a copy of a schema with its local references changed for a document that has it at the reference `under`,
+    such as `#/$defs/tool_0`. The values of `const`, `enum`, `default` and `examples` are not changed."""
     if isinstance(value, dict):
         return {key: _rebase_member(key, item, under) for key, item in value.items()}
     return [_rebase(item, under) for item in value] if isinstance(value, list) else value
 
 
 def _rebase_member(key: str, item: Any, under: str) -> Any:
-    """Return a copy of the value of one keyword of a schema, with its references changed."""
+    """Return a copy of the value `item` of the keyword `key` of a schema, with its local references changed for a
+    document that has the schema at the reference `under`."""
     if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/")):
         return under + item[1:]
     if key in _VALUES:
@@ -155,8 +158,9 @@ def _rebase_member(key: str, item: Any, under: str) -> Any:
 def project(
     schema: Json, dialect: str, tool: str = "", *, formats: bool = False
 ) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return the schema with only the keywords that the dialect accepts, and the constraints that it therefore
-    loses. With `formats`, a dropped `format` counts as one."""
+    """Return a copy of the schema with only the keywords that the dialect accepts, and the constraints that it
+    therefore loses, reported for `tool`. With `formats`, a dropped `format` counts as one. Raises `CallerError` for an
+    unknown dialect."""
     projector = _Projector(schema, dialect_of(dialect), tool, formats)
     made = projector.project_schema(schema, "")
     moved: Json = {}
@@ -184,7 +188,9 @@ class _Projector:
         self.limits.append(Relaxation(self.tool, path, word, allows))
 
     def project_schema(self, schema: Any, path: str) -> Any:
-        """Return the copy of a subschema in the dialect, and record the keywords that it loses."""
+        """Return the copy of a subschema in the dialect, and record in `limits` the constraints that it loses. A schema
+        that contains itself, where the dialect forbids that, becomes any value, or an empty object if the dialect is
+        `closed`."""
         if not isinstance(schema, dict):
             return self._project_boolean(schema)
         if not self.dialect.recursive and self._is_circular(schema):
@@ -202,8 +208,8 @@ class _Projector:
         return made
 
     def _project_reference(self, ref: str) -> str:
-        """Return a reference to the same schema that is valid in the copy. If the dialect drops a keyword on its
-        path, or its anchor, the target is copied to `$defs`."""
+        """Return a reference to the same schema that is valid in the copy. If the dialect drops a keyword on its path,
+        or its anchor, the reference leads to `$defs`, and the target is put in `waiting` to be copied there."""
         head, _, rest = ref.removeprefix("#/").partition("/")
         kept = self.dialect.words is None or (head == "$defs" and "/" not in rest)
         target = self.refs.get(ref)
@@ -220,15 +226,15 @@ class _Projector:
         return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
 
     def _is_circular(self, schema: Json) -> bool:
-        """Return whether the reference of a schema leads back to the schema; False without `$ref`."""
+        """Return whether the target of a schema's `$ref` leads back to that schema; False without `$ref`."""
         if "$ref" not in schema:
             return False
         target = self.refs.get(schema["$ref"])
         return self.circles.get(id(schema)) == self.circles.get(id(target), -1)
 
     def _keeps_keyword(self, word: str, value: Any, path: str) -> bool:
-        """Return whether the dialect accepts this keyword with this value. If not, record what the schema then allows;
-        annotations and `$anchor` are dropped without a record."""
+        """Return whether the dialect accepts this keyword with this value. If not, record in `limits` what the schema
+        then allows; annotations and `$anchor` are dropped without a record."""
         if word == "$anchor":
             return False  # references to it are rewritten as paths
         if word == "format" and self.dialect.formats is not None and value not in self.dialect.formats:
@@ -241,7 +247,8 @@ class _Projector:
         return not allows
 
     def _allowed_without(self, word: str, value: Any) -> str:
-        """Return what the schema allows without this keyword; "" if the engine accepts the keyword."""
+        """Return what the schema allows without this keyword, as text for a report; "" if the dialect accepts the
+        keyword with this value."""
         dialect = self.dialect
         if dialect.words is not None and word not in dialect.words:
             return "what this keyword forbids: the engine does not know it"
@@ -264,8 +271,8 @@ class _Projector:
         return self.project_schema(value, path) if word in ONE else value
 
     def _forbid_undeclared_members(self, made: Json, schema: Json, path: str) -> None:
-        """Forbid undeclared members of an object schema, in the copy `made`, and record it if the schema allows
-        them. Do nothing for other schemas."""
+        """Add `additionalProperties: false` to the copy `made` of an object schema, and record it in `limits` if
+        `schema` allows undeclared members. Do nothing for other schemas."""
         said = schema.get("type")
         if "properties" in made or said == "object" or (isinstance(said, list) and "object" in said):
             # A schema without `properties` describes its members here, or not at all.
@@ -279,7 +286,8 @@ class _Projector:
             made.setdefault("properties", {})
 
     def _require_all_members(self, made: Json, path: str) -> None:
-        """Make all members required in the copy `made`. Optional ones may then be null, which is recorded."""
+        """Make all declared members required in the copy `made`. The optional ones may then be null instead, which is
+        recorded in `limits`. Do nothing without `properties`."""
         properties = made.get("properties")
         if not isinstance(properties, dict):
             return
@@ -293,8 +301,8 @@ class _Projector:
 
 
 def _number_circular_schemas(root: Json, refs: Refs) -> dict[int, int]:
-    """Return a number for each schema, by its id; schemas that refer to each other in a circle have the same number
-    (strongly connected components)."""
+    """Return a number for `root` and each schema that it contains or refers to, by its `id()`. Schemas that lead to
+    each other in a circle have the same number (strongly connected components), all others different ones."""
     back: dict[int, list[int]] = {id(root): []}
     seen: set[int] = set()
     order: list[int] = []
@@ -328,7 +336,7 @@ def _successors(schema: Json, refs: Refs) -> list[Json]:
 
 
 def _or_null(schema: Any) -> Json:
-    """Return a schema that also accepts null; the same one if it does already."""
+    """Return a schema that accepts what this one does and null; the same one if its `type` has null already."""
     if isinstance(schema, dict) and "type" in schema and "enum" not in schema and "const" not in schema:
         said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return schema if "null" in said else {**schema, "type": [*said, "null"]}

@@ -93,7 +93,7 @@ KEY_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _LOW, _HIGH)
 
 def json_strings(text: str) -> list[str]:
     """Return the spellings of a string in JSON, quotes included: as it is, and if that is not ASCII, also with all
-    but ASCII escaped."""
+    other characters escaped."""
     plain = quoted(text)
     return [plain] if plain.isascii() else [plain, json.dumps(text)]
 
@@ -114,7 +114,8 @@ class Json:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:
-        """Return the node of all values of this shape."""
+        """Return the node of all values of this shape. Strings, numbers, lists and objects become rules of the grammar,
+        and a reference to them is returned."""
         if type(shape) is TextShape:
             return self.text(shape)
         if type(shape) is OneOf:
@@ -154,13 +155,13 @@ class Json:
         return alt(*[self.constant(text) for text in texts if _has_no_surrogates(text)])
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON text."""
+        """Return the node of a constant, given as JSON text, in all spellings that stand for the same value."""
         if text[0] in "[{":
             return self.value(shape_of_value(json.loads(text)))
         return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a string; with a pattern, of those texts that match it."""
+        """Return a reference to the rule for the strings of this shape; with a pattern, for those that match it."""
         if shape.pattern is not None:
             pattern = shape.pattern
             return self.book.share_rule(
@@ -173,12 +174,14 @@ class Json:
         )
 
     def max_length(self, shape: TextShape) -> int | None:
-        """Return the maximum length of a text by its shape and by the grammar's bounds; None for no limit."""
+        """Return the smaller of the maximum lengths that the shape and the grammar's bounds give, but at least the
+        shape's minimum; None for no limit."""
         tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
         return max(min(tops), shape.least) if tops else None
 
     def number(self, shape: Number) -> Node:
-        """Return a reference to the rule for the numbers of this range."""
+        """Return a reference to the rule for the numbers of this range, with the digits that the grammar's bounds
+        allow; `NEVER` if there are none."""
         most = self.book.bounds.digits
         if shape.low is None and shape.high is None:
             return (
@@ -208,7 +211,8 @@ class Json:
         return seq(Lit("["), gap, self.items(shape, self.value, self.separator()), gap, Lit("]"))
 
     def items(self, shape: Array, spell: Callable[[Shape], Node], separator: Node) -> Node:
-        """Return the items of a list and the separators between them; `spell` writes the shape of an item."""
+        """Return the node of the items of a list and the separators between them, empty if it has none; `spell` returns
+        the node of an item of a shape. The grammar's bounds limit their number, but not below the shape's minimum."""
         bound = self.book.bounds.array
         most = (
             shape.most
@@ -227,8 +231,8 @@ class Json:
         return seq(Lit("{"), gap, Lit("}")) if inside == EMPTY else seq(Lit("{"), gap, inside, gap, Lit("}"))
 
     def members(self, fields: Sequence[Field], shape: Object) -> Node:
-        """Return the members of an object and the separators between them; `NEVER` if a required member cannot be
-        written."""
+        """Return the node of an object's members in any order, the declared `fields` and the undeclared ones that
+        `shape` allows, with separators between them; `NEVER` if a required member cannot be written."""
         made = [Member(self.member(field), field.required) for field in fields]
         return members_in_any_order(made, self.separator(), self.undeclared_member(shape), shape)
 
@@ -237,7 +241,8 @@ class Json:
         return seq(json_string(field.name, ":"), self.book.gap(" "), self.value(field.shape))
 
     def undeclared_member(self, shape: Object) -> Node | None:
-        """Return the node of an undeclared member; None if there can be none."""
+        """Return the node of a member, name and value, whose name is none of the declared ones; None if the shape
+        allows none."""
         if shape.extra == NOTHING:
             return None
         if self.kind == "json" and not shape.fields and shape.keys is None:
@@ -254,8 +259,9 @@ class Json:
 
 
 def members_in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
-    """Return the members and their separators, without optional members that cannot be written; `NEVER` if a
-    required one cannot be written, or fewer than `shape.least` members remain."""
+    """Return a node for the members in any order with separators, and any number of `extra` (None: none), without
+    optional members that cannot be written. `NEVER` if a required one cannot be written, or fewer than `shape.least`
+    members remain; `EMPTY` if there are no members at all."""
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
@@ -268,7 +274,8 @@ def members_in_any_order(members: list[Member], separator: Node, extra: Node | N
 
 
 def _further_items(rest: Node, separator: Node, begun: int, least: int, most: int | None) -> Node:
-    """Return the items after the first `begun` ones, each with the separator before it; empty if there can be none."""
+    """Return the node of the items `rest` after the first `begun` ones of a list, each with the separator before it, so
+    that the list has `least` to `most` in all; empty if `rest` is `NEVER`."""
     if rest == NEVER:
         return EMPTY
     return repeat(seq(separator, rest), max(least - begun, 0), None if most is None else most - begun)
@@ -277,8 +284,8 @@ def _further_items(rest: Node, separator: Node, begun: int, least: int, most: in
 def _items_by_position(
     first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder
 ) -> Node:
-    """Return the items of an array and their separators: those of `first` by position, then any number of `rest`,
-    `least` to `most` in all."""
+    """Return the node of the items of a list and their separators: those of `first` by position, then any number of
+    `rest`, `least` to `most` in all. Empty for an empty list."""
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]
@@ -294,7 +301,7 @@ def _items_by_position(
 
 
 def _integer_bounds(shape: Number) -> tuple[int | None, int | None]:
-    """Return the first and the last integer of a range, None where it has no bound."""
+    """Return the smallest and the largest integer in a range of numbers, None where it has no bound."""
     low = high = None
     if shape.low is not None:
         low = int(shape.low.to_integral_value("ROUND_CEILING"))
@@ -341,8 +348,8 @@ class ArgumentsShape:
         return Json(builder, self.prefix, self.named).value(self.shape)
 
     def object_shape(self) -> Object | None:
-        """Return the shape of the arguments as one object, for formats that write members one by one. Of several
-        objects the first is used; None if there is none."""
+        """Return the shape of the arguments as one object, for formats that write members one by one: references are
+        followed, and of several alternatives the first object is used. None if there is no object."""
         shape = self.shape
         for _ in range(32):
             name = getattr(shape, "name", None)

@@ -39,8 +39,8 @@ _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
 
 
 def emit_lark(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    """Return a grammar in Lark. `tokens` is False to write special tokens as their text, True to write them as
-    `<name>`, or has their ids."""
+    """Return a grammar as Lark text for llguidance. Special tokens are written as their text if `tokens` is False, as
+    `<name>` if it is True, and by their ids if it maps them to ids."""
     return _Lark(grammar, tokens).text()
 
 
@@ -62,7 +62,8 @@ class _Lark:
         }
 
     def text(self) -> str:
-        """Return all rules of the grammar as text. Call it once."""
+        """Return all rules of the grammar as Lark text, with the extra rules that they need. It adds to `rules`, so
+        call it once."""
         for name, node in self.grammar.definitions.items():
             if name == self.unused:
                 continue
@@ -81,7 +82,8 @@ class _Lark:
         return f"/{regex_text(node)}/"
 
     def is_token(self, piece: Lit | Token) -> bool:
-        """Return whether a piece can be written as a token of the vocabulary."""
+        """Return whether a piece of a marker can be written as one token: it is a `Token`, and has an id in `tokens`,
+        or `tokens` is True and it has the form `<name>`."""
         if not isinstance(piece, Token) or self.tokens is False:
             return False
         return piece.text in self.tokens if isinstance(self.tokens, dict) else _is_name(piece.text)
@@ -95,7 +97,8 @@ class _Lark:
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
-        """Return the writer of each node type, in a table because grammars have thousands of nodes."""
+        """Return a table of the functions that write a node in Lark, by the type of the node: grammars have thousands
+        of nodes."""
         return {
             Lit: lambda node: _quote_literal(node.text),
             Token: lambda node: self.token(node) if self.is_token(node) else _quote_literal(node.text),
@@ -112,7 +115,8 @@ class _Lark:
         }
 
     def sequence(self, node: Seq) -> str:
-        """Return the notation of a sequence; `""` for an empty one."""
+        """Return the notation of a sequence: its parts separated by spaces, with one shared rule for all gaps; `""` for
+        an empty one."""
         out: list[str] = []
         for item in self.join_literals(node.items):
             if item is GAP:
@@ -136,8 +140,8 @@ class _Lark:
         return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
 
     def join_literals(self, items: tuple[Node, ...]) -> Sequence[Node]:
-        """Return the items with adjacent texts joined into one literal: the first of two would be lost where free
-        text is allowed too."""
+        """Return the items with adjacent texts joined into one literal, and tokens that must be written as text turned
+        into literals: the first of two literals would be lost where free text is allowed too."""
         if Token not in map(type, items):
             return items  # a sequence is made without two literals in a row
         out: list[Node] = []
@@ -156,7 +160,8 @@ class _Lark:
         return f"({text})" if type(node) in _LOOSE else text
 
     def define(self, prefix: str, notation: str, options: str = "") -> str:
-        """Return the name of the rule or terminal with this content, which is written on the first request."""
+        """Return the name of the rule or terminal with this content, `prefix` and a number. It is added to `rules` on
+        the first request; `options`, such as "[lazy]", follow the name there."""
         key = prefix + options + notation
         found = self.known.get(key)
         if found is None:
@@ -165,8 +170,8 @@ class _Lark:
         return found
 
     def lexeme(self, node: Node) -> str:
-        """Return the name of the terminal for a regular node; a sequence with tokens is written out instead, because
-        a terminal cannot contain one."""
+        """Return the name of the terminal for a regular node. For a sequence with tokens, which a terminal cannot
+        contain, the notation of its parts is returned instead."""
         if (
             isinstance(node, Lexeme)
             and isinstance(node.item, Seq)
@@ -180,7 +185,9 @@ class _Lark:
         return self.upto_token(node) if self.is_token(node.stop[0]) else self.upto_text(node)
 
     def upto_token(self, node: Upto) -> str:
-        """Return the notation of free text followed by a stop that begins with a token."""
+        """Return the notation of free text followed by `node.stop`, which begins with a token. The text has the node's
+        length and contains neither `node.without` nor the stop spelled in other tokens; where the node is `closed`, it
+        opens nothing in which a call would be a quotation."""
         # The text of the token, spelled in other tokens, would be read as the marker as well.
         stop = "".join(piece.text for piece in node.stop)
         # What must not come right before the stop must not end the text.
@@ -194,7 +201,9 @@ class _Lark:
         return " ".join([head, *map(self.node, node.stop)])
 
     def upto_text(self, node: Upto) -> str:
-        """Return the notation of free text followed by a stop that begins with plain text."""
+        """Return the notation of free text followed by `node.stop`, which begins with plain text. The text has the
+        node's length and does not contain `node.without`; where the node is `closed`, it opens nothing in which a call
+        would be a quotation."""
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
         notation = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
@@ -205,20 +214,21 @@ class _Lark:
         return " ".join([lazy, *map(self.node, node.stop[size:])])
 
     def text_before_call(self, stop: str) -> str:
-        """Return the conditions, for the regular expression of a terminal, that its text quotes nothing and contains
-        `stop` only at its end."""
+        """Return conditions to append to the regular expression of a terminal that ends with `stop`: its text opens
+        nothing in which a call would be a quotation, and contains `stop` only at its end."""
         end = regex_text(Lit(stop))
         return f" & /{before_call.regex()}{end}/ & ~/{before_call.transcript_regex()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
-        """Return the name of the terminal for one to `most` characters of text in which none of the texts `without`
-        occurs."""
+        """Return the name of the terminal for one to `most` characters of text (None: no limit) in which none of the
+        texts `without` occurs."""
         counted = "(?s:.+)" if most is None else f"(?s:.{{1,{most}}})"
         notation = f"/{counted}/" + (f" & ~/{anywhere(without)}/" if without else "")
         return self.define("L", notation)
 
     def word(self, node: Word) -> str:
-        """Return the name of the terminal for the name of an undeclared argument between its delimiters."""
+        """Return the name of the terminal for the name of an undeclared argument with its delimiters, which is none of
+        the names `node.without`; if `node.inside` is given, the name must match that."""
         counted = f"{{{node.least},{'' if node.most is None else node.most}}}"
         inside = f"(?:{regex_text(node.char)}){counted}" if node.inside is None else regex_text(node.inside)
         opens, closes = regex_text(Lit(node.open)), regex_text(Lit(node.close))
@@ -228,7 +238,8 @@ class _Lark:
         return self.define("L", notation)
 
     def any_order(self, node: AnyOrder) -> str:
-        """Return the notation of members in any order."""
+        """Return the notation of members in any order. Several members become rules that count them by bits; one member
+        alone, or undeclared ones alone, are written in place."""
         if not node.members:
             assert node.extra is not None
             extra, separator = self.define("m", self.node(node.extra)), self.part_of_sequence(node.separator)
@@ -239,8 +250,9 @@ class _Lark:
         return self.with_bits(node)
 
     def with_bits(self, node: AnyOrder) -> str:
-        """Add the rules of members in any order, tracked by one bit each with required members in the lowest bits,
-        and return the name of their start. Members beyond the available bits are not counted."""
+        """Add the rules of members in any order, tracked by one bit each with required members in the lowest bits, and
+        return the name of their start. Members beyond `MAX_ANY_ORDER` are not counted: they may be missing or occur
+        twice."""
         members = sorted(node.members, key=lambda member: not member.required)
         needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
         are_counted = len(members) <= MAX_ANY_ORDER
@@ -276,13 +288,14 @@ def _join_conditions(conditions: list[str]) -> str:
 
 
 def _room_for_one(node: AnyOrder) -> list[str]:
-    """Return the condition under which one more member may follow; nothing if there is no such limit."""
+    """Return, as a list of one Lark condition, that the members written so far are fewer than the maximum; an empty
+    list if there is no such limit."""
     count = len(node.members)
     return [f"bit_count_lt([0:{count}], {node.most})"] if node.most is not None and node.most < count else []
 
 
 def _sized_text(node: Upto) -> str:
-    """Return a regular expression for any text of the node's length."""
+    """Return a regular expression for any text of `node.least` to `node.most` characters."""
     if not node.least and node.most is None:
         return "(?s:.*)"
     return f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"

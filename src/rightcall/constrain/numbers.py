@@ -28,12 +28,14 @@ def _digits_of_fraction(most: int | None) -> Node:
 
 
 def natural(most: int | None = None) -> Node:
-    """Return the node of natural numbers without leading zeros, of at most `most` digits."""
+    """Return the node of natural numbers, 0 included, without leading zeros, of at most `most` digits (None: no
+    limit)."""
     return alt(Lit("0"), seq(_NONZERO, digits(0, None if most is None else most - 1)))
 
 
 def _any_exponent() -> Node:
-    """Return the node of exponents up to 307, since larger numbers are not finite. Very small numbers become 0."""
+    """Return the node of an exponent, `e` or `E` included, up to 307, since larger numbers are not finite; down to
+    -399, where numbers become 0."""
     two, sign = repeat(DIGIT, 1, 2), maybe(Lit("+"))
     up = seq(sign, alt(two, seq(chars("12"), DIGIT, DIGIT), seq(Lit("30"), chars((0x30, 0x37)))))
     down = seq(Lit("-"), alt(two, seq(chars("123"), DIGIT, DIGIT)))
@@ -58,7 +60,8 @@ def any_integer(most: int | None = None, *, point: bool = False) -> Node:
 
 
 def any_number(most: int | None = None) -> Node:
-    """Return the node of any finite number; `most` limits the digits before and those after the point."""
+    """Return the node of any finite number, also with an exponent; `most` limits the digits before and those after the
+    point (None: no limit)."""
     plain = seq(natural(most), maybe(seq(Lit("."), _digits_of_fraction(most))))
     short = seq(DIGIT, maybe(seq(Lit("."), _digits_of_fraction(most))), _any_exponent())
     return Lexeme(seq(_SIGN, alt(plain, short, _TOP)))
@@ -69,8 +72,8 @@ def any_number(most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
-    """Return the node of the integers from `low` to `high`, of which one may be None for no bound; `NEVER` if there
-    are none. With `point` they may be written 3.0."""
+    """Return the node of the integers from `low` to `high` (None: no bound); `NEVER` if there are none. `most` limits
+    the digits where there is no bound. With `point` they may be written 3.0."""
     below = _non_negative_integers(None if high is None else -high, None if low is None else -low, most)
     above = _non_negative_integers(low, high, most)
     found = alt(seq(Lit("-"), below), above)
@@ -83,7 +86,8 @@ def _non_negative_integers(low: int | None, high: int | None, most: int | None) 
 
 
 def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
-    """Return the node of the natural numbers from `low` to `high` (None: no upper bound); `NEVER` if there are none."""
+    """Return the node of the natural numbers from `low` to `high`; `NEVER` if there are none. If `high` is None, there
+    is no upper bound but at most `most` digits (None: no limit)."""
     if high is None:
         size = len(str(low))
         more = None if most is None else max(most - 1, size)
@@ -100,7 +104,8 @@ def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
 
 
 def _digits_of_same_length(low: str, high: str) -> Node:
-    """Return the node of the digit strings from `low` to `high`, which have the same length."""
+    """Return the node of the digit strings from `low` to `high`, which have the same length; the empty sequence for
+    empty ones."""
     if not low:
         return EMPTY
     if low[0] == high[0]:
@@ -130,8 +135,8 @@ def _mantissa_of(value: Decimal) -> Decimal:
 
 @lru_cache(64)
 def _exponents_between(first: int, last: int) -> Node:
-    """Return the node of the exponents from `first` to `last`, which have the same sign, `e` included; a single
-    digit may have a leading zero. `NEVER` if there are none."""
+    """Return the node of the exponents from `first` to `last`, which have the same sign, with `e` and the sign; a
+    single digit may have a leading zero. `NEVER` if there are none."""
     if first > last:
         return NEVER
     low, high = sorted((abs(first), abs(last)))
@@ -153,7 +158,7 @@ class Range:
         self.low, self.high, self.low_open, self.high_open, self.most = low, high, low_open, high_open, most
 
     def node(self) -> Node:
-        """Return the node of all numbers of the range; `NEVER` if it is empty."""
+        """Return the node of all numbers of the range, with and without an exponent; `NEVER` if it is empty."""
         if self.high is not None and (
             self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
         ):
@@ -161,7 +166,7 @@ class Range:
         return alt(self._plain(), *self._with_exponent())
 
     def _plain(self) -> Node:
-        """Return the node of the numbers written without an exponent."""
+        """Return the node of the numbers of the range that are written without an exponent."""
         whole, part = _split_decimal(self.low)
         if self.high is None:
             rest = seq(_naturals(whole + 1, None, self.most), self._any_fraction())
@@ -177,13 +182,14 @@ class Range:
         )
 
     def _with_exponent(self) -> list[Node]:
-        """Return the nodes of the numbers written with an exponent, in the ranges in which JSON writers use one."""
+        """Return a list of nodes that together match the numbers of the range written with an exponent, in the two
+        spans of exponents in which JSON writers use one."""
         found = [self._with_exponents(*exponents) for exponents in _EXPONENTS]
         return [*found, _TOP] if self.high is None and self.low <= _LARGE else found
 
     def _with_exponents(self, first: int, last: int) -> Node:
-        """Return the node of the numbers with an exponent from `first` to `last`: any mantissa strictly inside the
-        range, a limited one at its bounds."""
+        """Return the node of the numbers of the range with an exponent from `first` to `last`: any digits for an
+        exponent strictly inside the range, limited ones for the exponents of its bounds."""
         bottom = self.low.adjusted() if self.low else first - 1
         top = last + 1 if self.high is None else self.high.adjusted() if self.high else first - 1
         start, stop = Decimal(1), Decimal(10)
@@ -207,13 +213,15 @@ class Range:
         return digits(0, self.most)
 
     def _fraction_from(self, part: str, is_open: bool) -> Node:
-        """Return the node of a fraction of at least `.part`, or nothing where that is enough."""
+        """Return the node of a fraction, with its point, of at least `.part`, or greater if `is_open`. It may be
+        missing if `part` is empty and included."""
         if not part and not is_open:
             return self._any_fraction()
         return seq(Lit("."), self._digits_above(part, is_open))
 
     def _digits_above(self, part: str, is_open: bool) -> Node:
-        """Return the node of the digits of a fraction of at least `.part`; greater than it if `is_open`."""
+        """Return the node of the digits of a fraction of at least `.part`; greater than it if `is_open`. They may be
+        none if `part` is empty and included."""
         if not part:
             return seq(repeat(Lit("0"), 0, self.most), _NONZERO, self._any_digits()) if is_open else self._any_digits()
         head = int(part[0])
@@ -221,13 +229,15 @@ class Range:
         return alt(same, seq(chars((49 + head, 57)), self._any_digits())) if head < 9 else same
 
     def _fraction_up_to(self, part: str, is_open: bool) -> Node:
-        """Return the node of a fraction of at most `.part`, or nothing; `NEVER` if the bound is 0 and excluded."""
+        """Return the node of an optional fraction, with its point, of at most `.part`, or less if `is_open`; `NEVER` if
+        `part` is empty and excluded."""
         if not part:
             return NEVER if is_open else maybe(seq(Lit("."), repeat(Lit("0"), 1, self.most)))
         return maybe(seq(Lit("."), self._digits_below(part, is_open, first=True)))
 
     def _digits_below(self, part: str, is_open: bool, first: bool = False) -> Node:
-        """Return the node of the digits of a fraction of at most `.part`; less than it if `is_open`."""
+        """Return the node of the digits of a fraction of at most `.part`; less than it if `is_open`. `NEVER` if `part`
+        is empty and excluded."""
         if not part:
             return NEVER if is_open else repeat(Lit("0"), 0, self.most)
         head = int(part[0])
@@ -238,13 +248,15 @@ class Range:
         return alt(seq(chars((48, 47 + head)), self._any_digits()), same) if head else same
 
     def _fraction_between(self, low: str, high: str) -> Node:
-        """Return the node of a fraction from `.low` to `.high`, or nothing where that is in the range."""
+        """Return the node of a fraction, with its point, from `.low` to `.high`, each excluded if that bound of the
+        range is open. It may be missing if `low` is empty and included."""
         if not low and not self.low_open:
             return self._fraction_up_to(high, self.high_open)
         return seq(Lit("."), self._digits_between(low, high))
 
     def _digits_between(self, low: str, high: str) -> Node:
-        """Return the node of the digits of a fraction from `.low` to `.high`."""
+        """Return the node of the digits of a fraction from `.low` to `.high`, each excluded if that bound of the range
+        is open; `NEVER` if there are none."""
         if not high:
             return NEVER if self.high_open or low or self.low_open else repeat(Lit("0"), 0, self.most)
         first, last = int(low[:1] or "0"), int(high[0])
@@ -271,8 +283,8 @@ def _split_decimal(value: Decimal) -> tuple[int, str]:
 def numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
 ) -> Node:
-    """Return the node of the numbers of a range, of which one bound may be None; an `open` bound is excluded.
-    `NEVER` if there are none."""
+    """Return the node of the numbers from `low` to `high` (None: no bound), a bound excluded if it is `open`; `NEVER`
+    if there are none. `most` limits the digits after the point, and those before it where there is no bound."""
     below = _non_negative_numbers(
         None if high is None else -high, None if low is None else -low, high_open, low_open, most
     )
@@ -284,7 +296,8 @@ def numbers(
 def _non_negative_numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None
 ) -> Node:
-    """Return the node of the numbers of the range that are not negative; `NEVER` if there are none."""
+    """Return the node of the numbers from `low` to `high` (None: no bound) that are not negative, a bound excluded if
+    it is `open`; `NEVER` if there are none. `most` limits the digits after the point."""
     zero = Decimal(0)
     if high is not None and (high < zero or (high == zero and high_open)):
         return NEVER

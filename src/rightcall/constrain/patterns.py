@@ -69,7 +69,8 @@ def read_format(name: str) -> Node:
 
 
 def _parse_pattern(pattern: str) -> Node:
-    """Return the node of the texts that match a pattern of any length. Raises `Irregular`."""
+    """Return the node of the texts that match a pattern of any length. Raises `Irregular` for one outside the supported
+    subset, and if its counted repeats are too long when written out."""
     reader = _PatternReader(pattern)
     node = reader.branches(top=True)
     if reader.at < len(pattern):
@@ -80,7 +81,8 @@ def _parse_pattern(pattern: str) -> Node:
 
 
 def copies(node: Node) -> int:
-    """Return the length of a node with all counted repeats written out."""
+    """Return the length of a node with all counted repeats written out: each literal counts its characters, any other
+    leaf one. A repeat without an upper limit counts its minimum, at least one."""
     match node:
         case Seq(items) | Alt(items):
             return sum(map(copies, items))
@@ -122,14 +124,16 @@ class _PatternReader:
         return False
 
     def branches(self, *, top: bool = False) -> Node:
-        """Read alternatives. With `top`, anchors are allowed, and a branch without one may be inside other text."""
+        """Read alternatives separated by `|`, up to `)` or the end, and return the node of any of them. With `top`,
+        they are the whole pattern: `^` and `$` are allowed, and where a branch lacks one, any text may be there."""
         found = [self.branch(top)]
         while self.skip("|"):
             found.append(self.branch(top))
         return alt(*found)
 
     def branch(self, top: bool) -> Node:
-        """Read one alternative, up to `|`, `)` or the end."""
+        """Read one alternative, up to `|`, `)` or the end, and return its node. With `top`, `^` and `$` are allowed at
+        its ends, and where one is missing, any text may be there. Raises `Irregular` for an anchor elsewhere."""
         begins = top and self.skip("^")
         items: list[Node] = []
         ends = False
@@ -148,7 +152,8 @@ class _PatternReader:
         return seq(EMPTY if begins else ANY_TEXT, inner, EMPTY if ends else ANY_TEXT)
 
     def piece(self, top: bool) -> Node:
-        """Read an atom and its quantifier, if it has one."""
+        """Read an atom and its quantifier, if it has one, and return the node. Raises `Irregular` for a possessive
+        quantifier; a lazy one is read like a greedy one."""
         item = self.atom()
         char = self.peek()
         if char in ("*", "+", "?"):
@@ -163,7 +168,9 @@ class _PatternReader:
         return repeat(item, least, most)
 
     def counts(self) -> tuple[int, int | None] | None:
-        """Read `{m,n}` and return both counts; None, with nothing read, if the brace begins no quantifier."""
+        """Read `{m,n}`, `{m,}` or `{m}` and return both counts (None: no upper limit); None, with nothing read, if the
+        brace begins no quantifier. Raises `Irregular` for `{,n}`, for counts that are too large or in the wrong
+        order."""
         end = self.text.find("}", self.at)
         low, comma, high = self.text[self.at + 1 : max(end, 0)].partition(",")
         if comma and not low and high.isdecimal():
@@ -174,7 +181,8 @@ class _PatternReader:
         return _check_counts(int(low), int(high) if high else None if comma else int(low))
 
     def atom(self) -> Node:
-        """Read one character, class, escape or group."""
+        """Read one character, `.`, class, escape or group and return its node. Raises `Irregular` for a quantifier or
+        `^` in this place."""
         char = self.take()
         if char == "(":
             return self.group()
@@ -189,7 +197,8 @@ class _PatternReader:
         return Lit(char)
 
     def group(self) -> Node:
-        """Read a group after its opening parenthesis."""
+        """Read a group, whose opening parenthesis is already read, and return the node of its content. Raises
+        `Irregular` for look-around, flags, groups that do not end, and too deep nesting."""
         if self.skip("?"):
             if self.skip("<") and self.peek() not in ("=", "!"):
                 end = self.text.find(">", self.at)
@@ -208,14 +217,15 @@ class _PatternReader:
         return found
 
     def escape(self) -> Node:
-        """Read an escape after its backslash: a class or a character."""
+        """Read an escape, whose backslash is already read, and return the node of its character or class."""
         char = self.take()
         if char in _CLASSES:
             return _CLASSES[char]
         return Lit(self.escaped_char(char))
 
     def escaped_char(self, char: str) -> str:
-        """Return the character that an escape with this letter means, reading its hexadecimal code if it has one."""
+        """Return the character that a backslash and `char` mean; the digits of a hexadecimal code are read from the
+        pattern. Raises `Irregular` for an unknown letter or digit."""
         if char == "x":
             return self.hex_code(2)
         if char == "u":
@@ -230,7 +240,8 @@ class _PatternReader:
         return char
 
     def hex_code(self, size: int, closing: int = 0) -> str:
-        """Read `size` hexadecimal digits, skip `closing` characters after them, and return the character."""
+        """Read `size` hexadecimal digits, skip `closing` characters after them, and return the character with this
+        code. Raises `Irregular` if the digits are not `size` in number or no valid character."""
         digits = self.text[self.at : self.at + max(size, 0)]
         try:
             number = int(digits, 16) if len(digits) == size and digits.isalnum() else -1
@@ -242,7 +253,8 @@ class _PatternReader:
         return chr(number)
 
     def bracket(self) -> Chars:
-        """Read a class after its opening bracket."""
+        """Read a class such as `[^a-z]`, whose opening bracket is already read, and return its set of characters.
+        Raises `Irregular` for one that engines read differently, and for an empty one."""
         negative = self.skip("^")
         spans = [*self.spans()]
         while self.peek() != "]":
@@ -254,7 +266,8 @@ class _PatternReader:
         return inverse(found) if negative else found
 
     def spans(self) -> Sequence[tuple[int, int] | str]:
-        """Read a character, a class or a range inside brackets, and return its spans."""
+        r"""Read a character, a class such as `\d`, or a range inside brackets, and return its spans. Raises `Irregular`
+        for `[` and for a range in reverse order."""
         if self.peek() == "[":
             raise Irregular("'[' inside a class")  # nested classes, which engines read differently
         low = self.member()
@@ -269,7 +282,8 @@ class _PatternReader:
         return [(ord(low), ord(high))]
 
     def member(self) -> str | Chars:
-        r"""Read one character inside brackets; an escape such as \d is a set."""
+        r"""Read one character inside brackets and return it; an escape such as `\d` is returned as a set of
+        characters."""
         char = self.take()
         if char != "\\":
             return char
@@ -293,7 +307,8 @@ _ESCAPED = chars((0, 0x1F), '"\\')
 
 
 def escape_in_json(node: Node) -> Node:
-    """Return a node for the same texts as they are written between the quotes of a JSON string."""
+    """Return a node for the same texts as they are written between the quotes of a JSON string. A node without fixed
+    texts, such as a reference, is an error of the caller (TypeError)."""
     match node:
         case Lit(text):
             return Lit("".join(map(json_char, text)))

@@ -46,8 +46,8 @@ _SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
 
 @lru_cache(4096)
 def regex_text(node: Node) -> str:
-    """Return a regular node as a regular expression for Rust and Python. A node that is not regular is an error of
-    the caller (TypeError)."""
+    """Return a regular node as a regular expression for Rust and Python, without anchors. A node that is not regular,
+    such as a reference, is an error of the caller (TypeError)."""
     match node:
         case Lit(text) | Token(text):
             return "".join(map(regex_char, text))
@@ -90,7 +90,8 @@ def _quantifier(least: int, most: int | None) -> str:
 
 @lru_cache(4096)
 def _char_class(spans: tuple[tuple[int, int], ...]) -> str:
-    """Return the character class of these spans, negated where that is shorter."""
+    """Return the character class of these spans of code points, negated where they begin at 0 and end at the last code
+    point; a class that matches nothing without spans."""
     if not spans:
         return "[^\\x00-\\U0010ffff]"
     if spans[0][0] == 0 and spans[-1][1] == 0x10FFFF:
@@ -142,14 +143,15 @@ class _Regular:
         self.pieces = 0
 
     def count(self, node: Node) -> None:
-        """Count the size of a node. Raises `GrammarCompileError` beyond `MAX_SIZE`."""
+        """Add the size of a node, without the nodes in it, to `pieces`. Raises `GrammarCompileError` beyond
+        `MAX_SIZE`."""
         self.pieces += 1 + (len(node.text) if isinstance(node, Lit) else 0)
         if self.pieces > MAX_SIZE:
             raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; use a grammar instead")
 
     def expand(self, node: Node) -> Node:
-        """Return the node with references replaced by their rules, and nodes that are no regular expression by an
-        equivalent. Raises `GrammarCompileError` where there is none."""
+        """Return the node with references replaced by their rules, and free text and members in any order by equivalent
+        regular nodes. Raises `GrammarCompileError` where there is none, and if the result is too large."""
         self.count(node)
         match node:
             case Ref(name):
@@ -173,7 +175,8 @@ class _Regular:
         return node
 
     def expand_rule(self, name: str) -> Node:
-        """Return the node of a rule, expanded. Raises `GrammarCompileError` for a recursive one."""
+        """Return the expanded node of the rule `name`. Raises `GrammarCompileError` for a recursive rule, for rules
+        nested too deeply, and if the result is too large. The size of the rule is counted each time."""
         if name in self.open:
             raise GrammarCompileError(
                 f"the rule {name!r} is recursive, so the language is not regular; use a grammar instead"
@@ -189,13 +192,14 @@ class _Regular:
         return node
 
     def expand_upto(self, node: Upto) -> Node:
-        """Return free text with its stop as a regular node."""
+        """Return free text with its stop as a regular node. Raises `GrammarCompileError` if the stop has no short
+        expression."""
         stop = "".join(piece.text for piece in node.stop)
         return seq(marker_free(stop, node.least, node.most), Lit(stop))
 
     def expand_any_order(self, node: AnyOrder) -> Node:
-        """Return members in any order as a regular node: every permutation of up to `MAX_ORDERS` members, otherwise
-        only the declared order."""
+        """Return members in any order as a regular node: every permutation of up to `MAX_ORDERS` members, but only the
+        declared order for more of them, or where undeclared members are allowed."""
         if len(node.members) > MAX_ORDERS or node.extra is not None:
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")
             self.rules |= rules
@@ -210,14 +214,16 @@ class _Regular:
         return alt(*found)
 
     def expand_members(self, node: AnyOrder, chosen: tuple[int, ...]) -> Node:
-        """Return the members at these positions, in this order and with separators, expanded."""
+        """Return a node of the members at the positions `chosen`, in this order and with separators, expanded; empty
+        for none."""
         pieces = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
         return seq(*map(self.expand, pieces)) if pieces else EMPTY
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:
-    """Return a regular node for text in which `stop` does not occur and does not overlap its end. Raises
-    `GrammarCompileError` if the first character of `stop` occurs in it again."""
+    """Return a regular node for `least` to `most` pieces of text in which `stop` does not occur, not even overlapping
+    its end; any text if `stop` is empty. Raises `GrammarCompileError` if the first character of `stop` occurs in it
+    again."""
     if not stop:
         return repeat(ANY, least, most)
     if stop[0] in stop[1:]:

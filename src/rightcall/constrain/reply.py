@@ -59,7 +59,7 @@ class ReplyConstraints:
 
     @property
     def only_calls(self) -> bool:
-        """Return whether a reply consists of nothing but calls."""
+        """Whether a reply consists of nothing but calls."""
         return self.choice == "required" and not self.text and self.reasoning == "none"
 
 
@@ -82,7 +82,8 @@ class Replies:
     # -- one call ------------------------------------------------------------------------------------------------------
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
-        """Return the nodes of a call with the markers that surround each call."""
+        """Return the nodes of a call of this tool with the markers that surround each call; without those if the calls
+        are the items of a list."""
         inside = tool.body or CALL_GRAMMARS[type(self.body)](self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
             return inside
@@ -95,14 +96,16 @@ class Replies:
         return self._marker_nodes(self.format.call[0], name=name) if self.opens is None else self.opens
 
     def _marker_nodes(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
-        """Return the nodes of a marker, with its placeholders filled from `holes` and its white space optional."""
+        """Return the nodes of a marker, with its placeholders filled from `holes`. Its white space on either side
+        becomes a gap: optional, or as rendered in an `exact` grammar."""
         found = split_marker(first(marker))
         before = [self.book.gap(found.before)] if found.before else []
         after = [self.book.gap(found.after)] if found.after else []
         return [*before, *pieces(found.core, **holes), *after] if found.core else [*before, *after]
 
     def nodes_around_calls(self) -> tuple[list[Node], list[Node]]:
-        """Return the nodes before the first call and those after the last one."""
+        """Return the nodes before the first call and those after the last one: the section's markers, and the brackets
+        of a list of calls with the markers or the JSON object around it. Both lists may be empty."""
         before: list[Node] = self._marker_nodes(self.format.section[0]) if self.format.section else []
         after: list[Node] = self._marker_nodes(self.format.section[1]) if self.format.section else []
         if self.outer:
@@ -119,7 +122,8 @@ class Replies:
         return before, after
 
     def _list_bracket(self, text: str, closing: bool = False) -> list[Node]:
-        """Return the nodes of the opening or closing text of a list of calls, with optional white space inside."""
+        """Return the nodes of the text that opens a list of calls, or with `closing` of the one that closes it. White
+        space on its inner side is optional, or as rendered in an `exact` grammar."""
         core = text.strip(BLANKS)
         if not core:
             return [Lit(text)] if text else []
@@ -127,7 +131,7 @@ class Replies:
         return [gap, Lit(core)] if closing else [Lit(core), gap]
 
     def separator_of_calls(self) -> Node:
-        """Return the node between two calls."""
+        """Return the node between two calls: the format's separator, with optional white space after it."""
         text = self.wrap[1] if self.wrap is not None else self.format.between
         core = text.strip(BLANKS)
         if not core:
@@ -138,7 +142,8 @@ class Replies:
     # -- all calls -----------------------------------------------------------------------------------------------------
 
     def build(self, tools: list[ArgumentsShape]) -> str:
-        """Define all rules of replies with calls of these tools, and return the name of the start."""
+        """Define in `book` all rules of replies with calls of these tools, set `frame`, `triggers` and `lazy`, and
+        return the name of the start rule."""
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
@@ -148,7 +153,8 @@ class Replies:
         return self._define_calls(tools)
 
     def _define_calls(self, tools: list[ArgumentsShape]) -> str:
-        """Define the rules of calls with the markers around them, and return the name of the start."""
+        """Define the rules of calls with the markers around them, and of the reply that has them; set `frame`, and
+        `triggers` and `lazy` if calls have an opener. Return the name of the start rule."""
         before, after = self.nodes_around_calls()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
@@ -168,14 +174,16 @@ class Replies:
         return self.define_reply(self._reply_node(block, opener, bool(before)))
 
     def start_without_text(self, block: Node) -> str:
-        """Return the name of the rule for a reply that consists of this node alone; a reference needs no new rule."""
+        """Return the name of the rule for a reply that consists of the node `block` alone: the rule that it refers to,
+        or else a new rule `reply`."""
         if isinstance(block, Ref):
             return block.name
         self.book.rules["reply"] = block
         return "reply"
 
     def _arguments_only(self, tools: list[ArgumentsShape]) -> bool:
-        """Return whether a reply consists of the arguments alone, because the request names the tool."""
+        """Return whether a reply consists of the arguments alone: the choice names the only tool, and the format has a
+        body that is named by the request."""
         named = any(BODIES[type(body)].is_named_outside(body) for body in self.format.bodies[1:])
         return named and self.options.choice == "required" and len(tools) == 1 and self.named_choice
 
@@ -187,8 +195,8 @@ class Replies:
         return "reply"
 
     def _opener(self, before: list[Node], calls: list[tuple[ArgumentsShape, list[Node]]]) -> tuple[Lit | Token, ...]:
-        """Return the literals and tokens with which every call begins, up to the first placeholder or blank; empty
-        if there are none."""
+        """Return the literals and tokens with which every call, or the section around the calls, begins, up to the
+        first placeholder; empty if there are none. `before` and `calls` are not used."""
         if self.outer:
             return ()
         marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
@@ -203,8 +211,9 @@ class Replies:
         return stop_sequence(out)
 
     def _define_call(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
-        """Define `call` with one alternative per tool. The part after the opener is a separate rule, `call_0` for
-        the first tool, for text that ends with the opener."""
+        """Define the rule `call` with one alternative per tool: the opener and a reference to `call_0`, `call_1` and so
+        on, the part after the opener, which is also used after text that ends with the opener. `calls` has each tool
+        and its nodes."""
         rules = self.book.rules
         names = []
         for at, (_, call) in enumerate(calls):
@@ -226,8 +235,9 @@ class Replies:
         )
 
     def _reply_node(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """Return the node of a whole reply: reasoning, text and the `block` of calls, as the choice allows. `lead`:
-        something precedes the first call in the block."""
+        """Return the node of a whole reply, as the choice allows: reasoning, then text and the `block` of calls, or
+        only one of them. `opener` is what calls begin with, empty if nothing; `lead` is True if something precedes the
+        first call in the block."""
         choice = self.options.choice
         thinking = self.thinking()
         if self.outer:
@@ -256,7 +266,8 @@ class Replies:
         return seq(thinking, repeat(alt(wrapped, upto), 0, most), self.text())
 
     def _after_opener(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
-        """Return the block of calls without its opener, for text that ends with the opener."""
+        """Return the node of the block of calls without its opener, for text that ends with the opener. Unless `lead`,
+        the opener is that of the first call, and the rule `called` is defined for the call without it."""
         rules = self.book.rules
         if lead:
             return seq(*_remove_opener(list(block.items) if hasattr(block, "items") else [block], opener))
@@ -278,8 +289,8 @@ class Replies:
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def thinking(self) -> Node:
-        """Return the reasoning section at the beginning, as the options require it; empty if they exclude it or the
-        format has none."""
+        """Return the node of the reasoning section at the beginning of a reply, optional for "auto", without its
+        opening marker for "open"; empty if the options exclude it or the format has none."""
         if self.options.reasoning == "none" or self.format.reasoning is None:
             return EMPTY
         section = self._section(self.format.reasoning, opened=self.options.reasoning == "open")
@@ -289,7 +300,8 @@ class Replies:
         return maybe(section) if self.options.reasoning == "auto" else section
 
     def _section(self, pair: Pair, opened: bool = False) -> Node:
-        """Return a section between two markers. With `opened`, its first marker is already written and left out."""
+        """Return the node of text between two markers, both included. With `opened`, the first marker is already
+        written and left out."""
         begin, end = split_marker(first(pair[0])), split_marker(first(pair[1]))
         opens = (
             []
@@ -305,7 +317,8 @@ class Replies:
         return alt(*map(self._delimited_by, pairs)) if pairs else NEVER
 
     def _delimited_by(self, pair: Pair) -> Node:
-        """Return the node for text between these markers. A pair without an opening marker begins at once."""
+        """Return the node for text between these markers, both included. Without an opening marker, the text begins at
+        once, and contains no opener of a call and no other section marker."""
         if not first(pair[0]).strip(BLANKS):  # it begins with the reply, or behind the reasoning
             close = stop_sequence(pieces(split_marker(first(pair[1])).core))
             return Upto(close, 0, self.book.bounds.text, self.openers() + self._section_markers())
@@ -322,7 +335,8 @@ class Replies:
         return maybe(seq(inverse(chars("[{" + BLANKS)), self.text()))
 
     def openers(self) -> tuple[str, ...]:
-        """Return all texts at which the parser begins a call, those of one or two characters excluded."""
+        """Return all texts at which the parser begins a call, cut before their first placeholder, each once. Those of
+        one or two characters and the empty ones are left out."""
         format = self.format
         markers = [
             *marker_alternatives(format.section[0] if format.section else ""),
@@ -334,14 +348,16 @@ class Replies:
         return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
 
     def _section_markers(self) -> tuple[str, ...]:
-        """Return the markers of sections that are not plain text, those of one or two characters excluded."""
+        """Return the opening and closing markers of reasoning and of delimited text, without white space around them,
+        each once. Pairs without an opening marker, and markers of one or two characters, are left out."""
         pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
         pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
         found = [split_marker(text).core for pair in pairs for marker in pair for text in marker_alternatives(marker)]
         return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
 
     def _forbidden_before_call(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
-        """Return the texts that must not occur in text before a call."""
+        """Return the texts that must not occur in text before a call that begins with `opener`: openers of other calls,
+        section markers, code fences and markers of tool results. Those that overlap the opener are left out."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
         sections = [section for section in self._section_markers() if text not in section]
@@ -350,7 +366,8 @@ class Replies:
 
 
 def _remove_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
-    """Return these nodes without the opener that they begin with, and without white space before it."""
+    """Return these nodes without the opener that they begin with, and without white space before it. An opener that
+    they do not begin with is an error of the caller (AssertionError)."""
     rest = list(nodes)
     while opener and (not isinstance(rest[0], (Lit, Token)) or not rest[0].text.strip(BLANKS)):
         rest = rest[1:]  # white space before the opener
@@ -370,7 +387,7 @@ def _remove_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[N
 
 
 def build_without_calls(replies: Replies) -> str:
-    """Define the rules of a reply without calls, and return the name of the start."""
+    """Define the rule `reply` for a reply without calls, and return its name."""
     channels = replies.format.channels
     if channels is not None:
         return replies.define_reply(Messages(replies, channels).reply(EMPTY, EMPTY))
@@ -389,7 +406,8 @@ class Messages:
         self.start = pieces(first(channels.start))
 
     def build(self, tools: list[ArgumentsShape]) -> str:
-        """Define all rules and return the name of the start."""
+        """Define all rules of replies with calls of these tools, set the `frame` and trigger of `replies`, and return
+        the name of the start rule."""
         book = self.book
         made = [seq(*self.call(tool)) for tool in tools]
         for at, node in enumerate(made):
@@ -411,8 +429,8 @@ class Messages:
         return self.replies.define_reply(self.reply(calls, start))
 
     def _set_trigger(self) -> None:
-        """Set the trigger and the start rule for lazy engines; the trigger stays empty if the header of a call is
-        not unique."""
+        """Set `triggers` of `replies` to the header of a call up to the tool's name, and `lazy` to the rule of calls;
+        both are empty if another header contains that text."""
         header = self.channels.messages["call"][0]
         head = str(header).partition("{name}")[0]
         others = [str(opens) for kind, (opens, _) in self.channels.messages.items() if kind != "call"]
@@ -421,7 +439,7 @@ class Messages:
         self.replies.lazy = "calls" if self.replies.triggers else ""
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
-        """Return the nodes of a message with a call of this tool."""
+        """Return the nodes of a message with a call of this tool: header, call and end marker."""
         opens, closes = self.channels.messages["call"]
         if self.replies.kind.named_by_header:
             inside: list[Node] = [tool.write_json(self.book)]
@@ -431,22 +449,24 @@ class Messages:
         return [*pieces(opens, name=tool.name), *inside, *pieces(closes)]
 
     def _message_node(self, kind: str) -> Node:
-        """Return the node of a complete message of this kind ("content" or "reasoning"), followed by the start of
-        another one."""
+        """Return the node of a message of this kind ("content" or "reasoning") with the start marker of the message
+        after it."""
         opens, closes = self.channels.messages[kind]  # type: ignore[index]
         if str(closes):
             return seq(*pieces(opens), Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)
-        return seq(*pieces(opens), self._text_until_next_header())
+        return seq(*pieces(opens), self._text_and_next_start())
 
-    def _text_until_next_header(self) -> Upto:
-        """Return the node of text up to the next header, for a message without an end marker. Unless the header is
-        on its own line, an open quotation or similar would quote it, so these are excluded."""
+    def _text_and_next_start(self) -> Upto:
+        """Return the node of text that ends with the start marker of the next message, for a message without an end
+        marker. Unless this marker begins a line, the text contains nothing that may open a quotation or code, since the
+        parser would treat the header as quoted."""
         own_line = text_of(stop_sequence(self.start)).startswith("\n")
         opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
         return Upto(stop_sequence(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
-        """Return the node of reasoning, text and calls as messages, as the choice allows."""
+        """Return the node of a whole reply of messages, as the choice allows: reasoning, then text and calls. `calls`
+        is the node of the calls of a reply that must have one, and `start` the start marker of a message."""
         options = self.options
         thinking: Node = EMPTY
         if options.reasoning != "none" and "reasoning" in self.channels.messages:
@@ -460,8 +480,8 @@ class Messages:
         return seq(thinking, Ref("messages"))
 
     def _message_chain(self, calls: Node, start: Node) -> Node:
-        """Return the node of messages of text and calls, each followed by another or not. The last text may lack its
-        end marker."""
+        """Return the node of a message of text, the last of which may lack its end marker, or of a call, each followed
+        by further messages or not. Calls are left out for the choice "none"."""
         opens, closes = self.channels.messages["content"]
         more = seq(start, Ref("messages"))
         without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))
@@ -469,13 +489,14 @@ class Messages:
         if str(closes):
             text: Node = seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
         else:
-            text = seq(self._text_until_next_header(), Ref("messages"))
+            text = seq(self._text_and_next_start(), Ref("messages"))
         content = seq(*pieces(opens), alt(text, last))
         if self.options.choice == "none":
             return content
         return alt(content, seq(Ref("call"), maybe(more) if self.options.parallel else EMPTY))
 
     def _end_of_open_reasoning(self) -> Node:
-        """Return the node of the rest of a reasoning message that the prompt began."""
+        """Return the node of the remainder of a reasoning message that the prompt began, with its end marker and the
+        start marker of the next message."""
         closes = self.channels.messages["reasoning"][1]
         return seq(Upto(stop_sequence(pieces(closes)), 0, self.book.bounds.text), *self.start)

@@ -67,8 +67,9 @@ class ScalarShapes(Intersection):
     formats = False  # whether `format` is asserted
 
     def read_count(self, schema: Json, word: str, path: str) -> int | None:
-        """Return the value of a keyword that counts, such as `minLength`, limited to what engines can repeat; None
-        if the schema does not have it. A larger value is reported."""
+        """Return the value of a keyword that counts, such as `minLength`; None if the schema does not have it. A value
+        that is larger than engines can repeat is reported in `limits`; then a minimum is lowered, and a maximum is
+        None."""
         value = schema.get(word)
         if value is None:
             return None
@@ -79,7 +80,8 @@ class ScalarShapes(Intersection):
         return value
 
     def read_string(self, schema: Json, path: str) -> Shape:
-        """Return the shape of the texts that the keywords for strings accept; `NOTHING` if no length is allowed."""
+        """Return the shape of the texts that the keywords for strings accept; `NOTHING` if no length is allowed. A
+        pattern or format that is too large or not supported is left out, which is reported in `limits`."""
         least, most = self.read_count(schema, "minLength", path) or 0, self.read_count(schema, "maxLength", path)
         if most is not None and least > most:
             return NOTHING
@@ -103,7 +105,9 @@ class ScalarShapes(Intersection):
         return self.limit_pattern(node, least, most, path)
 
     def read_number(self, schema: Json, path: str, integer: bool) -> Shape:
-        """Return the range of the numbers that the keywords for numbers accept, of integers with `integer`."""
+        """Return the range of the numbers that the keywords for numbers accept, of integers with `integer`; `NOTHING`
+        if it is empty. A bound with too many digits and `multipleOf` other than 1 are left out, which is reported in
+        `limits`."""
         if _NUMBER_WORDS.isdisjoint(schema):
             return _ANY_INTEGER if integer else _ANY_NUMBER
         bounds = {
@@ -130,8 +134,8 @@ class ScalarShapes(Intersection):
 
 
 def _tighter_limit(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
-    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive; None without bounds.
-    `tighter` is `max` for lower bounds, `min` for upper ones."""
+    """Return the tighter of an inclusive and an exclusive bound (None: not given), and whether it is exclusive; (None,
+    False) without bounds. `tighter` is `max` for lower bounds, `min` for upper ones."""
     if inside is None or outside is None:
         one = inside if outside is None else outside
         return (None, False) if one is None else (_decimal(one), inside is None)
@@ -158,7 +162,8 @@ class MemberShapes(ScalarShapes):
         raise NotImplementedError
 
     def read_object(self, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape of the objects that the keywords for objects accept."""
+        """Return the shape of the objects that the keywords for objects accept; `NOTHING` if there are none. With too
+        many members it is any object. Constraints that no shape expresses are reported in `limits`."""
         declared = {key: value for key, value in schema.get("properties", {}).items() if has_no_surrogate(key)}
         required = dict.fromkeys(schema.get("required", ()))
         if not all(map(has_no_surrogate, required)):
@@ -191,8 +196,8 @@ class MemberShapes(ScalarShapes):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
 
     def read_member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
-        """Return the smallest and the largest number of members; no limits, which is reported, where undeclared
-        members are allowed."""
+        """Return the smallest and the largest number of members (None: no limit); (0, None), which is reported in
+        `limits`, where undeclared members are allowed."""
         least, most = (
             self.read_count(schema, "minProperties", path) or 0,
             self.read_count(schema, "maxProperties", path),
@@ -204,8 +209,8 @@ class MemberShapes(ScalarShapes):
     def drop_member_limits(
         self, fields: list[Field], least: int, most: int | None, path: str
     ) -> tuple[int, int | None]:
-        """Return no limits of the number of members, and report the limits that are lost: undeclared members are not
-        counted."""
+        """Return (0, None), no limits of the number of members, and report in `limits` those of `least` and `most` that
+        are lost, because undeclared members are not counted."""
         certain = sum(field.required for field in fields)
         if least > certain:
             self.limit(f"{path}/minProperties", "minProperties", "fewer members")
@@ -229,8 +234,9 @@ class MemberShapes(ScalarShapes):
     def read_name_patterns(
         self, patterns: Json, extra: Shape, said: bool, path: str, depth: int
     ) -> tuple[Shape, Any, bool]:
-        """Return what `read_undeclared` returns for a schema with `patternProperties`. If no shape expresses it,
-        undeclared members may have any value, which is reported."""
+        """Return the shape of undeclared members, the pattern of their names (None: any name), and whether the schema
+        mentions them, for a schema with these `patternProperties`; `extra` is the shape of all other members. If no
+        shape expresses it, undeclared members may have any value, which is reported in `limits`."""
         at = f"{path}/patternProperties"
         shapes = {key: self.shape(value, at + pointer_step(key), depth + 1) for key, value in patterns.items()}
         if extra == NOTHING and len(patterns) == 1:
@@ -245,7 +251,8 @@ class MemberShapes(ScalarShapes):
         return ANYTHING, None, True
 
     def apply_name_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
-        """Return the declared members, each intersected with the schemas of the patterns that its name matches."""
+        """Return the declared members, each intersected with the schemas of the patterns that its name matches. With
+        too many patterns and members they are unchanged, which is reported in `limits`."""
         patterns: Json = schema.get("patternProperties", {})
         if len(patterns) * len(fields) > MAX_MATCHED:
             self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
@@ -259,7 +266,8 @@ class MemberShapes(ScalarShapes):
         return fields
 
     def undeclared_required(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
-        """Return the field of a member that is required but not declared."""
+        """Return the field of a member that is required but not declared. Its shape is given by the patterns that its
+        name matches, else by `additionalProperties`, else it is `ANYTHING`."""
         said = "additionalProperties" in schema
         found = [
             self.shape(value, path, depth + 1)
@@ -315,8 +323,8 @@ class Shapes(MemberShapes):
     # -- one schema ----------------------------------------------------------------------------------------------------
 
     def shape(self, schema: Any, path: str, depth: int) -> Shape:
-        """Return the shape of a schema. A schema inside itself becomes a reference to a named shape; beyond the
-        limits of depth and size any value is allowed, which is reported."""
+        """Return the shape of a schema, which may be a boolean. A schema inside itself becomes a reference to a named
+        shape; beyond the limits of depth and size any value is allowed, which is reported in `limits`."""
         if not isinstance(schema, dict):
             return NOTHING if schema is False else ANYTHING
         if id(schema) in self.open:
@@ -336,7 +344,8 @@ class Shapes(MemberShapes):
         return ShapeReference(name)
 
     def read_keywords(self, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape of one schema object from all its keywords."""
+        """Return the shape of one schema object from all its keywords: those of its types, then those that apply other
+        schemas to the same value, constants, and unevaluated members."""
         found = self.read_level(schema, path, depth)
         if not _BESIDE.isdisjoint(schema):
             for word in _IN_PLACE:
@@ -352,8 +361,8 @@ class Shapes(MemberShapes):
         return found
 
     def read_constants(self, found: Shape, schema: Json, path: str) -> Shape:
-        """Return the shape of the constants of `enum` and `const` that the other keywords accept; `found` unchanged,
-        which is reported, if there are too many."""
+        """Return the shape of the constants of `enum` and `const` that the shape `found` of the other keywords accepts;
+        `found` unchanged, which is reported in `limits`, if there are too many constants."""
         word = "const" if "const" in schema else "enum"
         values = [schema["const"]] if word == "const" else schema["enum"]
         if word == "const" and "enum" in schema:
@@ -364,7 +373,8 @@ class Shapes(MemberShapes):
         return self.constants(found, values, path, word)
 
     def apply_in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape intersected with a keyword that applies to the same value, such as `allOf` or `$ref`."""
+        """Return the shape `found` intersected with the keyword `word`, which applies to the same value, such as
+        `allOf`, `not` or `$ref`. A dynamic or unresolved reference changes nothing, which is reported in `limits`."""
         at = f"{path}/{word}"
         value = schema[word]
         if word in ("allOf", "anyOf", "oneOf"):
@@ -383,15 +393,15 @@ class Shapes(MemberShapes):
         return self.intersect(found, self.shape(target, fragment_of(value), depth + 1), at)
 
     def read_condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape intersected with the union of `then` and `else`: the condition `if` is not checked, which
-        is reported."""
+        """Return the shape `found` intersected with the union of `then` and `else`. The condition `if` is not checked,
+        which is reported in `limits`."""
         self.limit(f"{path}/if", "if", "what either branch allows")
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
         return self.intersect(found, union(*sides), f"{path}/if")
 
     def apply_alternatives(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
-        """Return the shape intersected with the union of alternatives. For `oneOf`, alternatives that may overlap
-        are reported."""
+        """Return the shape `found` intersected with the union of the alternatives `parts`. For `oneOf`, alternatives
+        that may overlap are reported in `limits`, since values that fit several are allowed."""
         if word == "oneOf":
             comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0))
             if not are_disjoint(parts, comparison):
@@ -400,8 +410,8 @@ class Shapes(MemberShapes):
         return self.intersect(found, union(*parts), at)
 
     def exclude(self, found: Shape, value: Any, at: str) -> Shape:
-        """Return the shape without the values of a `not`, if it only excludes types, everything or nothing;
-        otherwise the shape itself, which is reported."""
+        """Return the shape `found` without the values of the schema `value` of a `not`, if that is everything, nothing
+        or a set of types; otherwise `found` itself, which is reported in `limits`."""
         if _accepts_all(value):
             return NOTHING
         if value is False:
@@ -413,16 +423,17 @@ class Shapes(MemberShapes):
         return found
 
     def exclude_types(self, found: Shape, said: list[str], at: str) -> Shape:
-        """Return the shape without the values of these JSON types. Integers alone cannot be excluded, which is
-        reported."""
+        """Return the shape `found` without the values of the JSON types `said`. Integers alone, without all numbers,
+        cannot be excluded, which is reported in `limits`."""
         kept = [word for word in _KINDS if word not in said]
         if "integer" in said and "number" in kept:
             self.limit(at, "not", "whole numbers")
         return self.intersect(found, union(*(_PLAIN[word] for word in kept)), at)
 
     def apply_unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
-        """Return the shape with `unevaluatedProperties` applied; unchanged, which is reported, where conditions or
-        references decide which members are evaluated."""
+        """Return the shape `found` with `unevaluatedProperties` of the schema applied, if that allows all or forbids
+        all of them; unchanged, which is reported in `limits`, for another schema, and where conditions or references
+        decide which members are evaluated."""
         value = schema["unevaluatedProperties"]
         if _accepts_all(value):
             return union(*(_allow_undeclared(one) for one in options(found))) if _has_no_reference(found) else found
@@ -434,8 +445,8 @@ class Shapes(MemberShapes):
     # -- the keywords of one level -------------------------------------------------------------------------------------
 
     def read_level(self, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape from `type` and the keywords of each type, without those that apply other schemas to the
-        same value."""
+        """Return the shape from `type` and the keywords of each type. Keywords that apply other schemas to the same
+        value, such as `allOf`, are not read. Without `type`, each kind of value is restricted by its own keywords."""
         said = schema.get("type")
         asserts_format = self.formats and "format" in schema
         if asserts_format and schema["format"] not in FORMAT_PATTERNS:
@@ -454,7 +465,7 @@ class Shapes(MemberShapes):
         return found[0] if len(found) == 1 else union(*found)
 
     def read_type(self, word: str, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape of the values of one JSON type that the keywords of that type accept."""
+        """Return the shape of the values of the JSON type `word` that the keywords of that type accept."""
         if word == "string":
             return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.read_string(schema, path)
         if word in ("number", "integer"):
@@ -466,7 +477,8 @@ class Shapes(MemberShapes):
         return TRUE_FALSE if word == "boolean" else NULL
 
     def read_array(self, schema: Json, path: str, depth: int) -> Shape:
-        """Return the shape of the lists that the keywords for arrays accept."""
+        """Return the shape of the lists that the keywords for arrays accept; `NOTHING` if there are none.
+        `uniqueItems`, `contains` and too many `prefixItems` are not enforced, which is reported in `limits`."""
         first = schema.get("prefixItems", ())
         if len(first) > MAX_TUPLE:
             self.limit(f"{path}/prefixItems", "prefixItems", f"any items: a grammar supports at most {MAX_TUPLE}")
@@ -481,7 +493,8 @@ class Shapes(MemberShapes):
         return array_shape(Array(prefix, items, least, most))
 
     def report_contains(self, schema: Json, path: str) -> None:
-        """Report `contains`, or only `maxContains`, which a grammar cannot express."""
+        """Report `contains` in `limits`, since a grammar cannot express it; only `maxContains` if `minContains` is 0,
+        or nothing if that is missing too."""
         if schema.get("minContains") != 0:
             self.limit(f"{path}/contains", "contains", "arrays without such an item")
         elif "maxContains" in schema:
@@ -507,8 +520,8 @@ _WORDS = frozenset(
 
 
 def _weight_of_constants(values: list[Any], most: int) -> int:
-    """Return the number of values, where each nested one counts ten because it becomes a rule. Beyond `most`,
-    counting stops."""
+    """Return the number of values, where each item of a list or an object, at any depth, counts ten because it becomes
+    a rule. Counting stops at some number above `most`."""
     count, waiting = len(values), list(values)
     while waiting and count <= most:
         here = waiting.pop()
@@ -539,7 +552,9 @@ def _allow_undeclared(shape: Shape) -> Shape:
 
 
 def _forbid_undeclared(shape: Shape) -> Shape:
-    """Return an object without undeclared members, unless its schema mentions them; any other shape unchanged."""
+    """Return an object shape that allows no undeclared members, nor members that are only required and have no schema;
+    `NOTHING` if one of those is required. An object whose schema mentions undeclared members, and any other shape, is
+    returned unchanged."""
     if not isinstance(shape, Object) or shape.said:
         return shape
     fields = tuple(one if one.evaluated else Field(one.name, NOTHING, one.required) for one in shape.fields)

@@ -28,14 +28,15 @@ _WORD = 1  # llama.cpp's number for a trigger that is a text
 
 
 def fragment(grammar: Grammar, server: str) -> Json:
-    """Return the fields to add to a request to this server. Raises `CallerError` for an unknown server,
-    `GrammarCompileError` for a grammar that it does not take."""
+    """Return the fields to add to a request so that this server enforces the grammar. Raises `CallerError` for an
+    unknown server, `GrammarCompileError` for a grammar that it does not take."""
     return fragment_and_limits(grammar, server)[0]
 
 
 def fragment_and_limits(grammar: Grammar, server: str) -> Made:
-    """Return the fields to add to a request to this server, and the constraints that they do not enforce. Raises the
-    errors of `fragment`."""
+    """Return the fields to add to a request so that this server enforces the grammar, and the constraints that they do
+    not enforce. Raises `CallerError` for an unknown server, `GrammarCompileError` for a grammar that it does not
+    take."""
     make = SERVERS.get(server)
     if make is None:
         raise CallerError(f"there is no server {server!r}; name one of {', '.join(SERVERS)}")
@@ -44,7 +45,8 @@ def fragment_and_limits(grammar: Grammar, server: str) -> Made:
 
 
 def _llama_cpp_fields(grammar: Grammar) -> Made:
-    """Return the fields for llama.cpp: GBNF, with triggers if calls are optional."""
+    """Return the fields for llama.cpp, and the constraints that they lose: the grammar in GBNF, with triggers if calls
+    are optional and have an opener."""
     if grammar.choice != "auto" or not grammar.lazy:
         text, limits = emit_gbnf_with_limits(grammar)
         return {"grammar": text}, limits
@@ -56,7 +58,8 @@ def _llama_cpp_fields(grammar: Grammar) -> Made:
 
 
 def _vllm_fields(grammar: Grammar) -> Made:
-    """Return the fields for vLLM: a structural tag as JSON text, or none that forbids calls."""
+    """Return the fields for vLLM, and the constraints that they lose: a structural tag as JSON text. For the choice
+    "none" there is no tag, and it is reported that calls are not forbidden."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
@@ -67,7 +70,8 @@ def _vllm_fields(grammar: Grammar) -> Made:
 
 
 def _sglang_fields(grammar: Grammar) -> Made:
-    """Return the fields for SGLang: a structural tag, or none that forbids calls."""
+    """Return the fields for SGLang, and the constraints that they lose: a structural tag. For the choice "none" there
+    is no tag, and it is reported that calls are not forbidden."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
@@ -75,8 +79,9 @@ def _sglang_fields(grammar: Grammar) -> Made:
 
 
 def _ollama_fields(grammar: Grammar) -> Made:
-    """Return the fields for Ollama: a JSON Schema for the whole reply, which is then bare JSON. Raises
-    `GrammarCompileError` if calls are optional, since only a required call can be enforced."""
+    """Return the fields for Ollama, and the constraints that they lose: a JSON Schema for the whole reply, which is
+    then bare JSON. No fields for the choice "none". Raises `GrammarCompileError` for "auto", since only a required call
+    can be enforced."""
     if grammar.choice == "auto":
         raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
     if grammar.choice == "none":
@@ -86,7 +91,8 @@ def _ollama_fields(grammar: Grammar) -> Made:
 
 
 def _openai_fields(grammar: Grammar) -> Made:
-    """Return the fields for OpenAI: strict tools and the tool choice."""
+    """Return the fields for OpenAI, and the constraints that they lose: strict tools, the tool choice and whether calls
+    may be parallel."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("chat")
@@ -104,7 +110,8 @@ def _openai_fields(grammar: Grammar) -> Made:
 
 
 def _anthropic_fields(grammar: Grammar) -> Made:
-    """Return the fields for Anthropic: strict tools and the tool choice."""
+    """Return the fields for Anthropic, and the constraints that they lose: strict tools and the tool choice, which also
+    says whether calls may be parallel."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("messages")

@@ -60,7 +60,8 @@ class _Tags:
 
     def build_format(self) -> Json:
         """Return the `format` of the structural tag: triggered tags if calls are optional, a sequence if one is
-        required, only the arguments if the request names the tool. Adds to `limits` what it cannot express."""
+        required, only the arguments if they are the whole reply, and one grammar if optional calls have no opener. Adds
+        to `limits` what it cannot express."""
         optional = self.grammar.choice == "auto"
         if optional and not self.grammar.triggers:
             return self.whole_reply_grammar()
@@ -75,14 +76,15 @@ class _Tags:
         return calls if len(parts) == 1 else {"type": "sequence", "elements": parts}
 
     def whole_reply_grammar(self) -> Json:
-        """Return one grammar for the whole reply, for calls without an opener that could trigger a tag."""
+        """Return the structural format of one grammar for the whole reply, for calls without an opener that could
+        trigger a tag."""
         text, made = emit_gbnf_with_limits(msgspec.structs.replace(self.grammar, lazy=""))
         self.limits += made
         return {"type": "grammar", "grammar": text}
 
     def call_tags(self, bare: bool) -> Json:
-        """Return the tags of all calls. With `bare`, white space before the opener belongs to the free text before
-        it."""
+        """Return the structural format of one or more calls: a tag for each tool and the separator. With `bare`, white
+        space before the opener of a call is left out, because it belongs to the free text before it."""
         nodes = zip(self.grammar.called, self.frame.calls, strict=True)
         return {
             "type": "tags_with_separator",
@@ -93,7 +95,9 @@ class _Tags:
         }
 
     def triggered_tags(self, before: str, calls: Json, after: str) -> Json:
-        """Return tags that an opener in free text triggers; `before` and `after` surround all calls."""
+        """Return the structural format of free text in which an opener triggers calls. `calls` is the format of
+        `call_tags`, and `before` and `after` are the texts around all calls; they make one tag of all calls unless both
+        are empty."""
         tags = calls["tags"]
         if before or after:
             tags = [{"type": "tag", "begin": before.lstrip(BLANKS), "content": calls, "end": after}]
@@ -106,7 +110,8 @@ class _Tags:
         }
 
     def call_tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
-        """Return the tag of one tool: its fixed beginning and end, and the content between them."""
+        """Return the tag of a call of the tool `name` with these nodes: the texts at its beginning and end, and the
+        content between them. With `bare`, white space at the beginning is left out."""
         fixed = [isinstance(item, (Lit, Token)) for item in items]
         if all(fixed):
             text = _texts(items)
@@ -118,8 +123,8 @@ class _Tags:
         return {**tag, "begin": tag["begin"].lstrip(BLANKS)} if bare else tag
 
     def tag_content(self, name: str, inside: list[Node]) -> Json:
-        """Return the content of a tag: a JSON Schema for JSON arguments if xgrammar enforces all of it, else a
-        grammar."""
+        """Return the content of a tag, for the nodes `inside` a call of the tool `name`: a JSON Schema if they are JSON
+        arguments and xgrammar enforces their schema, else a grammar. Adds to `limits` what it cannot express."""
         # Where the arguments can only be {}, the remaining node may be an id.
         arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
         holds_json = BODIES[type(self.grammar.format.bodies[0])].holds_json
@@ -142,7 +147,8 @@ class _Tags:
         return {**schema, "type": "object"}
 
     def unexpressed_options(self) -> list[Relaxation]:
-        """Return a relaxation for each option for the whole reply that tags cannot express."""
+        """Return a relaxation for each option for the whole reply, such as reasoning or bounds, that tags cannot
+        express."""
         asked = self.grammar.options
         found: list[Relaxation] = []
         if self.grammar.choice == "auto":
@@ -182,7 +188,8 @@ def is_exact(schema: Json, *, formats: bool) -> bool:
 
 
 def _is_exact_alone(schema: Json, formats: bool) -> bool:
-    """Return whether xgrammar enforces the keywords of one schema, without its subschemas."""
+    """Return whether xgrammar enforces the keywords of one schema as JSON Schema means them; its subschemas are not
+    checked. With `formats`, a `format` is not enforced exactly; without, it is ignored."""
     words = schema.keys() - _ANNOTATIONS
     if formats and "format" in schema:
         return False

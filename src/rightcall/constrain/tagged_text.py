@@ -69,8 +69,8 @@ class TagShapes:
         return members_in_any_order(made, EMPTY, self.undeclared_argument(shape), shape)
 
     def undeclared_argument(self, shape: Object) -> Node | None:
-        """Return the node of an argument with an undeclared name; None if there can be none, or if its end tag would
-        have to repeat the name."""
+        """Return the node of an argument with an undeclared name, in its tags; None if the shape allows none or their
+        names must match a pattern, or if the end tag would have to repeat the name."""
         if shape.extra == NOTHING or shape.keys is not None or self.keyed:
             return None  # no grammar makes a free name agree with the same name in its end tag
         names = tuple(field.name for field in shape.fields)
@@ -78,7 +78,8 @@ class TagShapes:
         return self.parameter(word, "", lambda stop: self.value_of_kind("any", shape.extra, stop, ""), shape.extra)
 
     def argument(self, field: Field) -> Node:
-        """Return the node of a declared argument in its tags; `NEVER` if its name cannot be written in a tag."""
+        """Return the node of a declared argument in its tags; `NEVER` if its name or any value cannot be written in
+        tags."""
         if not (_QUOTED if self.body.escapes else _KEY)(field.name) or field.name != field.name.strip():
             return NEVER
         kind = self.kinds.get(field.name, "any")
@@ -92,8 +93,9 @@ class TagShapes:
         return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
 
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
-        """Return the node of an argument in its tags: `key` is the name to write in the opening tag, `name` the one
-        in the closing tag, and `write` returns the value with its closing tag. `NEVER` if there is no such value."""
+        """Return the node of an argument in its tags, with the type word if the format has one. `key` is the name to
+        write in the opening tag, `name` the one in the closing tag; `write`, a function of the closing tag, returns the
+        value followed by that tag. `NEVER` if there is no such value."""
         close = split_marker(first(self.body.value_close))
         opener = split_marker(first(self.body.param))
         line = opener.after if "\n" in opener.after else ""
@@ -115,7 +117,8 @@ class TagShapes:
         )
 
     def _opening_tag(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
-        """Return the nodes of the opening tag with this name and this type word; `line` follows them."""
+        """Return the nodes of the opening tag, given split into its edges, with the name `key` and the type word
+        `word`, followed by the text `line`."""
         nodes = pieces(opener[1], key=escape_name(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
             nodes = _merge_literals(nodes, key)
@@ -124,8 +127,8 @@ class TagShapes:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def value_of_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
-        """Return the node of a value with its closing tag, written as the parser reads an argument of this kind
-        (`schema.places`)."""
+        """Return the node of a value followed by its closing tag `stop`, written so that the parser, which reads an
+        argument of this kind as JSON, text or either, gets a value of the shape. `name` is for reports."""
         if kind == "any":
             return self.value_of_unknown_kind(shape, stop)
         parts = options(self.unfold(shape))
@@ -139,15 +142,15 @@ class TagShapes:
         return alt(*texts, *[self.text_constant(word, stop) for word in words], *nulls)
 
     def value_of_unknown_kind(self, shape: Shape, stop: Stop) -> Node:
-        """Return the node of a value of unknown kind with its closing tag: the parser reads it as JSON if it is
-        valid JSON."""
+        """Return the node of a value followed by its closing tag `stop`, written as JSON; free text if the shape is
+        `ANYTHING`. The parser reads such a value as JSON if it is valid JSON, else as text."""
         if shape == ANYTHING:
             return self.free_text(TextShape(), stop)
         return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
 
     def typed_values(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
-        """Return, for each alternative of a shape, the type word of its tag and the node of the value with its
-        closing tag."""
+        """Return, for each alternative of a shape, the type word of its opening tag and the node of the value followed
+        by its closing tag `stop`. Alternatives that cannot be written are left out."""
         words = {"string": "", "json": ""}
         for word, kind in self.body.types.items():
             words[kind] = words[kind] or word
@@ -174,7 +177,8 @@ class TagShapes:
         return name if self.body.types.get(name) == "json" else default
 
     def unfold(self, shape: Shape) -> Shape:
-        """Return a shape with references at its top level resolved; after 32 references, any value."""
+        """Return a shape with references at its top level, and those among its alternatives, replaced by the shapes
+        that they name; after 32 references in a row, a reference remains."""
         for _ in range(32):
             if not isinstance(shape, ShapeReference):
                 break
@@ -190,8 +194,8 @@ class TagShapes:
         return shape
 
     def text(self, shape: TextShape, stop: Stop, name: str) -> Node:
-        """Return the node of a text with its closing tag. A pattern that may contain the beginning of the tag is not
-        enforced, which is reported."""
+        """Return the node of a text followed by its closing tag `stop`. A pattern that may contain the first character
+        of the tag is not enforced, which is reported for the argument `name`."""
         if shape.pattern is not None:
             if not has(alphabet(shape.pattern), text_of(stop)[0]):
                 return (
@@ -209,7 +213,8 @@ class TagShapes:
         return self.free_text(shape, stop)
 
     def free_text(self, shape: TextShape, stop: Stop) -> Node:
-        """Return the node of free text with its closing tag, in the format's quotes or not."""
+        """Return the node of free text of the shape's length followed by its closing tag `stop`, in the format's quotes
+        or not if it has quotes."""
         most = self.json.max_length(shape)
         without = (self.body.quote[0],) if self.body.quote else ()
         text: Node = Upto(stop, shape.least, most, without)
@@ -225,15 +230,16 @@ class TagShapes:
     # -- containers ----------------------------------------------------------------------------------------------------
 
     def containers(self, shapes: list[Shape], stop: Stop) -> Node:
-        """Return the node of a list, an object or a constant with its closing tag: as nested tags if the format has
-        them, else as JSON."""
+        """Return the node of a value of one of these shapes, which are no texts, followed by its closing tag `stop`: as
+        nested tags if the format has them, else as JSON."""
         if not self.body.item:
             return seq(alt(*map(self.json.value, shapes)), *stop)
         return alt(*[self.nested_tags(one, stop, 0) for one in shapes])
 
     def nested_tags(self, shape: Shape, stop: Stop, depth: int) -> Node:
-        """Return the node of a list or an object as nested tags, and a scalar as text. An object with undeclared
-        names is written as JSON, since a grammar cannot make a free name agree with its closing tag."""
+        """Return the node of a list or an object as nested tags, or of a scalar as text, followed by the closing tag
+        `stop`; `NEVER` if it cannot be written. An object with undeclared names is written as JSON at the top level,
+        since a grammar cannot make a free name agree with its closing tag."""
         if isinstance(shape, ShapeReference):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):
@@ -248,8 +254,8 @@ class TagShapes:
         return NEVER if inside == NEVER else seq(inside, *stop)
 
     def list_items(self, shape: Array, depth: int) -> Node:
-        """Return the node of the items of a list, each in its tag; `NEVER` for a list with different items by
-        position."""
+        """Return the node of the items of a list, each in its tag; `NEVER` for a list with different items by position,
+        and if an item is required that cannot be written."""
         if shape.prefix:
             return NEVER  # the tags of a list are all alike, and are read by one schema
         most = shape.most if shape.most is not None else self.book.bounds.array
@@ -257,7 +263,8 @@ class TagShapes:
         return repeat(child, shape.least, most)
 
     def nested_tag(self, name: str, shape: Shape, depth: int) -> Node:
-        """Return the node of a member or item in its tag; `NEVER` if its name cannot be written in a tag."""
+        """Return the node of a member or item of this name and shape between its opening and closing tag; `NEVER` if
+        its name cannot be written in a tag."""
         if not re.fullmatch(r'[^<>"\s/]{1,64}', name):
             return NEVER
         opener, close = first(self.body.param), first(self.body.value_close)
@@ -266,8 +273,8 @@ class TagShapes:
         )
 
     def scalar_with_closing_tag(self, shape: Shape, stop: Stop) -> Node:
-        """Return the node of a value that is neither object nor list, with its closing tag: raw text if the shape
-        allows any text, else its text constants, else JSON."""
+        """Return the node of a value that is neither object nor list, followed by its closing tag `stop`: only raw text
+        if the shape allows text, else only its text constants if it has some, else JSON."""
         parts = options(self.unfold(shape))
         texts = [one for one in parts if isinstance(one, TextShape)]
         if texts:
@@ -278,7 +285,8 @@ class TagShapes:
         return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
 
     def text_with_closing_tag(self, texts: list[TextShape], stop: Stop) -> Node:
-        """Return the node of a text inside nested tags, with its closing tag."""
+        """Return the node of a text of one of these shapes inside nested tags, followed by its closing tag `stop`. A
+        text without a pattern contains nothing that would be parsed as a further tag."""
         without = self.tags_in_text(stop)
         found = [Upto(stop, one.least, self.json.max_length(one), without) for one in texts if one.pattern is None]
         return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
@@ -306,14 +314,15 @@ def _has_null(parts: Iterable[Shape]) -> bool:
 
 
 def _has_free_names(shape: Shape) -> bool:
-    """Return whether a shape allows members with undeclared names, or may."""
+    """Return whether a shape allows members with undeclared names; True for a union and for `ANYTHING`, of which that
+    is not checked."""
     if isinstance(shape, Union) or shape == ANYTHING:
         return True
     return isinstance(shape, Object) and shape.extra != NOTHING
 
 
 def _without_text_constants(shape: Shape) -> Shape:
-    """Return the constants without those that are texts, `NOTHING` if none remain; any other shape unchanged."""
+    """Return a shape of constants without those that are texts, `NOTHING` if none remain; any other shape unchanged."""
     if not isinstance(shape, OneOf):
         return shape
     texts = tuple(text for text in shape.texts if text[0] != '"')
@@ -321,15 +330,15 @@ def _without_text_constants(shape: Shape) -> Shape:
 
 
 def _json_type_of(value: object) -> str:
-    """Return the JSON type of a value that is no text."""
+    """Return the JSON type of a value that is no text: "boolean", "null", "object", "array" or "number"."""
     if isinstance(value, bool) or value is None:
         return "boolean" if value is not None else "null"
     return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
 
 
 def _merge_literals(nodes: list[Node], word: Word) -> list[Node]:
-    """Return the nodes with the undeclared name `word` and the literals next to it merged into one `Word`, which
-    becomes one terminal."""
+    """Return the nodes of an opening tag with the undeclared name `word`, which is one of them, and the literals next
+    to it merged into one `Word`, which becomes one terminal."""
     at = nodes.index(word)
     before = nodes[at - 1] if at and isinstance(nodes[at - 1], Lit) else None
     after = nodes[at + 1] if at + 1 < len(nodes) and isinstance(nodes[at + 1], Lit) else None

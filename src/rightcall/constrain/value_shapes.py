@@ -121,7 +121,8 @@ def shape_of_value(value: Any) -> Shape:
 
 
 def union(*shapes: Shape) -> Shape:
-    """Return a shape for the values that any of the shapes accepts, with all constants in one `OneOf`."""
+    """Return a shape for the values that any of the shapes accepts: `ANYTHING` if one is, and all constants in one
+    `OneOf`. One remaining shape is returned itself; without shapes it is `NOTHING`."""
     out: dict[Shape, None] = {}
     texts: dict[str, None] = {}
     for shape in shapes:
@@ -143,7 +144,8 @@ def options(shape: Shape) -> tuple[Shape, ...]:
 
 
 def inner_shapes(shape: Shape) -> tuple[Shape, ...]:
-    """Return the shapes directly inside a shape; none for a reference, which is not followed."""
+    """Return the shapes directly inside a union, a list or an object; none for other shapes and for a reference, which
+    is not followed."""
     match shape:
         case Union(parts):
             return parts
@@ -184,8 +186,8 @@ def comparison_keys(texts: tuple[str, ...]) -> frozenset[Hashable]:
 
 
 def membership_test(shape: Shape) -> Callable[[Any], bool | None]:
-    """Return a function that returns, as `accepts` does, whether this shape accepts a value. It is faster for many
-    values."""
+    """Return a function that returns whether this shape accepts a value, None if only a regular expression or a
+    reference can tell. It is faster than `accepts` for many values."""
     if isinstance(shape, OneOf):
         keys = comparison_keys(shape.texts)
         return lambda value: _comparison_key(value) in keys
@@ -196,7 +198,8 @@ def membership_test(shape: Shape) -> Callable[[Any], bool | None]:
 
 
 def _accepts_text(shape: TextShape, value: Any) -> bool | None:
-    """Return whether a text shape accepts a value; None if its pattern must be matched."""
+    """Return whether a text shape accepts a value; False for one that is not a text or has a wrong length, None if its
+    pattern must be matched."""
     if not isinstance(value, str) or not _has_length(value, shape.least, shape.most):
         return False
     return True if shape.pattern is None else None
@@ -232,7 +235,8 @@ def _accepts_number(shape: Number, value: Any) -> bool:
 
 
 def _is_in_order(small: Decimal | None, large: Decimal | None, is_open: bool) -> bool:
-    """Return whether two bounds are in order. None is no bound, and an open bound excludes equality."""
+    """Return whether `small` is at most `large`, or less if `is_open`; True if one of them is None, which is no
+    bound."""
     return small is None or large is None or small < large or (small == large and not is_open)
 
 
@@ -242,15 +246,16 @@ def _all_true(found: list[bool | None]) -> bool | None:
 
 
 def _accepts_array(value: Any, prefix: tuple[Shape, ...], items: Shape, least: int, most: int | None) -> bool | None:
-    """Return whether an array shape with these parts accepts a value; None if only a regular expression or a
-    reference can tell."""
+    """Return whether a list shape with these parts accepts a value; False for one that is not a list, None if only a
+    regular expression or a reference can tell."""
     if not isinstance(value, list) or not _has_length(value, least, most):
         return False
     return _all_true([accepts(prefix[at] if at < len(prefix) else items, item) for at, item in enumerate(value)])
 
 
 def _accepts_object(shape: Object, value: Any) -> bool | None:
-    """Return whether an object shape accepts a value; None if only a regular expression or a reference can tell."""
+    """Return whether an object shape accepts a value; False for one that is not an object, None if only a regular
+    expression or a reference can tell."""
     if not isinstance(value, dict) or not _has_length(value, shape.least, shape.most):
         return False
     fields = {field.name: field for field in shape.fields}
@@ -268,7 +273,8 @@ CONSTANTS_PER_COMPARISON = 64  # constants or members in one comparison
 
 
 def are_disjoint(parts: list[Shape], comparison: OverlapCheck) -> bool:
-    """Return whether no value fits two of these shapes; False if that is uncertain or takes too many comparisons."""
+    """Return whether no value fits two of these shapes; False if that is uncertain, or there are too many shapes or
+    comparisons."""
     constants = [part for part in parts if isinstance(part, OneOf)]
     if len(constants) == len(parts):
         return _all_constants_differ([text for part in constants for text in part.texts])
@@ -284,7 +290,8 @@ def _all_constants_differ(texts: list[str]) -> bool:
 
 
 def _has_equal_numbers(texts: list[str]) -> bool:
-    """Return whether two of these JSON texts are the same number, such as 1 and 1.0."""
+    """Return whether two of these JSON texts are the same number, such as 1 and 1.0. Texts of 300 characters or more
+    are ignored."""
     numbers = [float(text) for text in texts if text[0] in "-0123456789" and len(text) < 300]
     return len(set(numbers)) < len(numbers)
 
@@ -300,7 +307,8 @@ class OverlapCheck:
         return any(self._options_may_overlap(a, b) for a in options(one) for b in options(other))
 
     def _options_may_overlap(self, one: Shape, other: Shape) -> bool:
-        """Return whether some value may fit both shapes, of which neither is a union."""
+        """Return whether some value may fit both shapes, of which neither is a union; False is certain. True for
+        references, and once the budget of steps is used up."""
         self.left -= 1
         if self.left < 0 or isinstance(one, ShapeReference) or isinstance(other, ShapeReference):
             return True
@@ -317,8 +325,8 @@ class OverlapCheck:
         return type(one) is type(other)
 
     def _are_distinguishable(self, one: Object, other: Object) -> bool:
-        """Return whether no value fits both objects, because a required member of one cannot be in the other or has
-        other values there."""
+        """Return whether it is certain that no value fits both object shapes, because a required member of one cannot
+        be in the other or has other values there."""
         if _requires_forbidden_member(one, other) or _requires_forbidden_member(other, one):
             return True
         there = {field.name: field for field in other.fields}
@@ -328,7 +336,7 @@ class OverlapCheck:
 
 
 def _requires_forbidden_member(one: Object, other: Object) -> bool:
-    """Return whether the first object must have a member that the other cannot have."""
+    """Return whether object `one` must have a member that object `other` cannot have."""
     if not other.said or other.extra != NOTHING:
         return False
     known = {field.name for field in other.fields}
