@@ -58,8 +58,8 @@ _HEADERS = {"authorization": _CREDENTIAL, "cookie": _LINE}
 
 
 def find_named_secrets(text: str) -> Iterator[FoundSecret]:
-    """Yield the position of each value under a secret name, in order. Placeholders and references to a value are no
-    secrets."""
+    """Yield the position of each value under a secret name in a text, in order, also of values in a list or an object.
+    Placeholders and references to a variable of the same name are no secrets."""
     if not _MAYBE(text):
         return
     at = 0
@@ -80,7 +80,8 @@ def _unescape_name(name: str) -> str:
 
 
 def _find_text_in_tag(text: str, at: int) -> Iterator[FoundSecret]:
-    """Yield the text from this index to the next closing tag, unless it is a placeholder."""
+    """Yield the text from the index `at` to the next closing tag as a secret; nothing if it is a placeholder, or there
+    is no closing tag."""
     if inner := _TAGGED.match(text, at):
         content = inner[1].rstrip().removesuffix("\\n")
         yield from _yield_unless_placeholder(text, inner.start(1), inner.start(1) + len(content))
@@ -92,8 +93,8 @@ def _header_pattern(name: str) -> re.Pattern[str] | None:
 
 
 def _find_value(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
-    """Yield the secrets in the value that follows a secret name, in quotes, brackets, a tag or bare. A last entry
-    with an empty `kind` only marks how far the value was searched."""
+    """Yield the secrets in the value that follows a secret name, which `found` matched: in quotes, brackets, a tag or
+    bare. A last entry with an empty `kind` only marks how far a list or an object was searched."""
     if found["tag"]:
         yield from _find_text_in_tag(text, found.end())
         return
@@ -114,22 +115,23 @@ def _find_value(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
 
 
 def _find_unquoted_value(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
-    """Yield an unquoted word as a secret, unless it is a placeholder or a reference to a variable of the same name:
-    `password=self.password`."""
+    """Yield the unquoted word at the index `at` as a secret; nothing if it is short, a placeholder, or a reference to a
+    variable of the name that `found` matched: `password=self.password`."""
     word = _BARE.match(text, at)
     if word is not None and word[0].rpartition(".")[2].lower() != found["name"].rpartition(".")[2].lower():
         yield from _yield_unless_placeholder(text, at, word.end())
 
 
 def _yield_unless_placeholder(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
-    """Yield this span of the text as a secret unless it is empty or a placeholder."""
+    """Yield the span from `start` to `end` of the text as one secret; nothing if it is empty or a placeholder."""
     if end > start and not is_placeholder(text[start:end]):
         yield FoundSecret(start, end, kind)
 
 
 def _find_in_quotes(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[FoundSecret]:
-    """Yield the content of a quoted string as a secret, without a leading `Bearer` or `Basic`. Nothing for a
-    placeholder, or for a text token beside its log probability (`is_text`)."""
+    """Yield the content of the string whose quote `opened` matched as a secret, without a leading `Bearer` or `Basic`.
+    Nothing for a placeholder; with `is_text`, nothing for a string that a log probability follows, since it is a text
+    token."""
     end = _find_closing_quote(text, opened.end(), opened[2], len(opened[1]))
     if is_text and _LIKELIHOOD.match(text, end):
         return
@@ -140,8 +142,9 @@ def _find_in_quotes(text: str, opened: re.Match[str], *, is_text: bool) -> Itera
 
 
 def _find_closing_quote(text: str, at: int, quote: str, level: int) -> int:
-    """Return the index at which a string ends: its quote after `level` backslashes, or after fewer, which end the
-    enclosing string."""
+    """Return the index at which the content of a string ends: before its `quote` after `level` backslashes, or after
+    fewer, which end the enclosing string. `at` is the index after its opening quote; the end of the text if it is not
+    closed."""
     while (end := text.find(quote, at)) >= 0:
         slashes = 0
         while end - slashes - 1 >= at and text[end - slashes - 1] == "\\":
@@ -155,8 +158,9 @@ def _find_closing_quote(text: str, at: int, quote: str, level: int) -> int:
 
 
 def _find_in_container(text: str, at: int) -> Iterator[FoundSecret]:
-    """Yield every string and number of a JSON list or object, but no keys. An unclosed container extends to the end
-    of the text. The last entry has an empty `kind` and marks the end of the searched text."""
+    """Yield every string and number of the JSON list or object that begins at the index `at`, but no keys and
+    placeholders. An unclosed container extends to the end of the text. The last entry has an empty `kind` and marks the
+    end of the searched text."""
     depth = 0
     while token := _TOKEN.match(text, at):
         at = token.end()

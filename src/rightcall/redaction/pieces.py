@@ -38,8 +38,8 @@ class PieceLine(msgspec.Struct):
 
 
 def scrub_pieces(pieces: list[bytes], delays: list[int], scrubber: Scrubber) -> tuple[list[bytes], list[int]]:
-    """Return the pieces of a streamed answer without its secrets, and the delay before each. Both are returned
-    unchanged if nothing was found; pieces whose text was changed may be merged."""
+    """Return the pieces of a streamed answer without secrets, and the delay before each piece. Both are returned
+    unchanged if nothing was found; pieces whose text was changed may be merged, and then their delays are added."""
     whole = b"".join(pieces)
     lines = (
         [PieceLine(whole)]
@@ -62,8 +62,8 @@ def _parse_container(data: bytes) -> Any:
 
 
 def _scrub_lines(lines: list[PieceLine], scrubber: Scrubber) -> None:
-    """Parse each line and set its `now` to its bytes without secrets, also without secrets in strings that continue
-    over several lines. The other fields of the lines are set too."""
+    """Parse each line and set its `now` to its bytes without secrets, and its other fields. In JSON, secrets in strings
+    that continue over several lines are removed too."""
     for line in lines:
         line.now = line.was
         line.before = next(each for each in _BEFORE if line.was.startswith(each))
@@ -95,7 +95,7 @@ class StringPosition(msgspec.Struct):
 
 def _scrub_joined_strings(lines: list[PieceLine], scrubber: Scrubber) -> set[int]:
     """Join the strings at the same place of consecutive events, remove secrets from the joined texts, and store the
-    strings in the events. Return the numbers of the changed events."""
+    strings in the JSON values of the lines. Return the numbers of the changed lines, whose `now` is not set here."""
     positions: dict[Path, list[StringPosition]] = {}
     for event, line in enumerate(lines):
         if line.value is not None:
@@ -112,9 +112,9 @@ def _scrub_joined_strings(lines: list[PieceLine], scrubber: Scrubber) -> set[int
 
 
 def _scrub_joined(places: list[StringPosition], strings: list[str], scrubber: Scrubber) -> set[int]:
-    """Remove secrets from strings that continue one another, and store each in its event. Return the numbers of the
-    changed events. If the joined text is JSON in which an escape hides a secret, the first string gets all of the
-    text."""
+    """Remove secrets from `strings`, which continue one another, and store each at its place in `places`. Return the
+    numbers of the changed events. If the joined text is JSON in which an escape hides a secret, the first string gets
+    all of the text and the others become empty."""
     text = "".join(strings)
     found = scrubber.find_secrets(text)
     clean = _replace_across(strings, found, text, scrubber)
@@ -134,8 +134,8 @@ def _are_equal_json(text: str, clean: str) -> bool:
 
 
 def _replace_across(strings: list[str], found: list[FoundSecret], text: str, scrubber: Scrubber) -> list[str]:
-    """Return the strings without the secrets that were found in their joined text. The replacement is in the string
-    where the secret began."""
+    """Return the strings without the secrets `found` in their joined `text`. The replacement is in the string where the
+    secret began; the other strings lose their part of it."""
     clean: list[str] = []
     waiting = iter(found)
     secret = next(waiting, None)
@@ -155,8 +155,9 @@ def _replace_across(strings: list[str], found: list[FoundSecret], text: str, scr
 
 
 def _walk_strings(value: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield the path, container and key of every string in `value`. For list items, `index` of the item is used instead
-    of its position."""
+    """Yield the path, container and key of every string in `value`, at any depth. A path has the keys to the string
+    after `path`, and the values of `type`, `index` and the like; for list items, their `index` is used instead of their
+    position."""
     if isinstance(value, dict):
         path = (*path, *[value[name] for name in _PLACES if isinstance(value.get(name), int | str)])
         entries = [(name, name) for name in value]
@@ -172,7 +173,8 @@ def _walk_strings(value: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
 
 
 def _clear_token_bytes(value: Any) -> None:
-    """Empty every `bytes` list, in place: log probabilities spell out each token again as numbers."""
+    """Empty every list under the key `bytes` in a JSON value, in place: log probabilities spell out each token again as
+    numbers."""
     if isinstance(value, dict) and isinstance(value.get("bytes"), list):
         value["bytes"] = []
     for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -183,8 +185,9 @@ def _clear_token_bytes(value: Any) -> None:
 
 
 def _cut_at_piece_ends(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
-    """Return the clean answer cut where the original pieces ended, and the delay before each piece. A cut inside
-    changed text moves to the end of its line; the delays of pieces that became empty are added to the next."""
+    """Return the scrubbed lines as pieces that end where the original pieces ended, and the delay before each. A cut
+    inside changed text moves to the end of its line; a piece that becomes empty is dropped, and its delay added to the
+    next."""
     clean = b"".join([line.now for line in lines])
     made: list[bytes] = []
     waits: list[int] = []
@@ -199,7 +202,8 @@ def _cut_at_piece_ends(lines: list[PieceLine], pieces: list[bytes], delays: list
 
 
 def _find_cuts(lines: list[PieceLine], pieces: list[bytes]) -> Iterator[int]:
-    """Yield, for each original piece, the index in the clean answer at which it ends."""
+    """Yield, for each original piece, the index in the joined scrubbed lines at which it ends. In a line that was
+    changed, that is the end of the line."""
     old = new = 0  # where the line begins, as it was and as it is now
     rest = iter(lines)
     line = next(rest, None)

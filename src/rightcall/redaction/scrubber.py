@@ -56,7 +56,8 @@ class Scrubber:
     # -- text ----------------------------------------------------------------------------------------------------------
 
     def text(self, text: str) -> str:
-        """Return the `text` without secrets. JSON is scrubbed as JSON, so that no escape hides a secret."""
+        """Return the `text` without secrets. A text that is a JSON object or list is scrubbed as JSON, so that no
+        escape hides a secret, and written again only if it has a secret."""
         if text[:1] in ("{", "["):
             value = decode(text, MAX_DEPTH)
             if not isinstance(value, Undecodable):
@@ -65,7 +66,7 @@ class Scrubber:
         return self.replace_secrets(text, self.find_secrets(text))
 
     def replace_secrets(self, text: str, found: Iterable[FoundSecret]) -> str:
-        """Return the text with each of these secrets replaced."""
+        """Return the text with the secrets at these positions, which are in order and do not overlap, each replaced."""
         pieces: list[str] = []
         at = 0
         for each in found:
@@ -80,7 +81,8 @@ class Scrubber:
         return "0" if found.number else self._stand_in(found.kind, _unescape(found_text))
 
     def find_secrets(self, text: str) -> list[FoundSecret]:
-        """Return the positions of all secrets in the text, in order; overlapping ones are merged."""
+        """Return the positions of all secrets in the text, in order; overlapping ones are merged. The text is not
+        parsed as JSON."""
         all_found = [*self._find_own_secrets(text), *find_named_secrets(text), *self._find_by_pattern(text)]
         all_found.sort(key=lambda each: each.start)
         apart: list[FoundSecret] = []
@@ -92,7 +94,7 @@ class Scrubber:
         return apart
 
     def _find_own_secrets(self, text: str) -> list[FoundSecret]:
-        """Return the positions of the known secrets."""
+        """Return the positions of the known secrets (`own`) in the text, in any of their spellings."""
         return (
             [FoundSecret(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
         )
@@ -118,7 +120,8 @@ class Scrubber:
     # -- JSON ----------------------------------------------------------------------------------------------------------
 
     def value(self, value: Any) -> Any:
-        """Return JSON data without secrets. Objects and lists keep their shape."""
+        """Return JSON data without secrets, as a copy: a string is scrubbed as text, and a member of an object by its
+        name too. Objects and lists keep their shape."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -136,8 +139,9 @@ class Scrubber:
         return self.text(name) if isinstance(name, str) else name
 
     def _scrub_member(self, name: Any, value: Any, around: dict[Any, Any]) -> Any:
-        """Return the value of a member without secrets: a value under a secret name is replaced as a whole, unless
-        it is a schema; any other is scrubbed. `around` is the object."""
+        """Return the value of the member `name` of the object `around` without secrets. Under a secret name every
+        string and number is replaced, unless the value is a schema or a text token; schemas of properties and other
+        values are scrubbed."""
         if name in HOLDS_SCHEMAS and isinstance(value, dict):
             return {self._scrub_key(each): self._scrub_property(each, schema) for each, schema in value.items()}
         if not isinstance(name, str) or not is_secret_name(name) or ("logprob" in around and name == "token"):
@@ -167,7 +171,8 @@ class Scrubber:
 
 
 def _unescape(found_text: str) -> str:
-    """Return the text of a JSON string's content with its escapes decoded; unchanged if it is no valid JSON string."""
+    """Return the content of a JSON string with its escapes decoded; unchanged if it is no valid content of a JSON
+    string."""
     if "\\" not in found_text:
         return found_text
     value = decode(f'"{found_text}"', 1)
@@ -175,7 +180,8 @@ def _unescape(found_text: str) -> str:
 
 
 def spellings(secret: str) -> set[str]:
-    """Return a secret as it is, as JSON and URLs spell it, and in base64 at each of the three offsets."""
+    """Return the ways in which a secret may occur in a text: as it is, as JSON and URLs spell it, and the middle of its
+    base64 at each of the three offsets; base64 texts that are too short are left out."""
     written = json.dumps(secret)[1:-1]
     found = {secret, written, json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(written)[1:-1]}
     found |= {each.replace("/", "\\/") for each in found}

@@ -62,7 +62,8 @@ def _significant_words(name: str) -> list[str]:
 
 @lru_cache(4096)
 def is_secret_name(name: str) -> bool:
-    """Return whether the name alone says that its value is a secret, such as `db_password`."""
+    """Return whether the name alone says that its value is a secret, such as `db_password`; False for `has_password`,
+    `max_token` and other names whose words show a flag or a count."""
     words = _significant_words(name)
     if not words or words[0] in _QUESTIONS:
         return False
@@ -78,8 +79,8 @@ def is_secret_name(name: str) -> bool:
 
 
 def _is_plural_of_secret_name(joined: str) -> bool:
-    """Return whether a name, written as one word, is the plural of a secret name, such as `apikeys`. `tokens` alone
-    is not: it counts text tokens."""
+    """Return whether a name, written as one word, is the plural of a secret name, such as `apikeys`. A name that ends
+    in `tokens` is one only after a credential word, as `accesstokens`: other tokens are text tokens."""
     single = joined[:-1] if joined.endswith("s") else ""
     return (
         single != "token"
@@ -99,8 +100,8 @@ HOLDS_SCHEMAS = frozenset("properties patternProperties $defs definitions depend
 
 
 def is_schema(value: Any) -> bool:
-    """Return whether a value is a JSON Schema that describes values: it has a JSON type as `type`, or a keyword of
-    schemas."""
+    """Return whether a value is an object that is a JSON Schema: its `type` is a JSON type or a list of them, or it has
+    no `type` but a keyword of schemas such as `enum`."""
     if not isinstance(value, dict):
         return False
     kind = value.get("type")
@@ -122,5 +123,6 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(text: str) -> bool:
-    """Return whether a text is a placeholder for a secret: a type, a variable, `***`."""
+    """Return whether a text stands in place of a secret: it is empty, a type, a word such as `null`, a variable, or
+    `***`."""
     return not text.strip() or _PLACEHOLDER(text.strip()) is not None

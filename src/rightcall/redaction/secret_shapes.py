@@ -15,6 +15,7 @@ import msgspec
 
 
 def _accept_any(text: str) -> bool:
+    """Return True: the check of a `SecretShape` whose pattern is enough."""
     return True
 
 
@@ -119,7 +120,7 @@ _TOKENS: tuple[tuple[str, str], ...] = (
 
 
 def _token_shape() -> SecretShape:
-    """Return the shape of all tokens with a known prefix, as one pattern."""
+    """Return one `SecretShape` that matches the tokens of all known prefixes."""
     written = "|".join([pattern for _, pattern in _TOKENS])
     return SecretShape(
         re.compile(start_pattern("A-Za-z0-9_") + f"(?:{written})", re.A), tuple({hint for hint, _ in _TOKENS})
@@ -130,7 +131,8 @@ def _token_shape() -> SecretShape:
 
 
 def _is_basic_credential(text: str) -> bool:
-    """Return whether a text is the base64 of `user:password`, and no word in the same alphabet."""
+    """Return whether a text is the base64 of bytes with a colon, as of `user:password`; False for one that is not
+    base64."""
     try:
         return b":" in base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), altchars=b"-_")
     except (binascii.Error, ValueError):
