@@ -66,7 +66,8 @@ class _Window:
         self._last_user_group = asked[-1] if asked else -1
 
     def fewest_to_drop(self, tokens: int, count: Count, summary: str = "") -> int:
-        """Return how many of the oldest exchanges must be dropped to fit `tokens`; all droppable ones if that is not
+        """Return how many of the oldest exchanges must be dropped so that the remaining messages, with `summary` in
+        place of the dropped ones, have at most `tokens` as `count` counts them; all droppable ones if that is not
         enough."""
         return bisect_left(range(len(self._old)), True, key=lambda gone: count(self.without(gone, summary)) <= tokens)
 
@@ -75,16 +76,16 @@ class _Window:
         return _flatten([group for at, group in enumerate(self._old[:gone]) if at != self._last_user_group])
 
     def without(self, gone: int, summary: str = "") -> list[Json]:
-        """Return the messages without the oldest `gone` exchanges; a message with `summary`, or with their number,
-        replaces them."""
+        """Return the messages without the oldest `gone` exchanges. A message with `summary`, or with their number if it
+        is empty, replaces them; the last user message is kept, and old results are shortened."""
         asked = self._old[self._last_user_group] if 0 <= self._last_user_group < gone else []
         note = _drop_notice(self.dropped(gone), summary)
         return [*self._head, *note, *asked, *_flatten(self._short[gone:]), *_flatten(self._recent)]
 
 
 def _group_exchanges(messages: Sequence[Json]) -> tuple[list[Json], list[list[Json]]]:
-    """Return the leading messages (system messages and the first user message), and the others in groups that are
-    kept or dropped whole: a turn with its results, or one message."""
+    """Return the leading messages (system messages and then one user message), and the others in groups that are kept
+    or dropped whole: a message with the tool results after it."""
     head: list[Json] = []
     rest = list(messages)
     while rest and rest[0].get("role") in ("system", "developer"):
@@ -101,7 +102,8 @@ def _group_exchanges(messages: Sequence[Json]) -> tuple[list[Json], list[list[Js
 
 
 def _shorten_result(message: Json) -> Json:
-    """Return a tool result longer than `SHORT` characters with only its head and tail; any other message unchanged."""
+    """Return a tool result longer than `SHORT` characters with only its head and tail and a note between them; any
+    other message unchanged."""
     content = message.get("content")
     if message.get("role") != "tool" or not isinstance(content, str) or len(content) <= SHORT:
         return message
@@ -110,8 +112,8 @@ def _shorten_result(message: Json) -> Json:
 
 
 def _drop_notice(gone: list[Json], summary: str) -> list[Json]:
-    """Return the message that replaces the dropped messages, as a list: the summary, or their number. Empty if
-    nothing was dropped."""
+    """Return the user message that replaces the dropped messages `gone`, as a list: the summary or, if it is empty, the
+    number of turns and calls. An empty list if nothing was dropped."""
     if not gone:
         return []
     calls = sum(len(message.get("tool_calls") or ()) for message in gone)

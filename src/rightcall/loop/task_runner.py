@@ -49,8 +49,8 @@ class RunNotes(Hook):
         self._started = time.monotonic()
 
     def task(self, text: str) -> None:
-        """Write a note that a new task, the `text`, begins or an interrupted one continues; its time and cost count
-        from here."""
+        """Write a note with the `text` of a task that begins, or of an interrupted one that continues. The time and the
+        cost in the note of its end count from here."""
         self._started, self._before = time.monotonic(), self._conversation.spent
         self.note("task", text=text)
 
@@ -63,7 +63,8 @@ class RunNotes(Hook):
     # -- events of the reply -------------------------------------------------------------------------------------------
 
     def event(self, event: RunEvent) -> None:
-        """Write the note of one event of the run. Text is collected and written before the next other event."""
+        """Write the note of one event of the run, if the journal has one for it. Text and reasoning are collected, and
+        written before the note of the next other event."""
         if isinstance(event, Text | Reasoning):
             self._text.append(event)
         elif isinstance(event, Done):
@@ -77,8 +78,8 @@ class RunNotes(Hook):
             self._note_outcome(event)
 
     def _note_outcome(self, event: RunEvent) -> None:
-        """Write the note of a problem that belongs to no call, an intervention, a result or the end of the run;
-        ignore other events."""
+        """Write the note of a problem that belongs to no call, an intervention, a result or the end of the run, after
+        the text collected so far; ignore other events."""
         if isinstance(event, Problem):
             if event.call is None:
                 self._flush()
@@ -93,8 +94,9 @@ class RunNotes(Hook):
             self.over(event.status, event.reason, event.answer)
 
     def _reclassify_last_text(self, event: Recast) -> None:
-        """Take the last `chars` characters out of the collected text (of the reasoning for "thought"). For "reasoning"
-        they are added again as reasoning; for the other kinds they were part of a call and are dropped."""
+        """Take the last `event.chars` characters out of the collected text, or for the kind "thought" out of the
+        collected reasoning. For the kind "reasoning" they are added again as reasoning; for other kinds they were part
+        of a call and are dropped."""
         left, kind = event.chars, Reasoning if event.kind == "thought" else Text
         moved: list[str] = []
         for at in range(len(self._text) - 1, -1, -1):
@@ -109,7 +111,8 @@ class RunNotes(Hook):
             self._text.append(Reasoning("".join(reversed(moved))))
 
     def _flush(self) -> None:
-        """Write the collected text and reasoning, one note for each stretch, and empty the collection."""
+        """Write the collected text and reasoning, one note for each run of pieces of the same kind, and empty the
+        collection."""
         kind, pieces = "text", list[str]()
         for each in self._text:
             of = "reasoning" if isinstance(each, Reasoning) else "text"
@@ -121,7 +124,7 @@ class RunNotes(Hook):
         self._text = []
 
     def _note_text(self, kind: str, pieces: list[str]) -> None:
-        """Write a note of this kind with the joined pieces; none if they are empty."""
+        """Write a note of the kind "text" or "reasoning" with the joined pieces; nothing if they are empty."""
         if text := "".join(pieces):
             self.note(kind, text=text)
 
@@ -144,8 +147,8 @@ class RunNotes(Hook):
     # -- hook methods, for calls ---------------------------------------------------------------------------------------
 
     def before(self, invocation: Invocation) -> None:
-        """Write a note that a call starts, and one with the diff of the file that it will change, if any. Returns
-        None: the call runs."""
+        """Write a note that a call starts, and one with the diff of the file that it will change, if any. Called as a
+        hook; returns None, so that the call runs."""
         self._flush_turn()
         self.note("start", id=invocation.call.id, name=invocation.tool.name, read_only=invocation.tool.read_only)
         edit = self._edits.preview(invocation)
@@ -153,13 +156,13 @@ class RunNotes(Hook):
             self.note("diff", id=invocation.call.id, path=edit.path, diff=edit.diff)
 
     def permission_answered(self, invocation: Invocation, answer: Permission) -> None:
-        """Write a note with the answer of the user to a question of permission: "no" with the user's words, or the
+        """Write a note with the user's answer to a request for permission: "no" with the user's words, or the
         permission."""
         name, words = ("no", answer.words) if isinstance(answer, Denial) else (str(answer), "")
         self.note("asked", id=invocation.call.id, answer=name, words=words)
 
     def edited(self, invocation: Invocation, edit: FileEdit) -> None:
-        """Write a note of a change of a file, which can be undone with it."""
+        """Write a note of a change of a file by a call, with what is needed to undo it."""
         kept = msgspec.to_builtins(edit)
         del kept["diff"]  # noted before
         self.note("edited", id=invocation.call.id, **kept)
@@ -169,14 +172,14 @@ class RunNotes(Hook):
         self._note_result(result)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """Write the note of the result of a call that failed, timed out or was cancelled."""
+        """Write the note of the result of a call that failed, timed out or was cancelled, by the type of `error`."""
         kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
         kind = "cancelled" if isinstance(error, asyncio.CancelledError) else kind
         text = "it was cancelled; it may have done a part of its work" if kind == "cancelled" else describe_error(error)
         self._note_result(Result(invocation.call, text, True, kind, text))
 
     def _note_result(self, result: Result) -> None:
-        """Write the note of a result; only the first one for each call id."""
+        """Write the note of a result; nothing if the journal has one for this call id already."""
         if result.id in self._ended:
             return
         self._ended.add(result.id)
@@ -193,8 +196,8 @@ def _token_cost(before: Spent, now: Spent) -> Json:
 
 
 def standing_edits(notes: list[Json]) -> list[FileEdit]:
-    """Return the changes of files in these notes that were not undone, oldest first. An undo removes the latest
-    change."""
+    """Return the changes of files in these notes that were not undone, oldest first. A note of an undo removes the
+    latest change before it."""
     found: list[FileEdit] = []
     for note in notes:
         if note["event"] == "edited":
@@ -205,7 +208,8 @@ def standing_edits(notes: list[Json]) -> list[FileEdit]:
 
 
 def undone_paths(notes: list[Json]) -> list[str]:
-    """Return the files whose changes were undone since the last task; the model does not know of it yet."""
+    """Return the paths of the files whose changes were undone since the last task, in order; the model does not know of
+    it yet."""
     paths: list[str] = []
     for note in notes:
         if note["event"] == "undone":
@@ -235,8 +239,8 @@ class RunJournal:
                 self._file.append({"all": self.conversation.messages, "state": _state(self.conversation)})
 
     def write(self, conversation: Conversation) -> None:
-        """Append the new messages and the state of the conversation in one line, which is written completely or not
-        at all."""
+        """Append the messages that are new since the last write, and the state of the conversation, in one line, which
+        is written completely or not at all."""
         new = conversation.messages[self._written :]
         self._file.append({"new": new, "state": _state(conversation)})
         self._written = len(conversation.messages)
@@ -256,8 +260,8 @@ def _state(conversation: Conversation) -> Json:
 
 
 def read_notes(path: str | Path) -> Iterator[Json]:
-    """Yield the notes of a run in order; the run may still be writing them. Raises `FileFailed` for a file of
-    another kind."""
+    """Yield the notes of a run in order; the run may still be writing them. Raises `FileFailed` for a missing file, one
+    of another kind, and an invalid line other than an incomplete last one."""
     existing(Path(path), KIND)
     for _, row in _read_rows(Path(path)):
         if "event" in row:
@@ -265,7 +269,8 @@ def read_notes(path: str | Path) -> Iterator[Json]:
 
 
 def _read_journal(path: Path) -> tuple[Conversation | None, list[Json]]:
-    """Return the conversation and the notes in a journal; the conversation is None if none was written yet."""
+    """Return the last conversation in a journal and all its notes; the conversation is None if none was written yet.
+    Raises `FileFailed` if the file cannot be read or has an invalid line; an incomplete last line is ignored."""
     messages: list[Any] = []
     notes: list[Json] = []
     state: Json = {}
@@ -280,8 +285,8 @@ def _read_journal(path: Path) -> tuple[Conversation | None, list[Json]]:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Json]]:
-    """Yield line number and row of each line of a journal, without a torn last line. Raises `FileFailed` for any
-    other invalid line."""
+    """Yield line number and row of each line of a journal; an incomplete last line is left out. Raises `FileFailed` if
+    the file cannot be read, and for any other invalid line."""
     for number, row in read_rows(path):
         if not isinstance(row, LineFault):
             yield number, row
@@ -432,7 +437,8 @@ class Runner:
         self._write()
 
     def _report_interventions(self, interventions: Sequence[Intervention]) -> None:
-        """Add interventions to the conversation and the trace, and pass each to `intervened` of all hooks."""
+        """Add interventions to the conversation and the trace, and call `intervened` of each hook that is a `Hook` with
+        each of them."""
         self.conversation.interventions += interventions
         if self.trace is not None:
             self.trace.add(interventions)
@@ -446,8 +452,8 @@ class Runner:
             self._journal.close()
 
     def _turn(self) -> Turn:
-        """Return the guard's view of the next turn. After a successful call, its choice is "auto" unless it is
-        "none"."""
+        """Return the guard's view of the next turn, with the `tool_choice` to send: after a successful call it is
+        "auto", unless the choice of the run is "none"."""
         turn = Turn.of(self.conversation.messages, self.tools, parallel=self._parallel, api="chat")
         made = any(call.outcome == "ok" for call in turn.calls)
         turn.choice = "auto" if made and self._choice != "none" else self._choice
@@ -518,7 +524,8 @@ class Runner:
             return await anext(stream, None)
 
     def _next_request_in_time(self) -> Request | None:
-        """Return the next request; None if the task is over, or is ended here because its time is over."""
+        """Return the next request. None if the task is over; if its time is over, the conversation is ended as stopped
+        first."""
         request = self.next_request()
         if request is not None and self._is_late():
             self._end_conversation("stopped", f"the task took longer than {self._seconds:g} seconds")
@@ -535,8 +542,9 @@ class Runner:
         self._write()
 
     async def _run_calls(self, judged: Judgement) -> Sequence[Result]:
-        """Run the calls of the judgement, give their results to the conversation, and return them. Every call has a
-        result, also if a hook ends the batch, the time is over, or the run is cancelled (raised again)."""
+        """Run the calls of the judgement, add their results to the conversation, and return them. Every call has a
+        result: a hook that stops the batch ends the conversation as stopped, calls that are out of time get a note, and
+        after a cancellation the conversation is ended as cancelled and `CancelledError` is raised again."""
         lost = [not_run_result(call, "it was cancelled") for call in judged.calls]
         results: Sequence[Result]
         try:
