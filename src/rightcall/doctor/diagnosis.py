@@ -134,13 +134,15 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([each for each in found if each not in self.classes])
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
-        """Return the cure of a class (`failure`) as a sentence and as a command; each is "" if there is none."""
+        """Return the cure of a class of failure as a sentence, and the `rightcall serve` command that cures it, or "".
+        The diagnosis must have a result of this class."""
         mine = self.shown(failure)
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
 
     def shown(self, failure: FailureClass) -> list[ProbeResult]:
-        """Return the results that show a class (`failure`), faults of the server before failures of the model."""
+        """Return the results that show the class of failure `failure`, faults of the server before failures of the
+        model; none if no result shows it."""
         mine = [each for each in self.results if each.is_named and each.slug == failure.slug]
         return sorted(mine, key=lambda each: each.verdict != "fault")
 
@@ -155,6 +157,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.results) and not self.faults and not self.unanswered
 
     def _curable(self, api: Api | None) -> list[ProbeResult]:
+        """Return the results that the proxy can cure, of all dialects or of `api`."""
         return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
@@ -176,7 +179,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join([*line, *[word for pair in self.cure_flags(api).items() for word in pair]])
 
     def check(self) -> None:
-        """Raise an AssertionError that lists the faults, for tests. An unreachable server is a fault too."""
+        """Raise an AssertionError that lists the faults, and the questions that were not answered; for tests. Return
+        None if the diagnosis `is_sound`. Without any answered dialect, the error gives the reasons."""
         if self.is_sound:
             return
         if not self.spoken:
@@ -210,7 +214,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _classes_of(results: Iterable[ProbeResult]) -> tuple[FailureClass, ...]:
-    """Return the classes of these results, each once, the most frequently reported first."""
+    """Return the failure classes of these results, each once, by their rank: the most frequently reported first.
+    Results without a class are left out."""
     found = {each.slug: failure for each in results if (failure := each.failure) is not None}
     return tuple(sorted(found.values(), key=lambda each: (each.number, each.slug)))
 

@@ -41,7 +41,8 @@ _FOOT = (
 
 
 def doctor_page(diagnosis: Diagnosis) -> WebPage:
-    """Return the page of a diagnosis."""
+    """Return the web page of a diagnosis: a headline, figures, cures if there are any, a table for each dialect, and
+    evidence."""
     parts: list[PagePart] = [_figure_tiles(diagnosis)]
     parts += [_cure_table(diagnosis)] if diagnosis.classes or diagnosis.habits else []
     parts += [_dialect_table(diagnosis, api) for api in diagnosis.spoken]
@@ -52,7 +53,8 @@ def doctor_page(diagnosis: Diagnosis) -> WebPage:
 
 
 def _headline(diagnosis: Diagnosis) -> Headline:
-    """Return the number of failure classes with server, model, dialects and cure; or why no dialect was answered."""
+    """Return the headline of the page: the number of failure classes with server, model, dialects and cure; if the
+    server has none of the dialects, the reason for each."""
     if not diagnosis.spoken:
         says = "was answered: " + "; ".join([f"{each.api}: {each.says}" for each in diagnosis.dialects])
         return Headline("No dialect", says[:400])
@@ -65,7 +67,8 @@ def _headline(diagnosis: Diagnosis) -> Headline:
 
 
 def _figure_tiles(diagnosis: Diagnosis) -> FigureTiles:
-    """Return the numbers of failed checks, also through the proxy, and of requests."""
+    """Return the figures of the page: the number of failed checks, also through the proxy if it was examined, and the
+    number of requests with their seconds."""
     tiles = [_fault_tile("checks that failed", diagnosis)]
     if diagnosis.through is not None:
         tiles.append(_fault_tile("through the proxy", diagnosis.through))
@@ -76,7 +79,7 @@ def _figure_tiles(diagnosis: Diagnosis) -> FigureTiles:
 
 
 def _fault_tile(label: str, diagnosis: Diagnosis) -> FigureTile:
-    """Return the number of faults of a diagnosis, out of its results."""
+    """Return a figure with this label: the number of faults of a diagnosis, out of the number of its results."""
     many = len(diagnosis.faults)
     return FigureTile(label, f"{many}", f"of {len(diagnosis.results)}", "bad" if many else "good")
 
@@ -85,7 +88,7 @@ def _fault_tile(label: str, diagnosis: Diagnosis) -> FigureTile:
 
 
 def _cure_table(diagnosis: Diagnosis) -> PageTable:
-    """Return the table of failure classes: what happens, the cure, and the command."""
+    """Return the table of the failure classes that the diagnosis found: what happens, the cure, and the command."""
     columns = ("class", "what happens", "cure", "command")
     rows = [
         (NamedCell(each.title, each.slug), each.what, *diagnosis.advice(each))
@@ -98,7 +101,8 @@ def _cure_table(diagnosis: Diagnosis) -> PageTable:
 
 
 def _dialect_table(diagnosis: Diagnosis, api: str) -> PageTable:
-    """Return the table of one dialect: a row for each probe, with columns for the proxy if it was examined."""
+    """Return the table of the dialect `api`: a row for each probe, with the verdicts whole and streamed, and columns
+    for the proxy if it was examined."""
     sides = [diagnosis] if diagnosis.through is None else [diagnosis, diagnosis.through]
     heads = ["whole", "streamed"] if len(sides) == 1 else ["whole", "whole, proxy", "streamed", "streamed, proxy"]
     columns = [PageColumn("probe"), *[PageColumn(head) for head in heads], PageColumn("class"), PageColumn("seen")]
@@ -106,7 +110,8 @@ def _dialect_table(diagnosis: Diagnosis, api: str) -> PageTable:
 
 
 def _probe_rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
-    """Yield the row of each probe: a verdict for each mode and side, the classes, and the worst verdict's reason."""
+    """Yield a row for each probe of the dialect `api`: the verdicts whole and streamed of each diagnosis in `sides`,
+    the classes of failure, and the reason of the worst verdict."""
     by_place = {
         (at, each.probe, each.way): each for at, side in enumerate(sides) for each in side.results if each.api == api
     }
@@ -119,7 +124,8 @@ def _probe_rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
 
 
 def _verdict_cell(result: ProbeResult | None) -> Cell:
-    """Return the `ToneCell` of a verdict, with the pass rate if the probe was repeated; "" without a result."""
+    """Return a colored table cell with the verdict of a result, and its pass rate if the probe was repeated; "" without
+    a result."""
     if result is None:
         return ""
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
@@ -130,7 +136,7 @@ def _verdict_cell(result: ProbeResult | None) -> Cell:
 
 
 def _evidence_cards(diagnosis: Diagnosis) -> Iterator[SampleCard]:
-    """Yield a card with the evidence of each fault and of each unreachable result."""
+    """Yield a card with request and response of each result that is a fault or unreachable and has evidence."""
     for each in diagnosis.results:
         if each.evidence is not None and each.verdict in ("fault", "unreachable"):
             meaning = each.failure.what if each.failure is not None else ""

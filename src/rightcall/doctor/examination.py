@@ -77,9 +77,8 @@ class ExamSettings(msgspec.Struct, frozen=True, kw_only=True):
 async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
     """Examine the server at `url` and return the diagnosis.
 
-    `watch` is called with the numbers of finished and of planned requests. Raises `CallerError` for an invalid address
-    or key, and never because of what the server does.
-    """
+    `watch` is called after each request with the numbers of sent and of planned requests. Raises `CallerError` for an
+    invalid address or key, and never because of what the server does."""
     start = time.monotonic()
     backend = _make_identifying_backend(url, settings)
     async with backend:
@@ -99,7 +98,7 @@ async def examine(url: str, settings: ExamSettings, watch: Watch | None = None) 
 
 
 def _make_identifying_backend(url: str, settings: ExamSettings) -> Backend:
-    """Return a backend that only identifies the server: short timeouts, no retries."""
+    """Return a backend for requests that identify the server at `url`: short timeouts, no retries."""
     limits = Timeouts(
         connect=_PROFILE_SECONDS, first_byte=_PROFILE_SECONDS, idle=_PROFILE_SECONDS, total=_PROFILE_SECONDS
     )
@@ -107,7 +106,8 @@ def _make_identifying_backend(url: str, settings: ExamSettings) -> Backend:
 
 
 async def _identify_server(backend: Backend, model: str) -> tuple[str, str]:
-    """Return the type of the server and the model: the given one, or the first that it lists; "" if unknown."""
+    """Return the type of the server, and `model` if it is given, else the first model that the server lists. Each is ""
+    if it is unknown, also if requests fail."""
     try:
         profile, _ = await backend.profile()
     except BackendError:
@@ -136,7 +136,8 @@ class _Examination:
         self.requests = self.skipped = self._planned = 0
 
     async def run(self) -> tuple[list[SpokenDialect], list[ProbeResult]]:
-        """Try all dialects, ask and judge the questions of those that the server has, and return both results."""
+        """Try all dialects, ask and judge the questions of those that the server has, and return both: whether it has
+        each dialect, and the results of all probes. The connections are closed, also after an exception."""
         for connection in self._connections.values():
             connection.keep()
         try:
@@ -152,7 +153,8 @@ class _Examination:
     # -- dialects ------------------------------------------------------------------------------------------------------
 
     async def _try_dialect(self, api: Api) -> SpokenDialect:
-        """Greet the server until it accepts the fields. Return whether it has the dialect, and if not, why."""
+        """Send a greeting in one dialect, again without a field that the server rejected, until that changes nothing.
+        Return whether the server has the dialect, and if not, why."""
         while True:
             case = await self._ask(BARE, api, "whole")
             if case is None:
@@ -177,7 +179,8 @@ class _Examination:
         ]
 
     async def _examine_dialect(self, api: Api) -> list[ProbeResult]:
-        """Send all questions of a dialect, those that follow an answer last, and return the results of all probes."""
+        """Send all questions of a dialect, first those that stand alone, then those that follow an answer, and return
+        the results of all probes."""
         requests = self._plan_requests(api)
         first = [each for each in requests if not each[0].follows]
         cases = await self._ask_all(api, first, {})
@@ -187,7 +190,9 @@ class _Examination:
     async def _ask_all(
         self, api: Api, asked: Iterable[tuple[ServerQuestion, Way, int]], before: dict[tuple[str, Way, int], ProbedCase]
     ) -> dict[tuple[str, Way, int], ProbedCase]:
-        """Send these questions concurrently; return the cases by question, mode and number, without those not sent."""
+        """Send the questions `asked`, each with its mode and number, concurrently; `before` are the cases whose answers
+        they may follow. Return the new cases by question name, mode and number, without questions that were not
+        sent."""
         asked = list(asked)
         plain = {number: case for (name, way, number), case in before.items() if (name, way) == ("plain", "whole")}
         made = await asyncio.gather(*[self._ask(question, api, way, plain.get(at)) for question, way, at in asked])
@@ -197,7 +202,8 @@ class _Examination:
     async def _ask(
         self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
     ) -> ProbedCase | None:
-        """Send one question and return its case; None if the budget is spent or the answer to follow is missing."""
+        """Send one question and return its case. None if it is not sent: the budget is spent, too many requests in a
+        row ran out of time, or the case `plain`, whose answer it follows, is missing or unsuitable."""
         connection, stream = self._connections[api], way == "streamed"
         body = question_body(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:
@@ -220,7 +226,8 @@ class _Examination:
     # -- judging -------------------------------------------------------------------------------------------------------
 
     def _judge_cases(self, api: Api, cases: dict[tuple[str, Way, int], ProbedCase]) -> Iterable[ProbeResult]:
-        """Yield the result of each probe in each mode for which there are cases."""
+        """Yield the result of each probe in each mode for which there are cases, which are given by question name, mode
+        and number of repetition."""
         results = ProbeResults(self._connections[api].scrubber)
         for probe in PROBES.values():
             for way in probe.ways:
@@ -234,7 +241,8 @@ class _Examination:
 
 
 def _adapt_sending(sending: Sending, message: str) -> Sending:
-    """Return `sending` without the field that a server rejected with this message; unchanged if it names none."""
+    """Return `sending` changed for a server that rejected a request with this message: it uses `max_completion_tokens`,
+    or sends no temperature, if the message names that field; else unchanged."""
     if _ABOUT_LIMIT.search(message):
         return msgspec.structs.replace(sending, max_tokens="max_completion_tokens")
     if _ABOUT_TEMPERATURE.search(message):
@@ -243,16 +251,17 @@ def _adapt_sending(sending: Sending, message: str) -> Sending:
 
 
 def _cases_of_round(cases: dict[tuple[str, Way, int], ProbedCase], number: int) -> dict[tuple[str, Way], ProbedCase]:
-    """Return the cases of repetition `number`, and those of the first one for questions that have no such case."""
+    """Return the cases of repetition `number` by question name and mode; for questions without such a case, those of
+    the first repetition."""
     first = {(name, way): case for (name, way, at), case in cases.items() if at == 0}
     return first | {(name, way): case for (name, way, at), case in cases.items() if at == number}
 
 
 def follow_up_body(question: ServerQuestion, api: Api, body: Json, plain: ProbedCase | None) -> Json | None:
-    """Return the body of a question that follows the answer to `plain`.
+    """Return the body of a question that continues the conversation of `body` after the answer in `plain`, with that
+    answer's reasoning or without, as the question asks.
 
-    None if that answer is missing, has no call, or has no reasoning where the question drops it.
-    """
+    None if that answer is missing or failed, has no call, or has no reasoning that could be dropped."""
     if plain is None or not plain.raw.is_ok or not plain.answer.calls:
         return None
     kept = follow_up(body, api, plain.answer, reasoning=True)
@@ -263,7 +272,8 @@ def follow_up_body(question: ServerQuestion, api: Api, body: Json, plain: Probed
 
 
 def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAnswer) -> ProbedCase:
-    """Return the case of a question and its response, with the answer parsed and checked."""
+    """Return the case of a question and its response, with the answer parsed, and checked against the rules of the
+    dialect if the status is a success. An incomplete response is not parsed: `is_json` of its answer is False."""
     stream = way == "streamed"
     wire, answer = [], StrictClientAnswer(is_json=False)
     if not raw.broke:
@@ -273,10 +283,11 @@ def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAn
 
 
 def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool, str]:
-    """Return whether the answer to a greeting is one of this dialect, and if not, why.
+    """Return whether the response to a greeting shows that the server has this dialect, and if not, why. `message` is
+    the server's message if it rejected the greeting.
 
-    A dialect that the user `named` is examined even if its answer is an error, as long as its address exists.
-    """
+    A dialect that the user `named` counts as there even if the answer is an error or unreadable, unless its address
+    does not exist, the key is refused or nothing answers."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return False, raw.says
@@ -300,7 +311,8 @@ _SERVE_PREFIX = "RIGHTCALL_SERVE_"
 
 
 async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
-    """Examine a server through the proxy in each dialect of the `direct` diagnosis, with a new budget of requests."""
+    """Examine a server through a proxy in this process, in each dialect that the `direct` diagnosis found, and return
+    the diagnosis. All dialects share a new budget of requests."""
     from rightcall.serve.proxy import Proxy
 
     start = time.monotonic()
@@ -324,7 +336,8 @@ async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watc
 
 
 def proxy_settings(direct: Diagnosis, api: Api, settings: ExamSettings) -> ProxySettings:
-    """Return the settings of a proxy for this dialect with the flags that cure the faults of the `direct` diagnosis."""
+    """Return the settings of a proxy in front of the examined server for this dialect, on a free port, with the flags
+    that cure the faults of the `direct` diagnosis. Variables of the environment that configure a proxy are ignored."""
     from rightcall.serve.settings_source import source_of, upstream_key
 
     environ = {name: value for name, value in os.environ.items() if not name.startswith(_SERVE_PREFIX)}

@@ -88,7 +88,8 @@ _MOJIBAKE = ("\ufffd", "Ã¶", "å\x8c", "ð\x9f")
 
 
 def parse_text_calls(case: ProbedCase) -> Reply | None:
-    """Parse the text of an answer as raw model output. Return the reply; None if it has no call."""
+    """Parse the text of an answer as raw model output. Return the reply; None if it has no call, or the question had no
+    tools."""
     answered = case.answer.text
     if not answered.strip() or not case.question.tools:
         return None
@@ -97,7 +98,8 @@ def parse_text_calls(case: ProbedCase) -> Reply | None:
 
 
 def find_call_in_text(case: ProbedCase) -> ProbeFinding | None:
-    """Return the fault if an answer without calls has one in its text or reasoning, otherwise None."""
+    """Return the server's fault if an answer without calls has one in its text or, if not there, in its reasoning. None
+    if there is none, or if the answer has calls."""
     if case.answer.calls:
         return None
     reply = parse_text_calls(case)
@@ -109,7 +111,8 @@ def find_call_in_text(case: ProbedCase) -> ProbeFinding | None:
 
 
 def explain_missing_call(case: ProbedCase) -> ProbeFinding:
-    """Judge an answer without calls: a call in its text is the server's fault, otherwise the model made none."""
+    """Return the finding for an answer without calls: a fault of the server if a call is in its text or reasoning,
+    otherwise a failure of the model, which made none."""
     found = find_call_in_text(case)
     if found is not None:
         return found
@@ -123,13 +126,14 @@ def explain_missing_call(case: ProbedCase) -> ProbeFinding:
 
 
 def _is_announced(answered: str, case: ProbedCase) -> bool:
-    """Return whether this text announces a call without making it."""
+    """Return whether the text `answered` announces a call of one of the question's tools without making it."""
     tools = Toolset.of(list(case.question.tools))
     return any(True for _ in announced()(Turn((), tools, reply=parse(answered, tools=tools))))
 
 
 def judge_calls(case: ProbedCase) -> ProbeFinding:
-    """Return `OK` if there are calls, all of declared tools and with arguments that a client can parse; or why not."""
+    """Return `OK` if the answer has calls, all of declared tools and with arguments that a client can parse; otherwise
+    the finding for the first that is not so, or for the missing call. They need not fit the schema."""
     if not case.answer.calls:
         return explain_missing_call(case)
     for call in case.answer.calls:
@@ -143,7 +147,8 @@ def judge_calls(case: ProbedCase) -> ProbeFinding:
 
 
 def find_unreadable_arguments(call: ClientCall) -> ProbeFinding | None:
-    """Return the fault that keeps a client from parsing the arguments of a call; None if it can."""
+    """Return the server's fault that keeps a client from parsing the arguments of a call as an object; None if it
+    can."""
     given = call.arguments
     if given is None or given == "":
         return server_fault("empty_arguments", f"the arguments are {_brief_json(given)}")
@@ -161,7 +166,7 @@ def find_unreadable_arguments(call: ClientCall) -> ProbeFinding | None:
 
 
 def _classify_invalid_json(given: Any) -> ProbeFinding:
-    """Return the fault of arguments that are not one JSON value: truncated, several values, or not JSON."""
+    """Return the server's fault for arguments that are not a JSON object: truncated, several values, or not JSON."""
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
     except json.JSONDecodeError as error:
@@ -178,7 +183,7 @@ def _classify_invalid_json(given: Any) -> ProbeFinding:
 
 
 def is_cut_json(given: str) -> bool:
-    """Return whether a text is JSON that only lacks its end."""
+    """Return whether a text is invalid JSON that only lacks its end."""
     try:
         json.loads(given)
     except json.JSONDecodeError as error:
@@ -193,7 +198,8 @@ def _normalize(name: str) -> str:
 
 
 def find_wrong_name(call: ClientCall, case: ProbedCase) -> ProbeFinding | None:
-    """Return a finding if a call names no declared tool: a fault of the server if the name resembles one. Else None."""
+    """Return a finding if a call names no declared tool: a fault of the server if the name is empty or resembles one,
+    else a failure of the model. None if it names one."""
     names = [tool.name for tool in case.question.tools]
     if call.name in names:
         return None
@@ -213,7 +219,8 @@ def _brief_json(value: Any) -> str:
 
 
 def judge_schema_fit(case: ProbedCase) -> ProbeFinding:
-    """Return `OK` if the arguments of all calls fit the schema, otherwise the finding for the first that do not."""
+    """Return `OK` if the answer has calls whose names and arguments fit the tools and their schemas, otherwise the
+    finding for the first problem."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -255,7 +262,8 @@ def _is_encoded_json(value: Any) -> bool:
 
 
 def judge_unicode(case: ProbedCase) -> ProbeFinding:
-    """Return the finding of `judge_schema_fit`; a fault of the server if a character in the arguments is damaged."""
+    """Return `OK` if the answer has calls whose arguments fit the schema, otherwise the finding for the first problem;
+    a fault of the server if they fit, but a character in them is damaged."""
     found = judge_schema_fit(case)
     if found.verdict == "ok":
         answered = json.dumps([call.value for call in case.answer.calls], ensure_ascii=False)
@@ -265,7 +273,8 @@ def judge_unicode(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_long_argument(case: ProbedCase) -> ProbeFinding:
-    """Return the finding of `judge_schema_fit`; a failure of the model if a long argument lacks its last word."""
+    """Return `OK` if the answer has calls whose arguments fit the schema, otherwise the finding for the first problem;
+    a failure of the model if they fit, but the last word of the requested long text is missing."""
     found = judge_schema_fit(case)
     if found.verdict != "ok":
         return found
@@ -276,7 +285,8 @@ def judge_long_argument(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_two_calls(case: ProbedCase) -> ProbeFinding:
-    """Return the finding of `judge_calls`; a failure of the model if the answer has only one call."""
+    """Return `OK` if the answer has at least two calls, all of declared tools and with arguments that a client can
+    parse, otherwise the finding for the first problem; a failure of the model for only one call."""
     found = judge_calls(case)
     if found.verdict != "ok":
         return found
@@ -305,7 +315,8 @@ def judge_text(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_leak(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the text contains a call. A missing call is judged by `explain_missing_call`."""
+    """Return a fault of the server if the text contains a call, also beside calls that were made. Without any call, the
+    finding is a failure of the model; otherwise `OK`."""
     found = find_call_in_text(case)
     if found is not None:
         return found
@@ -316,7 +327,8 @@ def judge_leak(case: ProbedCase) -> ProbeFinding:
 
 
 def _judge_rules(case: ProbedCase, *slugs: str) -> ProbeFinding:
-    """Return a fault for the violations of these classes; without one `OK`, or "not offered" without a call."""
+    """Return a fault of the server for the violations of these classes that the answer has; without one `OK`, or "not
+    offered" for an answer without calls."""
     faults = case.violations_of(*slugs)
     if faults:
         return server_fault(faults[0].slug, faults[0].says + _more_text(faults))
@@ -338,7 +350,8 @@ def judge_index(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_finish(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the answer does not end once with the right reason; not offered without calls."""
+    """Return a fault of the server if the answer does not end once with the right reason. Calls that cannot be read do
+    not count as a fault here. Without a fault, not offered for an answer without calls, else `OK`."""
     if case.answer.calls and case.answer.finish in ("tool_calls", "tool_use"):
         readable = [each for each in case.violations if not _UNREADABLE_CALLS.search(each.says)]
         case = msgspec.structs.replace(case, violations=tuple(readable))
@@ -355,7 +368,9 @@ def judge_events(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_required_call(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server without a call of the tool that `tool_choice` names, or of any if it is required."""
+    """Return a fault of the server if there is no call of the tool that `tool_choice` names, or of any tool if it is
+    "required"; for Ollama, which has no `tool_choice`, not offered. With such a call, the finding for the first call
+    that cannot be read, or `OK`."""
     if not case.answer.calls:
         found, reply = find_call_in_text(case), parse_text_calls(case)
         if found is not None and (reply is None or any(call.name in _allowed_tools(case) for call in reply.attempts)):
@@ -382,7 +397,8 @@ def _allowed_tools(case: ProbedCase) -> list[str]:
 
 
 def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the call of a strict tool is missing or its arguments do not fit the schema."""
+    """Return a fault of the server if the call of a strict tool is missing or its arguments do not fit the schema;
+    otherwise `OK`. A call that cannot be read gets its own finding."""
     found = judge_required_call(case)
     if found.verdict != "ok":
         return found
@@ -393,7 +409,8 @@ def judge_strict_tool(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server for a call although `tool_choice` is none; an empty answer is the model's."""
+    """Return a fault of the server for a call although `tool_choice` is "none"; for Ollama, which has no `tool_choice`,
+    not offered. An empty answer is a failure of the model, any other is `OK`."""
     if case.answer.calls and case.api == "ollama":
         return ProbeFinding("not offered", "tool_choice_ignored", "Ollama's dialect has no tool_choice")
     if case.answer.calls:
@@ -409,7 +426,8 @@ def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_history(case: ProbedCase) -> ProbeFinding:
-    """Return `OK` if a history with a result is answered with text; another call is a failure of the model."""
+    """Return `OK` if a history with a result is answered with text. A call in the text is a fault of the server; a call
+    that is made again, and an empty text, are failures of the model."""
     if case.answer.calls:
         return model_failure("the model called the tool again in place of an answer", "repeated_calls")
     found = find_call_in_text(case)
@@ -417,8 +435,8 @@ def judge_history(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_reasoning(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server for think tags in the text or a call in the reasoning; not offered without
-    reasoning."""
+    """Return a fault of the server for think tags in the text, or for a call that is only in the reasoning; not offered
+    for an answer without reasoning, otherwise `OK`."""
     if _THINK.search(case.answer.text):
         return server_fault("think_tags", "the tags of reasoning are in the text")
     found = find_call_in_text(case)
@@ -433,7 +451,8 @@ def judge_reasoning(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_truncation(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if a truncated answer looks complete; one that is not truncated is the model's."""
+    """Return a fault of the server if a truncated answer looks complete, or one that is marked as truncated has a call
+    in its text. An answer that is not truncated is a failure of the model, any other is `OK`."""
     if case.answer.is_cut:
         found_in_text = find_call_in_text(case)
         return found_in_text if found_in_text is not None and found_in_text.slug == "call_as_text" else OK
@@ -467,10 +486,10 @@ def _prompt_tokens_of(case: ProbedCase, name: str) -> int | None:
 
 
 def judge_tool_tokens(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if it drops the tools: prompts are no longer with tools, and no answer has a call.
+    """Return a fault of the server if it drops the tools: no answer of this round has a call, and the prompt is not
+    counted as longer with tools.
 
-    Return `OK` if they are longer; not offered if the counts are inconclusive but an answer has a call.
-    """
+    Return `OK` if it is; not offered if the counts show nothing, but an answer has a call."""
     own, bare = case.answer.prompt_tokens, _prompt_tokens_of(case, "toolless")
     if own is not None and bare is not None and own >= bare + _MIN_TOOL_TOKENS:
         return ProbeFinding("ok", "", f"{bare} tokens without tools, {own} with one")
@@ -489,7 +508,8 @@ def _has_any_call(case: ProbedCase) -> bool:
 
 
 def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if it counts far fewer tokens than a long prompt has; not offered without counts."""
+    """Return a fault of the server if it counts far fewer tokens than a long prompt has; not offered without counts, or
+    if the count is the same for a short prompt; otherwise `OK`."""
     own, plain = case.answer.prompt_tokens, _prompt_tokens_of(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
@@ -511,7 +531,8 @@ def judge_prompt_refusal(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_constraint(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the answer does not fit the requested schema; the model's if it is truncated."""
+    """Return a fault of the server if the text of the answer is not the JSON that the requested schema requires; a
+    failure of the model if the answer was truncated before; otherwise `OK`."""
     try:
         holds = json.loads(case.answer.text) == {"animal": MARK}
     except (ValueError, RecursionError):
@@ -542,7 +563,8 @@ def judge_silence(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the stream lacks calls or readable arguments that the whole answer has."""
+    """Return a fault of the server if the stream lacks calls or readable arguments that the whole answer to the same
+    question has; otherwise `OK`. Not offered if neither has a call."""
     other = case.others.get((case.question.name, "whole"))
     if other is None or not other.raw.is_ok or not other.answer.calls:
         return OK if case.answer.calls else _NO_CALL
@@ -566,7 +588,8 @@ def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
 
 
 def _begins_with_value(given: object, value: object) -> bool:
-    """Return whether a text begins with this value as JSON, so that none of the value is lost."""
+    """Return whether a text begins with JSON of this value, so that none of the value is lost; False if it is not
+    text."""
     try:
         return bool(json.JSONDecoder().raw_decode(text(given).lstrip())[0] == value)
     except (ValueError, RecursionError):

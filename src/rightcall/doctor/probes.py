@@ -148,7 +148,9 @@ _GAVE_UP = "x-rightcall-gave-up"  # header of the proxy when it rejected all cal
 
 
 def judge_case(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
-    """Judge one case by a probe. A case without an answer of the dialect is judged by its response."""
+    """Return the finding of a probe for one case. A case without an answer of the dialect is judged by its response:
+    nothing answered, the request was rejected, the response broke off or is unreadable. Any other is judged by
+    `probe.judge`."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return ProbeFinding("unreachable", "", raw.says)
@@ -168,7 +170,9 @@ def judge_case(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
 
 
 def _judge_rejection(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
-    """Judge a rejected request: unreachable if the server rejects everything, not offered if it may reject this."""
+    """Return the finding for a rejected request: unreachable if the server rejects every question, not offered if it
+    may reject this one, else a fault of the server. The proxy's error after calls that it rejected is a failure of the
+    model, or ok for a truncated answer."""
     status, message = case.raw.status, rejection_message(case.raw.body)
     says = f"status {status}: {message}"
     if status in _ALWAYS_REJECTED or _was_rejected(case, "bare") or case.question.name == "bare":
@@ -190,7 +194,9 @@ def _was_rejected(case: ProbedCase, name: str) -> bool:
 
 
 def _classify_rejection(case: ProbedCase, message: str, says: str) -> ProbeFinding:
-    """Return the finding for a rejection: the class of the question, unless the message suggests another."""
+    """Return the finding for a rejected request that the server should accept: a fault of the class of the question,
+    unless the message or other cases suggest another class; not offered where only this feature of tools is missing.
+    `says` is the reason to report."""
     slug = case.question.refused
     if slug == "lost_reasoning" and (kept := case.others.get(("kept", "whole"))) is not None and kept.raw.is_refused:
         slug = "history_order"  # it is rejected with its reasoning as well
@@ -220,13 +226,14 @@ def describe_odd_answer(raw: RawAnswer) -> str:
 
 
 def describe_odd_status(raw: RawAnswer) -> str:
-    """Return a status that is neither a success nor an error, such as a redirect, as text."""
+    """Return a sentence about a status that is neither a success nor an error, with the address for a redirect."""
     where = raw.headers.get("location", "")
     return f"status {raw.status}" + (f": it redirects to {where:.200}; pass that address" if where else "")
 
 
 def rejection_message(body: bytes) -> str:
-    """Return the message of an error body, which is text or JSON in any form, in at most 300 characters."""
+    """Return the message of an error body, which is text or JSON in any form, in at most 300 characters; "no message"
+    if it is empty."""
     text = body[:64_000].decode("utf-8", "replace")
     value = decode(text, _DEPTH)
     if isinstance(value, Undecodable) or not isinstance(value, dict):
@@ -242,13 +249,15 @@ class ProbeResults:
         self._evidence_by_id: dict[int, ProbeEvidence] = {}
 
     def _evidence_of(self, case: ProbedCase) -> ProbeEvidence:
-        """Return the evidence of a case, made once for each response."""
+        """Return the evidence of a case. It is made once for each response and kept."""
         if id(case.raw) not in self._evidence_by_id:
             self._evidence_by_id[id(case.raw)] = _make_evidence(case, self._scrubber)
         return self._evidence_by_id[id(case.raw)]
 
     def result_of(self, probe: ServerProbe, cases: list[ProbedCase]) -> ProbeResult:
-        """Return the result of a probe from all its cases in one mode: its worst verdict, or else its most frequent."""
+        """Return the result of a probe from all its cases in one mode. Its verdict is "fault" or "unreachable" if one
+        of them is, in this order, otherwise the most frequent one; reason and evidence are of the first case with that
+        verdict."""
         findings = [judge_case(probe, case) for case in cases]
         counts = Counter([each.verdict for each in findings])
         worst = [each for each in VERDICTS[:2] if counts[each]]
@@ -271,7 +280,8 @@ class ProbeResults:
 
 
 def _make_evidence(case: ProbedCase, scrubber: Scrubber) -> ProbeEvidence:
-    """Return request and response of a case, shortened and without secrets."""
+    """Return the request and the response of a case as evidence: without secrets, cut to 4000 characters each, with the
+    numbers of characters that were left out."""
     request = scrubber.text(json.dumps(case.body, ensure_ascii=False))
     (body,), _ = scrub_pieces([case.raw.body[:_MAX_SEARCHED] or b" "], [0], scrubber)
     answer = body.decode("utf-8", "replace").strip() or scrubber.text(case.raw.says)

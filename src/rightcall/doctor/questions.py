@@ -407,7 +407,8 @@ class Sending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question_body(question: ServerQuestion, api: Api, model: str, *, stream: bool, sending: Sending) -> Json:
-    """Return the body of a question as a client would send it in this dialect, nothing repaired."""
+    """Return the request body of a question as a client would send it to this model in this dialect, nothing repaired:
+    names of tools and the messages of a history stay as the question has them."""
     request = Request(
         messages=question.messages,
         tools=list(question.tools) or None,
@@ -431,7 +432,8 @@ def question_body(question: ServerQuestion, api: Api, model: str, *, stream: boo
 
 
 def _restore_arguments(body: Json, question: ServerQuestion) -> None:
-    """Replace the arguments in the history of a Responses body by those of the question, also if they are not JSON."""
+    """Replace the arguments of the calls in the history of a Responses body by those of the question, in place, also if
+    they are not JSON."""
     calls = [call for message in question.messages for call in objects(message.get("tool_calls"))]
     items = [item for item in objects(body.get("input")) if item.get("type") == "function_call"]
     for item, call in zip(items, calls, strict=True):
@@ -439,10 +441,10 @@ def _restore_arguments(body: Json, question: ServerQuestion) -> None:
 
 
 def follow_up(body: Json, api: Api, answer: StrictClientAnswer, *, reasoning: bool) -> Json:
-    """Return the body of the next request: with the turn of the server and a result for each of its calls.
+    """Return a copy of a request body that continues with the server's turn in `answer` and a result for each of its
+    calls.
 
-    Without `reasoning`, it is removed from the turn, as some clients do.
-    """
+    With `reasoning`, the turn is sent back as it came; without, its reasoning is removed, as some clients do."""
     turn = answer.turn if reasoning else [entry for each in answer.turn for entry in _without_reasoning(each, api)]
     results = [entry for call in answer.calls for entry in _call_results(call, api)]
     if api == "messages":
@@ -456,13 +458,14 @@ def _as_list(given: Any) -> Sequence[Any]:
 
 
 def _call_results(call: ClientCall, api: Api) -> list[Json]:
-    """Return the messages with the result of a call in this dialect."""
+    """Return the messages with a fixed result of a call in this dialect, as a list of one."""
     call_made = Call(text(call.name), obj(call.value) or {}, "", id=text(call.id))
     return [DIALECTS.get(api, CHAT).tool_result(call_made, _RESULT)]
 
 
 def _without_reasoning(entry: Json, api: Api) -> list[Json]:
-    """Return an entry of the history without its reasoning, as a list: empty if it is only reasoning."""
+    """Return an entry of the history without its reasoning, as a list: empty for a reasoning item of Responses. An
+    entry of another API is kept, even if nothing is left in it."""
     if api == "responses":
         return [] if entry.get("type") == "reasoning" else [entry]
     if api == "messages":

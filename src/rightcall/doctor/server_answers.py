@@ -91,8 +91,9 @@ class ServerConnection:
         await self._exchange.aclose()
 
     async def ask(self, body: Json, model: str, *, stream: bool) -> RawAnswer:
-        """Send a request and return the response. It never raises because of what the server does; see
-        `RawAnswer.broke`."""
+        """Send a request and return the response, whatever its status. Never raises because of what the server does:
+        `RawAnswer.broke` says why a response is missing or incomplete. If the connection fails before a response,
+        without a timeout, the request is sent once more: the server may have closed an idle connection."""
         loop = asyncio.get_running_loop()
         start = loop.time()
         url = request_address(self._address, self.api, model, stream=stream)
@@ -114,10 +115,10 @@ class ServerConnection:
         return RawAnswer(body=b"".join(pieces), seconds=loop.time() - start, **fields)
 
     def _describe_timeout(self, silence: float, *, has_begun: bool) -> dict[str, Any]:
-        """Return the fields of an answer that ran out of time after `silence` seconds without data.
+        """Return the fields of the `RawAnswer` of a response that ran out of time: `broke` and `says` for one that was
+        silent at last or only incomplete, `says` alone if nothing had arrived.
 
-        `has_begun` is whether a status had arrived.
-        """
+        `silence` is the number of seconds without data, `has_begun` whether a status had arrived."""
         if not has_begun:
             return {"says": f"no answer within {self._seconds:g} s; allow more (--timeout)"}
         if silence > self._seconds / 2:
@@ -130,7 +131,9 @@ class ServerConnection:
     async def _receive(
         self, sent: HttpRequest, fields: dict[str, Any], pieces: list[bytes], last_data: list[float]
     ) -> None:
-        """Send the request and fill in `fields`, `pieces` and the time of the last data while the response arrives."""
+        """Send the request and store the response while it arrives: status and timing in `fields`, the body in
+        `pieces`, the time of the last data in `last_data[0]`. Stops after too many bytes, with `broke` in `fields`.
+        Raises a `BackendError` for a failed connection or a timeout."""
         size, start, loop = 0, last_data[0], asyncio.get_running_loop()
         async with self._exchange.open(sent) as received:
             fields |= {"status": received.status, "headers": received.headers}
@@ -169,7 +172,8 @@ class ClientCall(msgspec.Struct, kw_only=True):
 
     @property
     def value(self) -> Any:
-        """The parsed arguments; None if they cannot be parsed."""
+        """The parsed arguments: if the dialect sends them as text, the JSON value in it, None if it has none; else as
+        sent."""
         given = self.arguments
         if not self.as_text:
             return given
@@ -212,7 +216,8 @@ class StrictClientAnswer(msgspec.Struct, kw_only=True):
         return self.finish in ("length", "max_tokens", "MAX_TOKENS", "max_output_tokens", "incomplete")
 
     def add_usage(self, usage: Any, prompt: str, written: str) -> None:
-        """Set the counts of tokens from an object with these keys. A count that is missing stays as it is."""
+        """Set the counts of tokens from the object `usage`, whose keys `prompt` and `written` have them. A count that
+        is missing or no integer stays as it is."""
         found = obj(usage) or {}
         self.prompt_tokens = _int_or(found.get(prompt), self.prompt_tokens)
         self.written_tokens = _int_or(found.get(written), self.written_tokens)
@@ -225,8 +230,8 @@ def _int_or(value: Any, before: int | None) -> int | None:
 def parse_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswer:
     """Return the answer as a strict client of this dialect parses it. Unreadable parts are left out.
 
-    A whole answer to a request for a stream is parsed as one. `is_json` is False if nothing can be parsed.
-    """
+    With `stream`, a body that is one JSON object is still parsed as a whole answer. `is_json` of the answer is False if
+    nothing can be parsed; `error` is the first error message in it."""
     whole = _parse_object(raw.body)
     if stream and whole is None:
         payloads = [event.payload for event in events_in(raw.body, api) if event.payload is not None]
@@ -243,7 +248,8 @@ def parse_answer(raw: RawAnswer, api: Api, *, stream: bool) -> StrictClientAnswe
 
 
 def _parse_object(body: bytes) -> Json | None:
-    """Return the JSON object in `body`; None if it is not UTF-8, not JSON or no object."""
+    """Return the JSON object in `body`; None if it is not UTF-8, not JSON or no object. A byte order mark is
+    ignored."""
     try:
         found = read_json(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -252,7 +258,8 @@ def _parse_object(body: bytes) -> Json | None:
 
 
 def _error_message(payload: Json) -> str:
-    """Return the message of the error in a payload; "" if it has none."""
+    """Return the message of the error that a whole answer or an event has, "no message" for an error without one; "" if
+    it has no error."""
     error = payload.get("error") or (payload if payload.get("type") == "error" else None)
     if not error:
         return ""
@@ -269,7 +276,8 @@ def _reasoning_text(message: Json) -> str:
 
 
 def _read_chat(body: Json) -> StrictClientAnswer:
-    """Read a Chat completion: its first choice."""
+    """Return the answer in a whole Chat completion: text, reasoning, calls and finish reason of the first choice, and
+    the token counts."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
     answer = StrictClientAnswer(
@@ -286,7 +294,8 @@ def _read_chat(body: Json) -> StrictClientAnswer:
 
 
 def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the chunks of a Chat completion: those of its first choice."""
+    """Return the answer in the chunks of a streamed Chat completion: text, reasoning, calls and finish reason of the
+    first choice in each chunk, and the token counts of all chunks."""
     answer = StrictClientAnswer()
     by_index: dict[Any, ClientCall] = {}
     for payload in payloads:
@@ -302,7 +311,9 @@ def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientCall], entry: Json) -> None:
-    """Add a piece to its call, found as clients do: by index or id, else the last call. Any other begins a new call."""
+    """Add the entry of a streamed call to a call of the answer, found as clients do: by its index, else its id, else
+    the last call if the entry has no name. If there is no such call, the entry begins a new one, which is added to
+    `by_index` too."""
     function = obj(entry.get("function")) or {}
     key = str(
         entry.get("index", entry.get("id") or ("last" if answer.calls and not function.get("name") else object()))
@@ -323,7 +334,7 @@ def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientC
 
 
 def _read_responses(body: Json) -> StrictClientAnswer:
-    """Read a whole response of the Responses API."""
+    """Return the answer in a whole response of the Responses API: the items of its output, status and token counts."""
     answer = StrictClientAnswer(turn=objects(body.get("output")), finish=_response_finish(body))
     for item in answer.turn:
         _add_response_item(answer, item)
@@ -336,7 +347,7 @@ def _response_finish(response: Json) -> str:
 
 
 def _add_response_item(answer: StrictClientAnswer, item: Json) -> None:
-    """Add a call, message or reasoning item to the answer; ignore any other."""
+    """Add the call, text or reasoning of an item of a response to the answer; ignore an item of another type."""
     kind = item.get("type")
     if kind == "function_call":
         answer.calls.append(ClientCall(id=item.get("call_id"), name=item.get("name"), pieces=[item.get("arguments")]))
@@ -348,7 +359,8 @@ def _add_response_item(answer: StrictClientAnswer, item: Json) -> None:
 
 
 def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the events of the Responses API: the items that are done, or else those of the last event."""
+    """Return the answer in the events of a streamed response of the Responses API: the items of
+    `response.output_item.done` or, without any, those of the last event, with its status and token counts."""
     answer = StrictClientAnswer()
     for payload in payloads:
         kind, response = text(payload.get("type")), obj(payload.get("response")) or {}
@@ -368,7 +380,7 @@ def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_messages(body: Json) -> StrictClientAnswer:
-    """Read a whole message of the Messages API."""
+    """Return the answer in a whole message of the Messages API: its content blocks, stop reason and token counts."""
     answer = StrictClientAnswer(finish=text(body.get("stop_reason")))
     answer.turn = [{"role": "assistant", "content": body.get("content")}]
     for block in objects(body.get("content")):
@@ -378,7 +390,8 @@ def _read_messages(body: Json) -> StrictClientAnswer:
 
 
 def _add_message_block(answer: StrictClientAnswer, block: Json) -> None:
-    """Add a tool_use, text or thinking block to the answer; ignore any other."""
+    """Add the call, text or reasoning of a content block (tool_use, text or thinking) to the answer; ignore a block of
+    another type."""
     if block.get("type") == "tool_use":
         given = block.get("input")
         answer.calls.append(ClientCall(id=block.get("id"), name=block.get("name"), pieces=[given], as_text=False))
@@ -389,7 +402,8 @@ def _add_message_block(answer: StrictClientAnswer, block: Json) -> None:
 
 
 def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the events of the Messages API."""
+    """Return the answer in the events of a streamed message of the Messages API: text, reasoning, calls, stop reason
+    and token counts."""
     answer = StrictClientAnswer()
     calls: dict[Any, ClientCall] = {}
     for payload in payloads:
@@ -419,14 +433,16 @@ def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_ollama(body: Json) -> StrictClientAnswer:
-    """Read a whole answer of Ollama's chat API."""
+    """Return the answer in a whole response of Ollama's chat API: text, reasoning, calls, finish reason and token
+    counts."""
     answer = _read_ollama_stream([body])
     answer.turn = [obj(body.get("message")) or {}]
     return answer
 
 
 def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the lines of Ollama's chat API. Calls arrive whole."""
+    """Return the answer in the lines of a streamed response of Ollama's chat API: text, reasoning, calls, finish reason
+    and token counts. Each call is in one line."""
     answer = StrictClientAnswer()
     for payload in payloads:
         message = obj(payload.get("message")) or {}
@@ -448,7 +464,8 @@ def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_gemini(body: Json) -> StrictClientAnswer:
-    """Read a whole answer of Gemini: its first candidate."""
+    """Return the answer in a whole response of Gemini: the parts and finish reason of its first candidate, and the
+    token counts."""
     answer = _read_gemini_stream([body])
     candidate = next(iter(objects(body.get("candidates"))), {})
     answer.turn = [obj(candidate.get("content")) or {}]
@@ -456,7 +473,8 @@ def _read_gemini(body: Json) -> StrictClientAnswer:
 
 
 def _read_gemini_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the chunks of Gemini: those of its first candidate. Calls arrive whole."""
+    """Return the answer in the chunks of a streamed response of Gemini: the parts and finish reason of the first
+    candidate in each chunk, and the token counts. Each call is in one part."""
     answer = StrictClientAnswer()
     for payload in payloads:
         for candidate in objects(payload.get("candidates"))[:1]:
@@ -468,7 +486,8 @@ def _read_gemini_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _add_gemini_part(answer: StrictClientAnswer, part: Json) -> None:
-    """Add the text, thought or function call of a part to the answer."""
+    """Add the text, or the reasoning if it is a thought, and the function call of a part of Gemini's content to the
+    answer."""
     (answer.thoughts if part.get("thought") is True else answer.texts).append(text(part.get("text")))
     if call := obj(part.get("functionCall")):
         given = call.get("args")
@@ -479,7 +498,8 @@ def _add_gemini_part(answer: StrictClientAnswer, part: Json) -> None:
 
 
 def _read_completions_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
-    """Read the chunks of a plain completion, which has text but no calls."""
+    """Return the answer in the chunks of a plain completion: text and finish reason of the first choice in each chunk,
+    and the token counts. It has no calls."""
     answer = StrictClientAnswer()
     for payload in payloads:
         answer.add_usage(payload.get("usage"), "prompt_tokens", "completion_tokens")
@@ -551,7 +571,8 @@ class RuleViolation(msgspec.Struct, frozen=True):
 
 
 def find_rule_violations(raw: RawAnswer, api: Api, *, stream: bool) -> list[RuleViolation]:
-    """Return the violations of the dialect's rules in their order; one that several events have counts once."""
+    """Return the violations of the dialect's rules by a response, in their order, at most 40; a message that several
+    events have counts once. For a dialect without rules, only the content type is checked."""
     found = [*_content_type_violations(raw, api, stream=stream)]
     if api in RULES:
         lines = conforms(raw.body, api, stream=stream)
@@ -565,7 +586,8 @@ def _failure_class(line: str) -> str:
 
 
 def _content_type_violations(raw: RawAnswer, api: Api, *, stream: bool) -> list[RuleViolation]:
-    """Return the violation of a stream that is not declared as text/event-stream; none for Ollama and whole answers."""
+    """Return the violation of a streamed answer whose content type is not text/event-stream, as a list. Empty if there
+    is none, for Ollama, and for a whole answer, also one in place of a stream."""
     if not stream or api == "ollama" or raw.kind == "text/event-stream" or raw.body.lstrip()[:1] == b"{":
         return []  # `conforms` reports a whole answer instead of a stream
     kind = raw.kind or "nothing"
