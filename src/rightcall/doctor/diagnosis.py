@@ -134,15 +134,15 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return tuple([each for each in found if each not in self.classes])
 
     def advice(self, failure: FailureClass) -> tuple[str, str]:
-        """Return the cure of a class of failure as a sentence, and the `rightcall serve` command that cures it, or "".
+        """Return the cure of the class `failure` as a sentence, and the `rightcall serve` command that cures it, or "".
         The diagnosis must have a result of this class."""
         mine = self.shown(failure)
         says = next((each.advice for each in mine if each.is_curable), mine[0].advice)
         return says, next((line for each in mine if (line := each.cure(self.url))), "")
 
     def shown(self, failure: FailureClass) -> list[ProbeResult]:
-        """Return the results that show the class of failure `failure`, faults of the server before failures of the
-        model; none if no result shows it."""
+        """Return the results that show the class `failure`, faults of the server before failures of the model; none if
+        no result shows it."""
         mine = [each for each in self.results if each.is_named and each.slug == failure.slug]
         return sorted(mine, key=lambda each: each.verdict != "fault")
 

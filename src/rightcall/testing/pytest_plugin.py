@@ -42,6 +42,8 @@ def rightcall_cassette(request: pytest.FixtureRequest) -> Callable[..., BaseBack
     is_recording = bool(request.config.getoption("--rightcall-record"))
 
     def use(backend: BaseBackend | None = None, *, name: str = "", strict: bool = True) -> BaseBackend:
+        """Return a backend that replays the test's cassette, or that asks `backend` and records; fail the test without
+        the cassette or the backend that this needs."""
         own = name or re.sub(r"[^\w.-]+", "-", f"{request.path.stem}.{request.node.name}").strip("-")
         path = request.path.parent / "cassettes" / f"{own}.jsonl"
         if is_recording:

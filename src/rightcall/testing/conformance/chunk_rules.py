@@ -36,7 +36,8 @@ class ChatRules(StreamRules):
         return False
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one chunk, or an error in its place, which ends the answer."""
+        """Report the faults of one chunk, and add it to the state of the answer. An error in place of a chunk ends the
+        answer; its type and message are checked."""
         if payload.get("error"):
             self.check_error(payload, "message", "type")
             return
@@ -55,7 +56,8 @@ class ChatRules(StreamRules):
             self.check_usage(payload["usage"], *_CHAT_COUNTS)
 
     def _check_choice(self, choice: Json) -> None:
-        """Check one choice of a chunk, and add it to the state of the choice."""
+        """Report the faults of one choice of a streamed chunk, and add its role, text, calls and finish reason to the
+        state of the choice with this index."""
         self.check_numbers(choice, "index")
         index = choice.get("index")
         state = self._choices.setdefault(index if type(index) is int else 0, _ChoiceState())
@@ -73,7 +75,8 @@ class ChatRules(StreamRules):
         self._check_finish(state, choice.get("finish_reason"))
 
     def _check_text(self, state: _ChoiceState, delta: Json) -> None:
-        """Check the types of text and reasoning, and add the text to the state."""
+        """Report text and reasoning of a delta or a message that are neither text nor null, and add the text to the
+        state."""
         for key in ("content", "reasoning_content"):
             if not isinstance(delta.get(key, ""), str | None):
                 self.report(f"`{key}` must be text, not {delta[key]!r:.40}")
@@ -81,7 +84,8 @@ class ChatRules(StreamRules):
             state.text.add(delta["content"])
 
     def _check_calls(self, state: _ChoiceState, calls: Any) -> None:
-        """Check the pieces of calls in one delta, and add them to the state; None is no call."""
+        """Report the faults of the pieces of calls in one delta, and add them to the state. None is no call and no
+        fault."""
         if calls is None:
             return
         if not isinstance(calls, list) or not calls:
@@ -93,8 +97,8 @@ class ChatRules(StreamRules):
             self._check_call(state, entry)
 
     def _check_call(self, state: _ChoiceState, entry: Json) -> None:
-        """Check one piece of a call, and add it to the state. Its index must be that of a known call or the next
-        one."""
+        """Report the faults of one piece of a call, and add it to the state. A piece whose index is neither that of a
+        known call nor the next one is not added."""
         index, kind = entry.get("index"), "custom" if "custom" in entry else "function"
         field = "input" if kind == "custom" else "arguments"
         function = obj(entry.get(kind)) or {}
@@ -111,7 +115,8 @@ class ChatRules(StreamRules):
         state.arguments[index].append(piece if isinstance(piece, str) else "")
 
     def _check_first_piece(self, state: _ChoiceState, entry: Json, kind: str, function: Json) -> None:
-        """Check the first piece of a call, and add the call to the state."""
+        """Add a call to the state, without its arguments, and report faults of the id, name and type in its first
+        piece. `kind` is the type that it must have."""
         state.arguments.append([])
         state.has_custom = state.has_custom or kind == "custom"
         self.check_call_id(entry.get("id"))
@@ -120,7 +125,8 @@ class ChatRules(StreamRules):
             self.report(f"the call's `type` must be {kind}, not {entry.get('type')!r:.40}")
 
     def _check_further_piece(self, state: _ChoiceState, entry: Json, index: int, function: Json) -> None:
-        """Check a piece that continues a call. Only the last call may continue."""
+        """Report the faults of a piece that continues the call with this index: a later call has begun, the name is
+        repeated, or the id is unknown."""
         if index != len(state.arguments) - 1:
             self.report("a call continues after the next has begun")
         if function.get("name"):
@@ -129,7 +135,8 @@ class ChatRules(StreamRules):
             self.report("the `id` of a call changes")
 
     def _check_finish(self, state: _ChoiceState, finish: Any) -> None:
-        """Check the finish reason of a choice against its calls, and store it; None is not final."""
+        """Store the finish reason of a choice, and report one that is unknown, comes twice, or contradicts the calls of
+        the choice. None, which is not final, is ignored."""
         if finish is None:
             return
         if state.finish:
@@ -146,23 +153,26 @@ class ChatRules(StreamRules):
             self.report(f"the answer has calls, so it must end with tool_calls, not {finish!r:.40}")
 
     def on_done_mark(self) -> None:
-        """Check the event `[DONE]`: each choice must have finished."""
+        """Note in `ended` that `[DONE]` has ended the answer, and report choices that have not finished before, or a
+        stream without any."""
         if not self.ended:
             self._check_finishes()
         self.ended = "[DONE]"
 
     def _check_finishes(self) -> None:
-        """Report a stream without choices, or with a choice that has not finished."""
+        """Report a stream that has no choices, or a choice without a finish reason, as a fault of the answer as a
+        whole."""
         if not self._choices or any(not state.finish for state in self._choices.values()):
             self.report_overall("the stream ends without a `finish_reason`: clients wait, or retry without limit")
 
     def close(self) -> None:
-        """Check the end of the stream. It may end without `[DONE]`, if each choice has finished."""
+        """Report, at the end of a stream without `[DONE]` or an error, choices that have not finished, or a stream
+        without any."""
         if not self.ended:
             self._check_finishes()
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer; the faults are added to `faults`."""
+        """Report the faults of a whole Chat completion: its fields, choices and usage. They are added to `faults`."""
         self.check_texts(body, "id", "model")
         self.check_numbers(body, "created")
         choices = objects(body.get("choices"))
@@ -174,7 +184,7 @@ class ChatRules(StreamRules):
         self.ended = "it"
 
     def _check_whole_choice(self, choice: Json) -> None:
-        """Check one choice of a whole answer."""
+        """Report the faults of one choice of a whole answer: index, message with text and calls, and finish reason."""
         self.check_numbers(choice, "index")
         message = obj(choice.get("message")) or {}
         if message.get("role") != "assistant":
@@ -200,7 +210,8 @@ class OllamaRules(StreamRules):
         self._calls = False
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one line; an error, or `done`, ends the answer."""
+        """Report the faults of one line, and note in `ended` if it ends the answer: an error, or a line with `done`.
+        `name` is not used."""
         if "error" in payload:
             self.check_texts(payload, "error")
             self.ended = "the error"
@@ -223,7 +234,8 @@ class OllamaRules(StreamRules):
             self._check_end(payload)
 
     def _check_calls(self, message: Json) -> None:
-        """Check the calls of a message, which are whole; None is no call."""
+        """Report the faults of the calls of a message, each of which must be whole, and of blank text before them. A
+        message without `tool_calls` has none."""
         calls: Any = message.get("tool_calls")
         if calls is None:
             return
@@ -240,7 +252,8 @@ class OllamaRules(StreamRules):
                 self.report(f"`arguments` must be an object, not {function.get('arguments')!r:.40}")
 
     def _check_end(self, payload: Json) -> None:
-        """Check the last line, which ends the answer: its reason, and the counts that it has."""
+        """Check the last line and note in `ended` that the answer is over: its reason, if it has one, must be a known
+        one, and the counts that it has must be integers."""
         self.ended = "the line with `done`"
         if payload.get("done_reason", "stop") not in ("stop", "length", "load", "unload"):
             self.report(f"`done_reason` must be stop or length, not {payload.get('done_reason')!r:.40}")
@@ -254,7 +267,8 @@ class OllamaRules(StreamRules):
         self.report("[DONE] is no line of this dialect")
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer, which has the shape of the last line; the faults are added to `faults`."""
+        """Report the faults of a whole answer, which must have the shape of a last line of a stream. They are added to
+        `faults`."""
         self.check_event(None, body)
         if not self.ended:
             self.report("`done` must be true")
@@ -278,7 +292,8 @@ class GeminiRules(StreamRules):
         self._text = TextSoFar()
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one chunk, or an error in its place. A finish reason ends the answer; that chunk needs the usage."""
+        """Report the faults of one chunk, or of an error in its place, and note in `ended` if a finish reason or the
+        error ends the answer. The chunk with the finish reason must have the usage. `name` is not used."""
         if payload.get("error"):
             self.check_error(payload, "message", "status")
             self.check_numbers(obj(payload["error"]) or {}, "code")
@@ -293,7 +308,8 @@ class GeminiRules(StreamRules):
             self.report("the chunk that ends the answer has no `usageMetadata`")
 
     def _check_candidate(self, candidate: Json) -> None:
-        """Check one candidate; its finish reason ends the answer."""
+        """Report the faults of one candidate: its content, if it has one, and its finish reason, which is noted in
+        `ended` as the end of the answer."""
         content = obj(candidate.get("content"))
         if content is not None:
             self._check_content(content)
@@ -305,7 +321,8 @@ class GeminiRules(StreamRules):
         self.ended = "the finishReason"
 
     def _check_content(self, content: Json) -> None:
-        """Check a content: its role, and its parts, of which there must be one."""
+        """Report the faults of the content of a candidate: its role must be "model", and it must have at least one
+        part; the parts are checked too."""
         parts = objects(content.get("parts"))
         if content.get("role") != "model":
             self.report(f"the `role` must be model, not {content.get('role')!r:.40}")
@@ -315,7 +332,8 @@ class GeminiRules(StreamRules):
             self._check_part(part)
 
     def _check_part(self, part: Json) -> None:
-        """Check one part, and add its text, unless it is a thought, to the text so far."""
+        """Report a part without a known field, with a text of another type or with a faulty call. Its text, unless it
+        is a thought, is added to the text so far."""
         if not part.keys() & set(_GEMINI_PART_KEYS):
             self.report(f"a part holds nothing that is known: {', '.join(part)[:40]!r}")
         if not isinstance(part.get("text", ""), str):
@@ -326,7 +344,8 @@ class GeminiRules(StreamRules):
             self._check_call(obj(part["functionCall"]) or {})
 
     def _check_call(self, call: Json) -> None:
-        """Check a call, which is whole."""
+        """Report the faults of a function call: its name, its id if it has one, its arguments, and blank text before
+        it."""
         self.check_call_name(call.get("name"))
         if "id" in call:
             self.check_call_id(call["id"])
@@ -340,7 +359,8 @@ class GeminiRules(StreamRules):
         self.report("[DONE] is no event of this dialect")
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole answer, which has the shape of the last chunk; the faults are added to `faults`."""
+        """Report the faults of a whole answer, which must have the shape of a last chunk of a stream. They are added to
+        `faults`."""
         self.check_event(None, body)
         if not self.ended:
             self.report("there is no `finishReason`")

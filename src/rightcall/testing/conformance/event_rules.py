@@ -39,7 +39,8 @@ class MessagesRules(StreamRules):
         self._broken = False  # there is a call whose input is no object
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one event and its order; an error ends the answer."""
+        """Report the faults of one event and of its place in the order of events; an error ends the answer. `name` is
+        that of its `event:` line, which must be its type. An unknown event is only reported."""
         kind = payload.get("type")
         if name != kind:
             self.report(f"the `event:` line must name the type {kind!r:.40}, not {name!r:.40}")
@@ -58,7 +59,7 @@ class MessagesRules(StreamRules):
         """Accept a ping, which may come at any time."""
 
     def _on_message_start(self, payload: Json) -> None:
-        """Check the start of the message."""
+        """Report the faults of `message_start`, which must come once, with an empty content."""
         if self._started:
             self.report("there is a second message_start")
         self._started = True
@@ -69,7 +70,8 @@ class MessagesRules(StreamRules):
             self.report("the message must begin with an empty list `content`")
 
     def _on_content_block_start(self, payload: Json) -> None:
-        """Check the start of a block and open it."""
+        """Open the block that an event begins, and report its faults: the last block is open, the stop reason has come,
+        a wrong index, or a faulty call."""
         if self._open is not None:
             self.report("a block begins before the last has stopped")
         if self._stop:
@@ -81,7 +83,8 @@ class MessagesRules(StreamRules):
             self._check_call(self._open, {})
 
     def _check_call(self, block: Json, input: Any) -> None:
-        """Check a `tool_use` block and count it. `input` is what its input must be."""
+        """Count a `tool_use` block, and report the faults of its id, its name and its input, which must be an object
+        equal to `input`."""
         self._calls += 1
         self.check_call_id(block.get("id"))
         self.check_call_name(block.get("name"))
@@ -89,13 +92,15 @@ class MessagesRules(StreamRules):
             self.report(f"`input` must be an object, empty where deltas follow, not {block.get('input')!r:.40}")
 
     def _check_index(self, name: str, payload: Json) -> None:
-        """Report an index that is not the number of the current block."""
+        """Report the `index` of an event if it is not the number of the current block. `name` is what the report calls
+        it."""
         index = payload.get("index")
         if index != self._blocks or type(index) is not int:
             self.report(f"the {name} must be {self._blocks}, not {index!r:.40}")
 
     def _on_content_block_delta(self, payload: Json) -> None:
-        """Check a piece of the open block and store its text. Unknown types of pieces are accepted."""
+        """Store the text of a delta of the open block, and report its faults: no block is open, a wrong index, or a
+        type that does not fit the block. Unknown types of deltas are accepted and ignored."""
         if self._open is None:
             self.report("a delta comes while no block is open")
             return
@@ -113,8 +118,8 @@ class MessagesRules(StreamRules):
             self._pieces.append(delta[field])
 
     def _on_content_block_stop(self, payload: Json) -> None:
-        """Check the end of the open block and close it: text must not be blank. A call's input that is no object is
-        only recorded."""
+        """Close the open block, and report its faults: no block is open, a wrong index, or a text block that is blank.
+        A call whose input is no JSON object is only noted, for the check of the stop reason."""
         if self._open is None:
             self.report("a block stops that is not open")
             return
@@ -128,7 +133,8 @@ class MessagesRules(StreamRules):
         self._blocks += 1
 
     def _on_message_delta(self, payload: Json) -> None:
-        """Check the event with the stop reason and the usage."""
+        """Report the faults of the event with the stop reason and the usage: it must come once, after all blocks are
+        closed."""
         delta = obj(payload.get("delta")) or {}
         if self._stop:
             self.report("there are two message_deltas with a stop_reason")
@@ -138,8 +144,8 @@ class MessagesRules(StreamRules):
         self.check_usage(payload.get("usage"), "output_tokens")
 
     def _check_stop_reason(self, stop: Any) -> None:
-        """Check the stop reason against the calls, and store it. A call with a broken input needs a reason of
-        truncation."""
+        """Store the stop reason, and report one that is unknown or contradicts the calls: "tool_use" needs calls with
+        valid inputs, and a call with an invalid one needs a reason of truncation."""
         self._stop = str(stop)
         if text(stop) not in _STOP_REASONS:
             self.report(f"`stop_reason` must be a value of this dialect, not {stop!r:.40}")
@@ -149,13 +155,14 @@ class MessagesRules(StreamRules):
             self.report("a call's input is no JSON object")
 
     def _on_message_stop(self, payload: Json) -> None:
-        """Check the last event, which ends the answer."""
+        """Note in `ended` that the answer is over, and report that no stop reason came before."""
         if not self._stop:
             self.report("there was no message_delta with a stop_reason")
         self.ended = "message_stop"
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole message; the faults are added to `faults`."""
+        """Report the faults of a whole message: its fields, content blocks, stop reason and usage. They are added to
+        `faults`."""
         self.check_texts(body, "id", "type", "role", "model")
         for block in objects(body.get("content")):
             self.check_texts(block, "type")
@@ -207,7 +214,8 @@ class ResponsesRules(StreamRules):
         self._failing = False
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one event and its order. After an error only `response.failed` may follow. Unknown events are
+        """Report the faults of one event and of its place in the order of events. `name` is that of its `event:` line,
+        if it has one, and must be its type. After an error only `response.failed` may follow. Unknown events are
         accepted."""
         kind = payload.get("type")
         if not isinstance(kind, str):
@@ -228,7 +236,8 @@ class ResponsesRules(StreamRules):
             self._check_content(kind, payload)
 
     def _check_content(self, kind: str, payload: Json) -> None:
-        """Check the fields of an event of this type."""
+        """Report the faults of the fields of an event of the type `kind`, and update the state of the items; nothing
+        for unknown types."""
         if kind in _DELTA_FIELDS:
             self._check_delta(kind, payload)
         elif kind in _DONE_FIELDS:
@@ -237,14 +246,15 @@ class ResponsesRules(StreamRules):
             reader(self, payload)
 
     def _check_sequence_number(self, payload: Json) -> None:
-        """Check the number of the event, if it has one, and count the event."""
+        """Count the event, and report its `sequence_number`, if it has one, unless it is the number of events before
+        it."""
         number = payload.get("sequence_number")
         if number is not None and number != self._sequence:
             self.report(f"`sequence_number` must be {self._sequence}, not {number!r:.40}")
         self._sequence += 1
 
     def _on_created(self, payload: Json) -> None:
-        """Check the event that begins the response, and store the response's id."""
+        """Store the response's id of `response.created`, and report its faults, also that it comes twice."""
         response = obj(payload.get("response")) or {}
         if self._id is not None:
             self.report("there is a second response.created")
@@ -255,7 +265,8 @@ class ResponsesRules(StreamRules):
     # -- items ---------------------------------------------------------------------------------------------------------
 
     def _on_added(self, payload: Json) -> None:
-        """Check the event that begins an item, and open the item."""
+        """Open the item that an event begins, and report its faults: a wrong `output_index`, missing or repeated ids,
+        or a faulty call."""
         item, given = obj(payload.get("item")) or {}, payload.get("output_index")
         expected = len(self._open) + len(self._done)
         index = given if type(given) is int else expected
@@ -270,7 +281,8 @@ class ResponsesRules(StreamRules):
         self._open[index] = _ItemState(item)
 
     def _check_call(self, item: Json) -> None:
-        """Check an item that is a call, as it begins or whole."""
+        """Report the faults of an item that is a call, at its beginning or whole: status, id, name, arguments, and
+        blank text before it."""
         self.check_texts(item, "status")
         self.check_call_id(item.get("call_id"), "call_id")
         if field := _CALL_FIELDS.get(str(item.get("type"))):
@@ -281,7 +293,8 @@ class ResponsesRules(StreamRules):
             self.report("blank text precedes a call; some clients take it for the answer")
 
     def _find_open_item(self, payload: Json) -> _ItemState | None:
-        """Return the state of the open item of an event; report it and return None if there is none."""
+        """Return the state of the open item that an event names by `output_index`; None, which is reported, if there is
+        none."""
         index = payload.get("output_index")
         state = self._open.get(index) if type(index) is int else None
         if state is None:
@@ -289,7 +302,8 @@ class ResponsesRules(StreamRules):
         return state
 
     def _check_delta(self, kind: str, payload: Json) -> None:
-        """Check a piece of an item's text or arguments, and add it to the item."""
+        """Add a piece of an item's text or arguments to the open item, and report its faults. `kind` is the type of the
+        event."""
         state = self._find_open_item(payload)
         self._check_part_index(kind, payload, state)
         if not isinstance(payload.get("delta"), str):
@@ -298,7 +312,8 @@ class ResponsesRules(StreamRules):
             state.pieces.append(payload["delta"])
 
     def _check_part_index(self, kind: str, payload: Json, state: _ItemState | None) -> None:
-        """Check the part that an event belongs to: its index, and that it was added before its text."""
+        """Report the faults of an event of the type `kind` in the part that it belongs to: a missing index, and text
+        before a part was added to the item. `state` is the open item, if there is one."""
         if "output_text" in kind:
             self.check_numbers(payload, "content_index")
         if "summary" in kind:
@@ -307,13 +322,14 @@ class ResponsesRules(StreamRules):
             self.report("text comes before the part it belongs to was added")
 
     def _on_part(self, payload: Json) -> None:
-        """Count a new part of the open item."""
+        """Count a new part of the open item; report an event without an open item."""
         state = self._find_open_item(payload)
         if state is not None:
             state.parts += 1
 
     def _check_done(self, kind: str, payload: Json) -> None:
-        """Check an event that repeats the whole text or arguments of an item: they must be those of its pieces."""
+        """Report an event that repeats the whole text or arguments of an item if they are not the joined pieces that
+        came before. `kind` is the type of the event."""
         state = self._find_open_item(payload)
         self._check_part_index(kind, payload, state)
         field = _DONE_FIELDS[kind]
@@ -321,7 +337,8 @@ class ResponsesRules(StreamRules):
             self.report(f"`{field}` must be what the deltas gave, not {payload.get(field)!r:.40}")
 
     def _on_item_done(self, payload: Json) -> None:
-        """Check the event that ends an item against the item's pieces, and close the item."""
+        """Close the item that an event ends, and report where it differs from its beginning and its pieces; report an
+        event without an open item."""
         state = self._find_open_item(payload)
         item = obj(payload.get("item")) or {}
         if state is None:
@@ -344,7 +361,8 @@ class ResponsesRules(StreamRules):
         self._has_blank = self._has_blank or _is_blank_message(item)
 
     def _check_message(self, item: Json, text: str | None) -> None:
-        """Check an item that is a message. `text` is that of its pieces; None does not compare it."""
+        """Report the faults of an item that is a message: its fields, its annotations, and a text that is not `text`,
+        the joined pieces. With None, the text is not compared."""
         self.check_texts(item, "id", "status")
         parts = [part for part in objects(item.get("content")) if part.get("type") == "output_text"]
         if any(not isinstance(part.get("annotations"), list) for part in parts):
@@ -355,7 +373,8 @@ class ResponsesRules(StreamRules):
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def _on_end(self, payload: Json) -> None:
-        """Check the event that ends the response, and its output against the items that ended."""
+        """Note in `ended` that the response is over, and report the faults of the last event: id, status, open items,
+        an output that is not the items that ended, calls and usage. Of a failed response only the error is checked."""
         response = obj(payload.get("response")) or {}
         self.ended = str(payload.get("type"))
         if self._id is not None and response.get("id") != self._id:
@@ -372,7 +391,8 @@ class ResponsesRules(StreamRules):
         self._check_output(response)
 
     def _check_output(self, response: Json) -> None:
-        """Check the calls of a response against its status, and its usage."""
+        """Report a response whose calls do not fit its status (invalid arguments need "incomplete", valid ones exclude
+        it), and faults of its usage."""
         calls = [item for item in objects(response.get("output")) if text(item.get("type")) in _CALL_FIELDS]
         cut = response.get("status") == "incomplete"
         arguments = [call.get("arguments") for call in calls if call["type"] == "function_call"]
@@ -384,7 +404,7 @@ class ResponsesRules(StreamRules):
         self.check_usage(response.get("usage"), *_RESPONSES_COUNTS)
 
     def check_whole(self, body: Json) -> None:
-        """Check a whole response; the faults are added to `faults`."""
+        """Report the faults of a whole response: its fields, items, calls and usage. They are added to `faults`."""
         self.check_texts(body, "id", "model", "status")
         self.check_numbers(body, "created_at")
         for index, item in enumerate(objects(body.get("output"))):
@@ -399,7 +419,8 @@ class ResponsesRules(StreamRules):
 
 
 def _is_blank_message(item: Json) -> bool:
-    """Return whether an item is a message whose text is only white space; False for one without text."""
+    """Return whether an item is a message whose text is only white space; False for one with an empty text and for
+    other items."""
     parts = objects(item.get("content")) if item.get("type") == "message" else []
     content = TextSoFar()
     for part in parts:

@@ -28,8 +28,8 @@ class StreamedEvent(msgspec.Struct, frozen=True):
 
 
 def events_in(data: bytes, api: Api) -> list[StreamedEvent]:
-    """Parse the bytes of a whole stream of this API. What a strict client could not read gives an event with a
-    `fault`."""
+    """Parse the bytes of a whole stream of this API and return its events. What a strict client could not read gives an
+    event with a `fault`; bytes that are not UTF-8 give one such event."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -42,14 +42,15 @@ def events_in(data: bytes, api: Api) -> list[StreamedEvent]:
 
 
 def events_of(given: Iterable[Any]) -> list[StreamedEvent]:
-    """Return events from parsed payloads, or from pairs of a name and a payload; `[DONE]` becomes an event without a
-    payload."""
+    """Return events from parsed payloads, or from pairs of a name and a payload. `[DONE]` becomes an event without a
+    payload, and a payload that is no object an event with a `fault`."""
     out = [StreamedEvent(each[0], each[1]) if isinstance(each, tuple) else StreamedEvent(None, each) for each in given]
     return [_check_payload(event) for event in out]
 
 
 def _check_payload(event: StreamedEvent) -> StreamedEvent:
-    """Return the event, with a fault in place of a payload that is no object."""
+    """Return the event unchanged if its payload is an object or None; without its payload if that is `[DONE]`; else
+    with a `fault` in place of the payload."""
     if event.payload is None or isinstance(event.payload, dict):
         return event
     if event.payload == "[DONE]":
@@ -72,7 +73,8 @@ def _check_json_lines(text: str) -> Iterator[StreamedEvent]:
 
 
 def _array_events(text: str) -> Iterator[StreamedEvent]:
-    """Yield the events of a stream that is one JSON array; one event with a `fault` if it is not JSON."""
+    """Yield an event for each item of a stream that is one JSON array; one event with a `fault` if the text is not
+    JSON."""
     found = read_json(text)
     if isinstance(found, list):
         yield from events_of(found)
@@ -81,8 +83,8 @@ def _array_events(text: str) -> Iterator[StreamedEvent]:
 
 
 def _sse_events(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
-    """Yield server-sent events. A blank line ends an event; clients lose data after the last one, so that is a `fault`,
-    as is any unknown line, and a comment unless `comments` are allowed."""
+    """Yield the server-sent events in a text. An unknown line yields an event with a `fault`, and so do a last event
+    without the blank line that ends it, and a comment unless `comments` are allowed."""
     name: str | None = None
     data: list[str] = []
     for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
@@ -106,7 +108,8 @@ def _sse_events(text: str, *, comments: bool) -> Iterator[StreamedEvent]:
 
 
 def _parse_event(name: str | None, data: str) -> StreamedEvent:
-    """Return the event with this data, which is JSON of an object or `[DONE]`; any other data is a `fault`."""
+    """Return the event with this name and data. If the data is neither a JSON object nor `[DONE]`, the event has a
+    `fault` instead of a payload."""
     if data.strip() == "[DONE]":
         return StreamedEvent(name)
     found = read_json(data)
@@ -137,8 +140,8 @@ class StreamRules:
         self._ids: set[str] = set()
 
     def check(self, events: list[StreamedEvent]) -> list[str]:
-        """Check all events of a stream and return all faults. Beyond 1,000 faults the remaining events are not checked.
-        Call this once."""
+        """Check all events of a stream and return `faults`, the list of all violations. After 1,000 of them the
+        remaining events are not checked. Call this once."""
         for self.number, event in enumerate(events):
             if len(self.faults) >= _MAX_FAULTS:
                 self.report_overall(f"and so on: {len(events) - self.number} more events were not checked")
@@ -165,11 +168,13 @@ class StreamRules:
     # -- implemented by dialects ---------------------------------------------------------------------------------------
 
     def check_event(self, name: str | None, payload: Json) -> None:
-        """Check one event that is no `[DONE]`, and report its faults. `name` is None if it has none."""
+        """Check one event that is no `[DONE]`, and report its faults. `name` is None if it has none. Subclasses
+        implement it."""
         raise NotImplementedError
 
     def may_follow(self, payload: Json) -> bool:
-        """Return whether this event may come after the end."""
+        """Return whether this event may come after the event that ended the answer: False unless a subclass allows
+        it."""
         return False
 
     def on_done_mark(self) -> None:
@@ -177,32 +182,34 @@ class StreamRules:
         self.ended = self.ended or "[DONE]"
 
     def close(self) -> None:
-        """Check the end of the stream: something must have ended the answer."""
+        """Report, at the end of the stream, that no event has ended the answer, unless `ended` is set."""
         if not self.ended:
             self.report_overall("the stream ends without an end: clients wait, or retry without limit")
 
     # -- checks of fields ----------------------------------------------------------------------------------------------
 
     def check_error(self, payload: Json, *keys: str) -> None:
-        """Check that the error of a payload, or the payload itself, has these texts. It ends the answer."""
+        """Report each text `keys` that is missing in the error of a payload, or in the payload itself if it has no
+        `error`, and note in `ended` that the error ends the answer."""
         error = obj(payload.get("error")) or payload
         self.check_texts(error, *keys)
         self.ended = "the error"
 
     def check_texts(self, fields: Json, *names: str) -> None:
-        """Report each of these fields that is not a text, or empty."""
+        """Report each of the fields `names` that is missing, not a text, or empty."""
         for name in names:
             if not isinstance(fields.get(name), str) or not fields[name]:
                 self.report(f"`{name}` must be a text that is not empty, not {fields.get(name)!r:.40}")
 
     def check_numbers(self, fields: Json, *names: str) -> None:
-        """Report each of these fields that is not an integer."""
+        """Report each of the fields `names` that is missing or not an integer."""
         for name in names:
             if type(fields.get(name)) is not int:
                 self.report(f"`{name}` must be a whole number, not {fields.get(name)!r:.40}")
 
     def check_usage(self, usage: Any, *names: str) -> None:
-        """Report a usage that is not an object, and each of these counts in it that is not an integer."""
+        """Report a usage that is not an object, and each of the counts `names` in it that is missing or not an
+        integer."""
         found = obj(usage)
         if found is None:
             self.report(f"`usage` must be an object with {', '.join(names)}, not {usage!r:.40}")
@@ -210,8 +217,8 @@ class StreamRules:
             self.check_numbers(found, *names)
 
     def check_call_id(self, id: Any, key: str = "id") -> None:
-        """Check the id of a new call, and store it: it must not be empty, or the id of another call. `key` is its name
-        in reports."""
+        """Report the id of a new call if it is not a text, empty, or the id of another call; otherwise store it. `key`
+        is its name in reports."""
         if not isinstance(id, str) or not id:
             self.report(f"the call's `{key}` must be a text that is not empty, not {id!r:.40}")
         elif id in self._ids:

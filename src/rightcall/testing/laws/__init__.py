@@ -96,7 +96,8 @@ LAWS: dict[str, Law] = {
 
 
 def check_case(format: Format, case: Case, *, tools: Toolset | None = TOOLS, how: How = USUAL) -> list[Violation]:
-    """Test a case by its own law and return the violations. Raises KeyError for a law that is not in `LAWS`."""
+    """Test a case by the law that it names, parsing with these tools and options, and return the violations. Raises
+    KeyError for a law that is not in `LAWS`."""
     return LAWS[case.law].judge(format, case, tools, how)
 
 
@@ -117,6 +118,7 @@ def check_format(format: Format, *, seed: int = 0, samples: int = 60) -> list[Vi
 
 
 def _interleave_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield examples of all laws alternately, so that a format that breaks one law is tested for the others too."""
+    """Yield up to about `count` examples of each law, alternately, so that a format that breaks one law is tested for
+    the others too."""
     for row in zip_longest(*[law.cases(format, seed, count) for law in LAWS.values()]):
         yield from [case for case in row if case is not None]

@@ -49,8 +49,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
 
 
 def _belongs_to_other(format: Format, detected: str, text: str) -> bool:
-    """Return whether the text contains an opener of the format that `auto` detected and that the named format lacks.
-    Then damage has made it a text of that format as well."""
+    """Return whether the text contains an opener of the format named `detected` that is no marker of `format`: then
+    damage has made it a text of that format as well. False if both are the same format."""
     other = FORMATS.get(detected)
     if other is None or other.name == format.name:
         return False
@@ -61,8 +61,8 @@ def _belongs_to_other(format: Format, detected: str, text: str) -> bool:
 
 
 def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -> bool:
-    """Return whether the call is followed by an opener of reasoning that only the detected format has. The named format
-    rejects a call that is followed by text."""
+    """Return whether, after the call in the text, an opener of reasoning follows that only the format named `detected`
+    has. `format` reads it as text, and rejects a call before text."""
     other, own = FORMATS.get(detected), markers_of(format)
     opens = marker_alternatives(other.reasoning[0]) if other is not None and other.reasoning is not None else ()
     unknown = tuple([opener.strip() for opener in opens if not any(opener.strip() in mark for mark in own)])
@@ -71,8 +71,8 @@ def _is_before_reasoning(format: Format, detected: str, text: str, call: Call) -
 
 
 def _may_be_quoted(text: str, call: Call, named: Reply) -> bool:
-    """Return whether the text before the call, as the named format reads it, has a backtick or leaves code or a
-    quotation open. Closed code counts too: a call that could not be parsed may be inside it."""
+    """Return whether the text before the call, as the reply `named` of the named format has it, contains a backtick or
+    leaves code or a quotation open. Closed code counts too: a call that could not be parsed may be inside it."""
     at = text.rfind(call.raw)
     before = [
         text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at
@@ -81,17 +81,17 @@ def _may_be_quoted(text: str, call: Call, named: Reply) -> bool:
 
 
 def _is_rejected(call: Call, named: Reply, *, apart: bool) -> bool:
-    """Return whether the named format finds the call and rejects it: for a marker before it that opens reasoning or
-    names another tool; and, with `apart` (`auto` detected another, similar format), for an ambiguous end or unexpected
-    text."""
+    """Return whether the reply `named` of the named format has the same call, rejected for a marker before it that
+    opens reasoning or names another tool; with `apart`, also for an ambiguous end or unexpected text. `apart` is True
+    if `auto` detected another format."""
     codes = {"call_in_open_reasoning", "names_disagree"} | ({"ambiguous_end", "unexpected_text"} if apart else set())
     rejected = [own for own in named.refused if any(each.code in codes for each in own.problems)]
     return any(_are_equal_calls(call, own, apart=True) for own in rejected)
 
 
 def _are_equal_calls(a: Call, b: Call, *, apart: bool) -> bool:
-    """Compare two calls. If they were parsed in two formats (`apart`), white space at the edges of values is ignored:
-    it may belong to the value in one format, and to the tag in the other."""
+    """Return whether two calls have the same name and arguments. If they were parsed in two formats (`apart`), white
+    space at the edges of values is ignored: it may belong to the value in one format, and to the tag in the other."""
     one, other = (_strip_values(a.arguments), _strip_values(b.arguments)) if apart else (a.arguments, b.arguments)
     return a.name == b.name and same(one, other) is None
 
@@ -102,8 +102,8 @@ def _strip_values(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def auto_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield renderings: unchanged, with prose, a single marker or reasoning before them, damaged, or repeated. There
-    are none of a format that `auto` does not detect."""
+    """Yield `count` cases at most, for the auto law: renderings in this format that are unchanged, with prose, a single
+    marker or reasoning around them, damaged, or repeated. Nothing for a format that `auto` does not detect."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")
@@ -113,7 +113,8 @@ def auto_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _vary(dice: Random, text: str, markers: list[str]) -> str:
-    """Return a rendering unchanged, or changed in one of the ways of `auto_cases`."""
+    """Return a rendering as one of seven random variants: unchanged, with prose before or after it, damaged, with a
+    marker or reasoning before it, or repeated damaged."""
     prose = dice.choice(PROSE)
     kind = dice.randrange(7)
     if kind == 1:

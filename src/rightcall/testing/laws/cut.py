@@ -61,7 +61,8 @@ def cut_law(
 def _find_violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, divisions: Mapping[str, Sequence[str]]
 ) -> Iterator[list[Violation]]:
-    """Yield the violations of `cut_law`, each in a list, as they are found. Exceptions of the parser are not caught."""
+    """Yield the violations of the cut law, each in a list, as they are found: the text is parsed at once, live, in the
+    chunks of each division, and held back. Exceptions of the parser are not caught."""
     at_rest = read(format, [text], tools=tools, how=how)
     yield from _yield_cut_violation(
         text, "read at once", reply_difference(at_rest.reply, parse_whole(format, text, tools=tools, how=how))
@@ -83,8 +84,8 @@ def _find_violations(
 def _find_hold_violations(
     format: str | Format, text: str, tools: Toolset | None, how: How, name: str, chunks: Sequence[str], whole: Reply
 ) -> Iterator[list[Violation]]:
-    """Yield a list with each violation of a parse in chunks with `hold`, and of one whose reply is read after each
-    chunk."""
+    """Yield a list with each violation of two further parses in these chunks, one with `hold` and one whose reply is
+    read after each chunk: the reply must be `whole`, and a held text is never recast."""
     held = read(format, chunks, tools=tools, how=how, hold=True)
     yield from _yield_cut_violation(text, f"held back, cut {name}", reply_difference(whole, held.reply))
     if any(isinstance(event, Recast) for event in held.events):
@@ -96,13 +97,14 @@ def _find_hold_violations(
 
 
 def _yield_cut_violation(text: str, name: str, what: str) -> Iterator[list[Violation]]:
-    """Yield a list with a violation that names the division and `what` differs; nothing if `what` is empty."""
+    """Yield a list with one violation of the cut law, with the text, the name of the parse and the difference `what`;
+    nothing if `what` is empty."""
     if what:
         yield [Violation("cut", f"{name}: {what}", text)]
 
 
 def reply_difference(whole: Reply, other: Reply) -> str:
-    """Describe the first difference of two replies; "" if they are equal."""
+    """Return a description of the first difference of two replies; "" if they are equal."""
     if whole != other:
         for field in ("parts", "problems", "spans", "format", "done"):
             a, b = getattr(whole, field), getattr(other, field)
@@ -112,7 +114,8 @@ def reply_difference(whole: Reply, other: Reply) -> str:
 
 
 def _describe_reading_difference(whole: Reading, cut: Reading) -> str:
-    """Describe the first difference of two readings, in their replies or joined events; "" if there is none."""
+    """Return a description of the first difference of two parses of one text, in their replies or joined events; "" if
+    there is none."""
     what = reply_difference(whole.reply, cut.reply)
     if what:
         return what
@@ -121,8 +124,8 @@ def _describe_reading_difference(whole: Reading, cut: Reading) -> str:
 
 
 def _joined_events(got: Reading) -> list[Event]:
-    """Return the joined events without the arguments of incomplete calls: how many were emitted depends on the
-    chunks."""
+    """Return the events of a parse, pieces joined, without the arguments of incomplete calls: how many of those were
+    emitted depends on the chunks."""
     incomplete = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
     return join_events(
         [event for event in got.events if not (isinstance(event, Arguments) and event.index in incomplete)]
@@ -141,8 +144,8 @@ def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
 
 
 def _comparable_parts(reply: Reply) -> object:
-    """Return what the replies of a live parse and of any other parse must have in common: calls, problems, text and
-    reasoning."""
+    """Return what the replies of a live parse and of any other parse of one text must have in common, as a value to
+    compare: calls, problems, text and reasoning."""
     calls = [(call.name, call.arguments, call.complete, call.ok) for call in reply.attempts]
     problems = sorted((p.code, p.path, -1 if p.call is None else p.call, p.blocking) for p in reply.problems)
     return calls, problems, reply.content, reply.reasoning
@@ -152,7 +155,8 @@ def _comparable_parts(reply: Reply) -> object:
 
 
 def cut_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield damaged and random texts, then renderings and prefixes of renderings."""
+    """Yield about `count` cases for the cut law: damaged and random texts, then renderings and prefixes of
+    renderings."""
     rendered = list(renderings(format, seed, count // 3 + 1))
     dice = Random(f"{seed} {format.name} cut")
     for text in texts(format, rendered, seed, count - count // 3):
@@ -174,7 +178,8 @@ def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation
 
 
 def _reply_mismatch(got: Reading) -> str:
-    """Describe how the reply differs from that of its events; "" if it does not."""
+    """Return a description of how the reply of a parse differs from the reply that its events make; "" if it does
+    not."""
     folded = reply_of_events(got.events, got.reply.format, got.reply.spans)
     for name in ("parts", "problems", "done"):
         a, b = getattr(folded, name), getattr(got.reply, name)
@@ -184,7 +189,8 @@ def _reply_mismatch(got: Reading) -> str:
 
 
 def _calls_mismatch(got: Reading, live: bool) -> str:
-    """Describe how the events of calls contradict each other or the reply; "" if they do not."""
+    """Return a description of how the events of calls contradict each other or the reply; "" if they do not. After a
+    `live` parse, pieces of arguments may differ from arguments that were repaired."""
     pieces: dict[int, str] = {}
     ended: dict[int, Call] = {}
     for event in got.events:
@@ -199,7 +205,8 @@ def _calls_mismatch(got: Reading, live: bool) -> str:
 
 
 def _order_mismatch(started: list[CallStart], ended: dict[int, Call], reply: Reply) -> str:
-    """Describe how starts and ends of calls do not fit each other or the attempts; "" if they do."""
+    """Return a description of how the starts and ends of calls do not fit each other or the attempts of the reply; ""
+    if they do."""
     if [start.index for start in started] != list(range(len(started))) or set(ended) != set(range(len(started))):
         return f"calls began as {[start.index for start in started]} and ended as {list(ended)}"
     if [ended[i] for i in range(len(started))] != list(reply.attempts):
@@ -208,7 +215,8 @@ def _order_mismatch(started: list[CallStart], ended: dict[int, Call], reply: Rep
 
 
 def _pieces_mismatch(started: list[CallStart], ended: dict[int, Call], pieces: dict[int, str], live: bool) -> str:
-    """Describe the first call whose start, end and pieces do not fit each other; "" if all do."""
+    """Return a description of the first call whose start, end and joined pieces do not fit each other; "" if all do.
+    `ended` and `pieces` are by the index of the call."""
     for start in started:
         what = _call_mismatch(start, ended[start.index], pieces.get(start.index, ""), live)
         if what:
@@ -217,14 +225,16 @@ def _pieces_mismatch(started: list[CallStart], ended: dict[int, Call], pieces: d
 
 
 def _incomplete_call_mismatch(call: Call) -> str:
-    """Describe what an incomplete call may not have or lack; "" if it is as it must be."""
+    """Return a description of what is wrong with an incomplete call, which must have no arguments and a problem that
+    blocks it; "" if nothing is."""
     if call.arguments or call.ok:
         return "it was cut off and has arguments"
     return "" if any(problem.blocking for problem in call.problems) else "it was cut off and nothing blocks it"
 
 
 def _call_mismatch(start: CallStart, call: Call, pieces: str, live: bool) -> str:
-    """Describe how a call's start and pieces differ from the call; "" if they do not."""
+    """Return a description of how a call differs from its start and its joined pieces; "" if it does not. After a
+    `live` parse, the pieces may differ if the call was repaired."""
     if (start.name, start.id) != (call.name, call.id):
         return f"it began as {start.name!r} ({start.id}) and is {call.name!r} ({call.id})"
     if not call.complete:
@@ -254,7 +264,7 @@ def join_events(events: Iterable[Event]) -> list[Event]:
 
 
 def _join_pair(last: Event, event: Event) -> Event | None:
-    """Return two events as one; None if they are not pieces of the same thing."""
+    """Return two events as one if they are pieces of the same text, reasoning or arguments; None if they are not."""
     if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
         return Text(last.text + event.text, event.tag)
     if isinstance(event, Reasoning) and isinstance(last, Reasoning):
@@ -266,7 +276,7 @@ def _join_pair(last: Event, event: Event) -> Event | None:
 
 def reply_of_events(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -> Reply:
     """Return the reply that the events make, with this format and these spans. A call is placed where it began; one
-    without an end is left out."""
+    without an end is left out. Recast text is moved or removed."""
     parts: list[Part | int] = []
     ended: dict[int, Call] = {}
     problems: list[Problem] = []
@@ -304,8 +314,8 @@ def _join_parts(parts: list[Any]) -> list[Any]:
 
 
 def _apply_recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
-    """Return the parts with the last characters of text as reasoning or removed, or the last characters of reasoning
-    removed: the parser has found that they belong to a call, or to reasoning."""
+    """Return the parts with the last `event.chars` characters of text turned into reasoning or removed, or for the kind
+    "thought" those of reasoning removed: the parser has found that they belong to a call, or to reasoning."""
     chars, out = event.chars, list[Part | int]()
     if event.kind == "thought":
         rest = "".join([part.text for part in parts if isinstance(part, Reasoning)])[: -chars or None]
@@ -324,7 +334,8 @@ def _apply_recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
 
 
 def _shorten_reasoning(parts: list[Part | int], keep: int) -> list[Part | int]:
-    """Return the parts with only the first `keep` characters of reasoning."""
+    """Return the parts with only the first `keep` characters of their reasoning, counted over all parts; other parts
+    are unchanged."""
     out: list[Part | int] = []
     for part in parts:
         if isinstance(part, Reasoning):

@@ -70,7 +70,8 @@ def truncation_law(
 
 
 def _new_complete_call(cut: Reply, whole: Reply) -> str:
-    """Describe a complete call of the prefix that the whole text does not have at its position; "" if there is none."""
+    """Return a description of a complete call in the reply `cut` to a prefix that the reply `whole` to the whole text
+    does not have at its position; "" if there is none."""
     for i, attempt in enumerate(cut.attempts):
         if attempt.complete and not (i < len(whole.attempts) and _is_same_call(attempt, whole.attempts[i])):
             return f"call {i + 1} of the text cut off here is complete"
@@ -78,8 +79,8 @@ def _new_complete_call(cut: Reply, whole: Reply) -> str:
 
 
 def _finish_fault(format: Format, text: str, tools: Toolset | None, how: How, end: int, without: Reply) -> str:
-    """Describe what a finish reason of truncation makes runnable in a prefix; "" if nothing. `without` is the reply
-    without one."""
+    """Return a description of what a finish reason of truncation wrongly makes runnable in a prefix `text` of the
+    length `end`; "" if nothing, or if `how` has a finish reason. `without` is the reply without one."""
     if how.finish is not None:
         return ""
     finish = _TRUNCATED_FINISHES[end % len(_TRUNCATED_FINISHES)]
@@ -93,7 +94,8 @@ def _finish_fault(format: Format, text: str, tools: Toolset | None, how: How, en
 
 
 def _prefix_lengths(text: str, seed: int, prefixes: int) -> list[int]:
-    """Return the lengths of so many random prefixes, ascending; all of a short text. The whole text is none."""
+    """Return the lengths of `prefixes` random proper prefixes of a text, ascending, selected by `seed`; those of all
+    proper prefixes if there are not more."""
     if len(text) <= prefixes:
         return list(range(len(text)))
     return sorted(Random(f"{seed} {len(text)} ends").sample(range(len(text)), prefixes))
@@ -134,8 +136,8 @@ def ends_law(
 
 
 def ends_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield texts whose value contains some closing markers in their order, and text after them; none for a format
-    without raw values."""
+    """Yield up to `count` cases for the ends law: texts of calls whose value contains some closing markers in their
+    order, and text after them. Nothing for a format without raw values."""
     if not BODIES[type(format.bodies[0])].value_closing(format.bodies[0]):
         return
     dice = Random(f"{seed} {format.name} ends")
@@ -148,7 +150,8 @@ def ends_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _value_with_closers(dice: Random, closers: list[list[str]]) -> str:
-    """Return a value that contains one or several closing markers, in their order, between other text."""
+    """Return a value that contains one or several closing markers between other text. `closers` has the alternatives of
+    each level, from the value's to the section's, and they are written in this order."""
     alternatives = [markers for markers in closers if markers]
     first = 0 if dice.random() < 0.7 else dice.randrange(len(alternatives))
     last = dice.randrange(first + 1, len(alternatives) + 1)
@@ -159,8 +162,8 @@ def _value_with_closers(dice: Random, closers: list[list[str]]) -> str:
 
 
 def _render_placeholder(format: Format, dice: Random) -> str | None:
-    """Return the text of one or two calls, of which the first has a placeholder as its value; None if the format cannot
-    express them."""
+    """Return the text of one or two calls, of which the first has the value `_PLACEHOLDER_WORD`; None if the format
+    cannot express them."""
     note = make_call(
         "take_note", {"text": _PLACEHOLDER_WORD, "weight": 3} if dice.random() < 0.4 else {"text": _PLACEHOLDER_WORD}
     )
@@ -196,13 +199,15 @@ def swallowing_law(
 
 
 def _foreign_tags(format: Format, given: list[list[str]]) -> list[str]:
-    """Return the opening tags that are in none of the given strings."""
+    """Return the opening tags of a format that occur in none of the strings of `given`, which has a list for each
+    call."""
     strings_given = [string for strings in given for string in strings]
     return [tag for tag in _opening_tags(format) if not any(tag in string for string in strings_given)]
 
 
 def _absorbed_text(format: Format, ran: Call, sent: list[Call]) -> str:
-    """Describe text in an argument of a call that belongs to another call or is a tag; "" if there is none."""
+    """Return a description of text in an argument of the call `ran` that cannot be its own: strings of several of the
+    calls `sent`, or an opening tag that none of them contains; "" if there is none."""
     given = [list(_iterate_strings(call.arguments)) for call in sent]
     tags = _foreign_tags(format, given)
     for value in _iterate_strings(ran.arguments):
@@ -216,7 +221,7 @@ def _absorbed_text(format: Format, ran: Call, sent: list[Call]) -> str:
 
 
 def _iterate_strings(value: Any) -> Iterator[str]:
-    """Yield the strings in a JSON value, without keys."""
+    """Yield the strings in a JSON value, at any depth, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
@@ -225,7 +230,8 @@ def _iterate_strings(value: Any) -> Iterator[str]:
 
 
 def _opening_tags(format: Format) -> list[str]:
-    """Return the tags that open a call or an argument, up to their first placeholder."""
+    """Return the tags that open a call or an argument of a format, cut before their first placeholder, sorted; those of
+    one or two characters are left out."""
     params = [text for body in format.bodies for text in marker_alternatives(BODIES[type(body)].param_opening(body))]
     found = {re.split(r"\{\w+\}", text)[0].strip() for text in params} | set(openers_of(format))
     return sorted(tag for tag in found if len(tag) > 2)
@@ -235,7 +241,8 @@ def _opening_tags(format: Format) -> list[str]:
 
 
 def swallowing_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield texts of several calls without one or two markers, and abandoned calls before their repetition."""
+    """Yield `count` cases at most, for the swallowing law: texts of calls without one or two markers or characters of
+    them, and texts of a truncated call followed by other calls."""
     dice = Random(f"{seed} {format.name} swallowing")
     yielded = 0
     for _ in range(4 * count):
@@ -253,7 +260,8 @@ def swallowing_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _remove_markers(text: str, place: tuple[int, int], places: list[tuple[int, int]], dice: Random) -> str:
-    """Return the text without the marker at this place, and with a probability of 1/4 without a second one near it."""
+    """Return the text without the marker at `place`, and with a probability of 1/4 without a second one of `places`
+    that follows within 64 characters."""
     others = (
         [(start, end) for start, end in places if 0 <= start - place[1] < _MAX_DISTANCE]
         if dice.random() < _SECOND_FAULT
@@ -266,8 +274,8 @@ def _remove_markers(text: str, place: tuple[int, int], places: list[tuple[int, i
 
 
 def _abandoned_call(format: Format, sent: tuple[Part, ...], dice: Random) -> str:
-    """Return the truncated text of the first call, followed by that of the other parts: the model began again. Return
-    "" if there is only one part, or the format cannot express them."""
+    """Return the text of the first part, truncated at a random place, followed by the text of the other parts, as if
+    the model began again; "" if there is only one part, or the format cannot express them."""
     first, text = rendering(format, sent[:1]), rendering(format, sent[1:])
     if not first or not text:
         return ""
@@ -275,7 +283,7 @@ def _abandoned_call(format: Format, sent: tuple[Part, ...], dice: Random) -> str
 
 
 def _random_calls(dice: Random) -> Iterator[Part]:
-    """Yield one to three calls with words that no other call has, and sometimes a text."""
+    """Yield one to three random calls, of which no two share a word, and sometimes a text after them."""
     words = dice.sample(_ANIMALS, 8)
     for _ in range(dice.choice((1, 2, 2, 3))):
         kind = dice.randrange(3)
@@ -290,7 +298,8 @@ def _random_calls(dice: Random) -> Iterator[Part]:
 
 
 def marker_places(format: Format, text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of every literal piece of a marker in a text, and of each single character of it."""
+    """Yield the start and end of every literal piece of the format's markers in a text, and of each single character of
+    a longer piece. Pieces of only letters and digits are left out."""
     pieces = [piece for piece in literals(format) if not piece.isalnum()]
     whole = [fill(piece) for piece in pieces]
     if not whole:

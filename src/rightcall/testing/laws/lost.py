@@ -24,15 +24,16 @@ _REMOVED_BY_REPAIR = ("comment", "code_fence")  # may be between a call and its 
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Return a violation unless every character of the `text` belongs to the text, the reasoning, a call or a marker of
-    this `reply`, which was parsed in this `format` with spans; and spans of markers contain nothing but markers, and
-    text that a repair names."""
+    """Return a list with one violation unless every character of the `text` belongs to the text, the reasoning, a call
+    or a marker of this `reply`, which was parsed in this `format` with spans; and spans of markers contain nothing but
+    markers, and text that a repair names. Otherwise return []."""
     what = _coverage_fault(text, reply) or _content_fault(text, reply) or _marker_fault(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 
 
 def _coverage_fault(text: str, reply: Reply) -> str:
-    """Describe spans that do not tile the text, or a call whose raw text is not in it; "" if there are none."""
+    """Return a description of what is wrong with the spans of a reply: they must cover the text without gaps and
+    overlaps, and the raw text of each call must be in it. "" if nothing is."""
     spans = reply.spans or ()
     edges = [0, *(span.end for span in spans)]
     if (
@@ -52,8 +53,8 @@ def _coverage_fault(text: str, reply: Reply) -> str:
 
 
 def _content_fault(text: str, reply: Reply) -> str:
-    """Describe how the spans of text, reasoning and calls differ from the parts, but for white space; "" if they do
-    not."""
+    """Return a description of how the spans of text, reasoning and calls differ from the parts of the reply, but for
+    white space; "" if they do not."""
     spanned = {
         kind: _without_blanks(_spanned_text(text, reply.spans or (), kind)) for kind in ("text", "reasoning", "call")
     }
@@ -75,7 +76,7 @@ def _content_fault(text: str, reply: Reply) -> str:
 
 
 def _are_in_order(pieces: list[str], text: str) -> bool:
-    """Return whether the text contains all pieces in this order, without overlaps."""
+    """Return whether `text` contains all pieces in this order, without overlaps."""
     at = 0
     for piece in pieces:
         at = text.find(piece, at)
@@ -96,14 +97,14 @@ def _without_blanks(text: str) -> str:
 
 
 def _has_text_in_json(format: str) -> bool:
-    """Return whether text of a format's reply may be inside JSON; False for an unknown format."""
+    """Return whether the text of a reply in the format of this name may be inside JSON; False for an unknown name."""
     known = known_formats().formats.get(format)
     return known is not None and any(BODIES[type(body)].content_key(body) for body in known.bodies)
 
 
 def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
-    """Describe text that was lost in the span of a marker; "" if none was, or for formats with headers, or with JSON
-    around calls, which are not checked."""
+    """Return a description of text that was lost in the span of a marker; "" if none was, and for formats that are not
+    checked: unknown ones, those with message headers or a protocol, and those with JSON around calls."""
     known = format if isinstance(format, Format) else known_formats().formats.get(reply.format or format)
     if known is None or known.channels or known.protocol or _has_text_in_json(known.name):
         return ""
@@ -123,15 +124,15 @@ def _marker_fault(format: str | Format, text: str, reply: Reply) -> str:
 
 
 def _remove_each(removed: list[str], text: str) -> str:
-    """Return the text of a span without the first occurrence of each text that a repair removed."""
+    """Return the text without the first occurrence of each of the texts `removed`."""
     for each in removed:
         text = text.replace(each, "", 1)
     return text
 
 
 def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
-    """Return the text of a span without incomplete markers at the edges of the whole text and final end-of-turn
-    tokens."""
+    """Return the text of a marker's span without what may be incomplete: an opener at the start of the text that lacks
+    its first token, end-of-turn tokens at the end, and, if the span reaches `end`, a truncated closing marker."""
     final = _FINAL_TOKENS.search(text, span.start)
     inside = text[span.start : min(span.end, final.start() if final else span.end)]
     inside = inside if span.start else _startless_opener_pattern(format).sub("", inside)
@@ -139,13 +140,15 @@ def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
 
 
 def _parsed_end(text: str, reply: Reply) -> int:
-    """Return where parsing ended: text after a limit was reached was not parsed."""
+    """Return the position in the text where parsing ended: before the last span if a limit was reached, else the end of
+    the text."""
     limited = any(problem.code == "too_large" and problem.call is None for problem in reply.problems)
     return reply.spans[-1].start if limited and reply.spans else len(text)
 
 
 def _startless_opener_pattern(format: Format) -> re.Pattern[str]:
-    """Return a pattern of openers at the start of a reply whose first token was the end of the prompt."""
+    """Return a pattern that matches, at the start of a text, an opener of a call or of reasoning without its first
+    special token, which the prompt may end with; one that matches nothing if there is no such opener."""
     sides = [format.call[0], *((format.reasoning or ())[:1])]
     openers = [text for side in sides for text in marker_alternatives(side) if isinstance(text, Special)]
     cut = [text.removeprefix(token).strip() for text in openers for token in text.tokens[:1]]
@@ -153,7 +156,8 @@ def _startless_opener_pattern(format: Format) -> re.Pattern[str]:
 
 
 def _cut_closer_pattern(format: Format) -> re.Pattern[str]:
-    """Return a pattern of truncated closing markers of a call, its body or its section at the end of the text."""
+    """Return a pattern that matches, at the end of a text, a truncated closing marker of a call, its body or its
+    section; one that matches nothing if there are no such markers."""
     sides = [format.call[1], *(format.section or ())[1:], *[BODIES[type(body)].closing(body) for body in format.bodies]]
     closes = [text.strip() for side in sides for text in marker_alternatives(side) if "{" not in text]
     begun = {text[:size] for text in closes for size in range(1, len(text))}
@@ -161,7 +165,8 @@ def _cut_closer_pattern(format: Format) -> re.Pattern[str]:
 
 
 def _cut_marker_pattern(format: Format) -> re.Pattern[str]:
-    """Return a pattern of truncated markers, from their first token on, at the end of the text."""
+    """Return a pattern that matches, at the end of a text, a truncated marker that begins with a special token; one
+    that matches nothing if the format has no such marker."""
     begun: set[str] = set()
     for text in (*marker_templates(format), *format.ends):
         first = text.tokens[0] if isinstance(text, Special) and text.tokens else ""
@@ -171,7 +176,8 @@ def _cut_marker_pattern(format: Format) -> re.Pattern[str]:
 
 
 def _prefix_patterns(first: str, rest: str) -> list[str]:
-    """Return patterns of the prefixes of a marker that begins with the token `first`, by length."""
+    """Return patterns of the prefixes of a marker, ascending by length, from its token `first` and one more character
+    on. `rest` is the marker after the token; a placeholder matches any word."""
     found, lead = [], re.escape(first) + r"\s*+"
     for piece in re.split(r"(\{\w+\})", rest):
         is_hole = piece.startswith("{") and piece.endswith("}")
@@ -188,7 +194,8 @@ def _reasoning_markers(format: Format) -> list[str]:
 
 @lru_cache(4)
 def _any_marker_pattern(formats: KnownFormats) -> re.Pattern[str]:
-    """Return a pattern of the markers of all formats, and of JSON keys, for calls in another format."""
+    """Return a pattern that matches a marker of any of the formats, a literal piece of one, or a JSON key, for calls in
+    another format than the reply's."""
     found = {
         text for known in formats.formats.values() for text in (*marker_templates(known), *literals(known), *known.ends)
     }
@@ -197,8 +204,8 @@ def _any_marker_pattern(formats: KnownFormats) -> re.Pattern[str]:
 
 
 def _own_marker_pattern(format: Format, unknown: bool) -> re.Pattern[str]:
-    """Return a pattern of the markers of a format, their pieces, and the usual tags of reasoning. If the format was
-    detected (`unknown`), end-of-turn tokens and reasoning markers of all formats are included."""
+    """Return a pattern that matches a marker of a format, a literal piece of one, or a usual tag of reasoning; with
+    `unknown`, for a format that was detected, also end-of-turn tokens and reasoning markers of all formats."""
     of_all_formats: set[str] = set()
     if unknown:
         for known in known_formats().formats.values():
@@ -213,7 +220,8 @@ def _own_marker_pattern(format: Format, unknown: bool) -> re.Pattern[str]:
 
 
 def _loose_pattern(marker: str) -> str:
-    """Return a pattern of a marker, with any text for placeholders, and optional white space next to tokens."""
+    """Return a pattern that matches a marker with any text for its placeholders, any or no white space for its white
+    space, and optional white space next to its special tokens and tags."""
     tokens = getattr(marker, "tokens", ())
     if len(tokens) and marker not in tokens:
         parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
@@ -223,7 +231,8 @@ def _loose_pattern(marker: str) -> str:
 
 
 def _loose_piece(piece: str) -> str:
-    """Return a pattern of a piece of a marker: optional white space for white space, any text for a placeholder."""
+    """Return a pattern for a piece of a marker: optional white space for white space, any text for a placeholder, else
+    the piece itself."""
     if not piece.strip():
         return r"\s*+"
     if piece in ("{key}", "{cite}"):

@@ -41,7 +41,8 @@ def fill(template: str, **values: str) -> str:
 
 
 def markers_of(format: Format) -> list[str]:
-    """Return every marker of a format, stripped, with its placeholders filled."""
+    """Return every marker of a format, with its placeholders filled by fixed values, stripped, sorted and without empty
+    ones."""
     filled = {fill(text).strip() for marker in _all_markers(format) for text in marker_alternatives(marker)}
     return sorted(filled - {""})
 
@@ -52,7 +53,8 @@ def marker_templates(format: Format) -> set[str]:
 
 
 def _all_markers(format: Format) -> Iterator[Marker]:
-    """Yield every marker of a format, with its placeholders; some are empty."""
+    """Yield every marker of a format, and the closing markers that models invent for it. A marker is a template or a
+    tuple of alternative templates; some are empty."""
     yield from (
         guess_closing_markers(format),
         *format.call,
@@ -78,13 +80,15 @@ def _all_markers(format: Format) -> Iterator[Marker]:
 
 @lru_cache(512)
 def _literals(format: str) -> tuple[str, ...]:
-    """Return the literal pieces in the data of a format, as JSON, sorted; cached."""
+    """Return the texts between placeholders of all strings in the JSON text `format`, the data of a format, stripped
+    and sorted, without words that are no part of its texts. The result is cached."""
     found = {piece.strip() for text in _strings(json.loads(format)) for piece in _PLACEHOLDER.split(text)[::2]}
     return tuple(sorted(found - {""} - _WORDS))
 
 
 def literals(format: Format) -> tuple[str, ...]:
-    """Return the literal pieces of all markers of a format, stripped and sorted."""
+    """Return the literal pieces of all markers of a format, the texts between their placeholders, stripped and
+    sorted."""
     wire = [format.section, format.call, format.between, format.reasoning, format.content, format.ends]
     bodies = [msgspec.structs.asdict(body) for body in format.bodies]
     protocol = [*format.protocol.done, "<<EOF", "EOF", "({", "})", "//", "/*", "*/"] if format.protocol else []
@@ -104,8 +108,8 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def any_literal(format: Format) -> re.Pattern[str]:
-    """Return a pattern that matches the longest literal piece of more than one character; one that matches nothing if
-    there is none."""
+    """Return a pattern that matches the longest literal piece of the format's markers that has more than one character;
+    one that matches nothing if there is none."""
     longest = sorted((text for text in literals(format) if len(text) > 1), key=len, reverse=True)
     return pattern("|".join(map(re.escape, longest)) or "(?!)")
 
@@ -120,11 +124,11 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def openers_of(format: Format, name: str = "ping") -> list[str]:
-    """Return the stripped markers that open a call of this name. Text with such a marker must lead to an attempt or a
-    problem.
+    """Return the stripped markers that open a call of the tool `name`, the longest first. Text with such a marker must
+    lead to an attempt or a problem.
 
-    A format without a marker before calls has none. Code fences are left out, since they mostly quote.
-    """
+    A format without a marker before calls has none. Code fences, which mostly quote, and markers of one or two
+    characters are left out."""
     if format.channels is not None:
         found = _message_headers(format, name)
     else:
@@ -138,13 +142,15 @@ def openers_of(format: Format, name: str = "ping") -> list[str]:
 
 
 def _list_opener(format: Format) -> str:
-    """Return the text that turns a word into a marker: `[` in `functools[`."""
+    """Return the text that opens a list of calls in the format's first body, which turns a word into a marker (`[` in
+    `functools[`); "" if it has no list."""
     body = format.bodies[0]
     return (BODIES[type(body)].wrap(body) or ("",))[0]
 
 
 def _opening_markers(format: Format) -> Iterator[Marker]:
-    """Yield the markers that may open a call of a format without headers: those of call, section and body."""
+    """Yield the markers that may open a call, for a format without message headers: those of call and section, and the
+    first of each body. A marker of a body that begins with a letter or a digit is left out unless the call has none."""
     yield from (format.call[0], *((format.section or ())[:1]))
     may_be_empty = "" in marker_alternatives(format.call[0])
     for body in format.bodies:

@@ -60,7 +60,8 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
 
 
 def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None, how: How) -> str:
-    """Describe what is wrong with the reply for the opener at this place; "" if nothing is, or it may be quoted."""
+    """Return a description of what is wrong with the reply for the opener from `at` to `end`: it has no effect, or is
+    no attempt although a body follows. "" if nothing is wrong, or the opener may be quoted."""
     if not is_plain(text, at, reply.spans or ()) or _is_inside_quoted_call(format, text, at, reply):
         return ""
     if not (_has_effect(format, reply, text, at, end) or _message_has_call(format, reply, text, at, end)):
@@ -70,7 +71,8 @@ def _opener_fault(format: Format, text: str, at: int, end: int, reply: Reply, to
 
 
 def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> bool:
-    """Return whether the position is inside a call that may be quoted: after its opener, before its closing marker."""
+    """Return whether the position `at` is inside a call or section that may be quoted: after its opener, before its
+    closing marker."""
     for pair in (format.section, format.call):
         opens, closes = [
             [marker.strip() for marker in marker_alternatives(side) if marker.strip()] for side in pair or ("", "")
@@ -83,13 +85,13 @@ def _is_inside_quoted_call(format: Format, text: str, at: int, reply: Reply) -> 
 
 
 def _describe_reply(reply: Reply) -> str:
-    """Describe the attempts and problems of a reply in a violation."""
+    """Return a text about the number of attempts and the problems of a reply, for a violation."""
     return f"{len(reply.attempts)} attempts, problems {[problem.code for problem in reply.problems]}"
 
 
 def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each opener in the text, for the declared tools' names (`ping` if none are declared) and
-    an unknown one."""
+    """Yield start and end of each opener of a call in the text, for the names of the declared tools (`ping` if `tools`
+    is None) and for an unknown name."""
     names = [tool.name for tool in tools] if tools is not None else ["ping"]
     found = {opener for name in (*names, _UNKNOWN_TOOL) for opener in openers_of(format, name)}
     if found:
@@ -99,8 +101,8 @@ def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tu
 
 
 def _has_effect(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Return whether there is an attempt at this position, a call or problem without a position, or reasoning around
-    it."""
+    """Return whether the opener from `at` to `end` shows in the reply: as an attempt there, as an attempt or a problem
+    that has no position, or as a part of reasoning."""
     return (
         any(problem.call is None for problem in reply.problems)
         or _is_attempt_at(reply, text, at, end)
@@ -110,7 +112,8 @@ def _has_effect(format: Format, reply: Reply, text: str, at: int, end: int) -> b
 
 
 def _is_attempt_at(reply: Reply, text: str, at: int, end: int) -> bool:
-    """Return whether the opener is in the span of a call, or only markers and white space are between them."""
+    """Return whether the opener at the position `at` is in the span of a call, or only markers and white space are
+    between it and the next one. `end` is not used."""
     for span in reply.spans or ():
         if span.end <= at:
             continue
@@ -122,8 +125,8 @@ def _is_attempt_at(reply: Reply, text: str, at: int, end: int) -> bool:
 
 
 def _message_has_call(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
-    """Return whether the message that a header opens has a call; text may come before it. False for a format without
-    headers."""
+    """Return whether the message that the header from `at` to `end` opens has a call, before or after which it may have
+    text. False for a format without headers."""
     starts = [start.strip() for start in marker_alternatives(format.channels.start)] if format.channels else []
     spans = reply.spans or ()
     # Text in a message is no header, even if it looks like one.
@@ -139,8 +142,8 @@ def _kind_at(spans: Sequence[Span], at: int) -> str:
 
 
 def _is_reasoning(format: Format, reply: Reply, text: str, at: int) -> bool:
-    """Return whether the opener is in reasoning that text, a call or more reasoning follows, or in a message of
-    reasoning. There it may be part of the reasoning."""
+    """Return whether the opener at the position `at` may be a part of reasoning: it is in reasoning that text, a call,
+    more reasoning or an opener of reasoning follows, or in a message of reasoning."""
     spans = reply.spans or ()
     if _kind_at(spans, at) != "reasoning":
         return False
@@ -151,8 +154,8 @@ def _is_reasoning(format: Format, reply: Reply, text: str, at: int) -> bool:
 
 
 def _can_stay_in_reasoning(reply: Reply, at: int, how: How) -> bool:
-    """Return whether a call may remain in the reasoning: the reasoning was closed, or no calls are extracted from
-    it."""
+    """Return whether the position `at` is in reasoning in which a call may remain: the reasoning was closed, or `how`
+    extracts no calls from it."""
     spans = reply.spans or ()
     behind = next((i + 1 for i, span in enumerate(spans) if span.start <= at < span.end), 0)
     is_closed = behind < len(spans) or bool(reply.attempts)
@@ -160,8 +163,8 @@ def _can_stay_in_reasoning(reply: Reply, at: int, how: How) -> bool:
 
 
 def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
-    """Return whether an opener is followed by arguments, or by a declared name if the body begins with one. False for
-    formats with headers or a protocol."""
+    """Return whether `rest`, the text after an opener, begins with arguments, or with the name of a declared tool if
+    the format's body begins with one. False for formats with headers or a protocol."""
     if format.channels is not None or format.protocol is not None:
         return False
     rest = rest.lstrip(BLANKS)
@@ -175,7 +178,8 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
 
 
 def _is_declared_name(marker: Marker, rest: str, tools: Toolset | None) -> bool:
-    """Return whether the text begins with this marker with the whole name of a declared tool."""
+    """Return whether `rest` begins with this marker, filled with the whole name of a declared tool; False if `tools` is
+    None."""
     names = [tool.name for tool in tools] if tools is not None else []
     opens = [fill(text, name=name).strip() for text in marker_alternatives(marker) for name in names]
     return any(opening and rest.startswith(opening) and not _NAME_CONTINUES(rest, len(opening)) for opening in opens)
@@ -185,8 +189,8 @@ def _is_declared_name(marker: Marker, rest: str, tools: Toolset | None) -> bool:
 
 
 def opener_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield openers with various texts after them, damaged renderings, and random sequences of markers; nothing for a
-    format without openers."""
+    """Yield `count` cases for the opener law: openers with various texts after them, damaged renderings, renderings
+    with white space next to tokens, and random sequences of markers. Nothing for a format without openers."""
     dice = Random(f"{seed} {format.name} openers")
     openers = [*openers_of(format), *openers_of(format, _UNKNOWN_TOOL)]
     rendered = list(renderings(format, seed, count // 3 + 1))
@@ -207,14 +211,16 @@ def opener_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _opener_with_tail(dice: Random, openers: list[str], markers: list[str]) -> str:
-    """Return a random opener, with or without prose before it and text after it."""
+    """Return a text with a random opener, with or without prose before it, and with the beginning of a body, a marker,
+    prose or another opener after it."""
     before = dice.choice(("", "", dice.choice(PROSE) + " ", dice.choice(PROSE) + "\n"))
     behind = dice.choice(("", "", dice.choice(markers), " " + dice.choice(PROSE), dice.choice(openers)))
     return before + dice.choice(openers) + dice.choice(_TAILS) + behind
 
 
 def _with_blanks(dice: Random, format: Format, text: str) -> str:
-    """Return a text with white space next to special tokens, as some detokenizers add it; sometimes unchanged."""
+    """Return a text with random white space before or after the format's special tokens of calls, as some detokenizers
+    add it; sometimes unchanged."""
     for token in sorted(_special_tokens(format)):
         blank = dice.choice(("", " ", "\n"))
         text = text.replace(token, dice.choice((blank + token, token + blank)))
@@ -242,9 +248,10 @@ _LINE = re.compile(rf"\s*+{_ITEM}(?:>|\d++[\t|:.]|\d{{2,4}}-|\[|[A-Za-z ]{{1,20}
 
 
 def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
-    """Return whether a position is certainly outside code, quotes and other text that may be quoted. Text inside calls
-    and other reasoning is ignored. This is independent of the parser, and True only if there is no doubt."""
-    before = _without_calls(text[:at], _earlier_spans(spans, at))
+    """Return whether the position `at` of a text is certainly outside code, quotes and other text that may be quoted;
+    False if there is doubt. `spans` are those of the text's reply: text inside calls and finished reasoning before the
+    position is ignored. This is independent of the parser."""
+    before = _without_calls(text[:at], _spans_begun_before(spans, at))
     *others, paragraph = _BLANK_LINE.split(before)
     if _CODE.search(before) or any(map(_QUOTED_OPENER, others)):
         return False
@@ -255,8 +262,9 @@ def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
     return not _QUOTES.search(paragraph) and not any(map(_LINE.match, lines))
 
 
-def _earlier_spans(spans: tuple[Span, ...], at: int) -> list[Span]:
-    """Return the spans before a position, without those of the reasoning around it, which markers may interrupt."""
+def _spans_begun_before(spans: tuple[Span, ...], at: int) -> list[Span]:
+    """Return the spans that start at or before a position. If the last one is reasoning, it is left out together with
+    the reasoning and markers directly before it, which belong to the same block."""
     before = [span for span in spans if span.start <= at]
     if before and before[-1].kind == "reasoning":
         while before and before[-1].kind in ("reasoning", "marker"):
@@ -265,6 +273,7 @@ def _earlier_spans(spans: tuple[Span, ...], at: int) -> list[Span]:
 
 
 def _without_calls(before: str, spans: list[Span]) -> str:
-    """Return the text outside the calls and reasoning, joined with spaces."""
+    """Return the text `before` without the calls and the reasoning among `spans`, the remaining pieces joined with
+    spaces."""
     edges = [edge for span in spans if span.kind in ("call", "reasoning") for edge in (span.start, span.end)]
     return " ".join([before[a:b] for a, b in pairwise([0, *edges, len(before)])][::2])

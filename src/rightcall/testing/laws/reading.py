@@ -31,8 +31,8 @@ class How(msgspec.Struct, frozen=True):
     reasoning_calls: Literal["never", "safe"] = "safe"
 
     def options(self) -> dict[str, Any]:
-        """Return the options of the constructor of `Parser`; `finish` is an argument of its `close` and not among
-        them."""
+        """Return the options as arguments of the constructor of `Parser`; without `finish`, which is an argument of its
+        `close`."""
         return {
             "reasoning": self.reasoning,
             "repair": self.repair,
@@ -63,8 +63,8 @@ def read(
     look: bool = False,
 ) -> Reading:
     """Parse a text that arrives in these chunks, with the same call ids on every run, and return events and reply.
-    `live` and `hold` are options of `Parser`; `look` reads `Parser.reply` after each chunk. What the parser raises is
-    not caught."""
+    `live` and `hold` are options of `Parser`; with `look`, `Parser.reply` is read after each chunk. What the parser
+    raises is not caught."""
     parser = Parser(format, tools=tools, ids=Ids.numbered("c"), spans=True, live=live, hold=hold, **how.options())
     events: list[Event] = []
     for chunk in chunks:
@@ -100,12 +100,14 @@ def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[s
 
 
 def cut_at(text: str, places: Iterable[int]) -> list[str]:
-    """Return the pieces of a text between these positions, which must ascend."""
+    """Return the pieces of a text cut at these positions, which must ascend; a position at an edge gives an empty
+    piece."""
     return [text[a:b] for a, b in pairwise([0, *places, len(text)])]
 
 
 def _random_places(text: str, seed: int) -> list[int]:
-    """Return random positions inside a text, ascending; none in a text of one character."""
+    """Return random positions inside a text, ascending, selected by `seed` and the text's length; none in a text of
+    less than two characters."""
     dice = Random(f"{seed} {len(text)} cuts")
     if len(text) < 2:
         return []
@@ -114,7 +116,7 @@ def _random_places(text: str, seed: int) -> list[int]:
 
 
 def _marker_middles(format: str | Format, text: str) -> list[int]:
-    """Return the middle of each marker in the text; for "auto", every fifth position."""
+    """Return the middle of each literal piece of the format's markers in the text; for "auto", every fifth position."""
     if format == "auto":
         return list(range(5, len(text), 5))
     return [match.start() + (len(match.group()) + 1) // 2 for match in any_literal(find(format)).finditer(text)]

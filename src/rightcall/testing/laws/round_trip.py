@@ -48,7 +48,8 @@ def round_trip_law(
 
 
 def _part_difference(a: Part, b: Part, i: int) -> str:
-    """Describe how the parsed part `b` differs from the rendered part `a`, number `i`; "" if it does not."""
+    """Return a description of how the parsed part `b` differs from the rendered part `a`, number `i`; "" if it does
+    not. White space at the edges of text is ignored."""
     if type(a) is not type(b):
         return f"part {i} was a {type(a).__name__} and reads back as a {type(b).__name__}"
     if isinstance(a, Call) and isinstance(b, Call):
@@ -61,8 +62,8 @@ def _part_difference(a: Part, b: Part, i: int) -> str:
 
 
 def _describe_difference(sent: Sequence[Part], reply: Reply) -> str:
-    """Describe how a reply differs from the rendered parts, except white space at the edges of text; "" if it does not.
-    Problems that block are a difference."""
+    """Return a description of how a reply differs from the rendered parts `sent`, except white space at the edges of
+    text; "" if it does not. Problems that block are a difference."""
     if len(sent) != len(reply.parts):
         return f"{len(sent)} parts were rendered and {len(reply.parts)} read back"
     for i, (a, b) in enumerate(zip(sent, reply.parts, strict=True)):
@@ -74,7 +75,8 @@ def _describe_difference(sent: Sequence[Part], reply: Reply) -> str:
 
 
 def round_trip_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield replies to render; those that every format must express have `must_carry`."""
+    """Yield cases for the round-trip law: some replies that every format must express, with `must_carry`, then `count`
+    random ones."""
     for sample in samples(format, seed, count):
         yield Case("round trip", sent=sample.parts, must_carry=sample.plain)
 
@@ -107,19 +109,20 @@ def keys_law(
 
 
 def _describe_reply(reply: Reply) -> str:
-    """Describe the attempts and problems of a reply in a violation."""
+    """Return a text about the attempts and the problems of a reply, for a violation."""
     return f"{[(call.name, call.arguments) for call in reply.attempts]}, {[p.code for p in reply.problems]}"
 
 
 def _is_argument(reply: Reply, key: WrittenKey) -> bool:
-    """Return whether a call has this key with this value, as an argument or as its name."""
+    """Return whether a call of the reply, rejected or not, has this key with this value as an argument, or the value as
+    its name if the key is `name`."""
     arguments = [{"name": call.name, **call.arguments} for call in reply.attempts]
     return any(key.names[0] in values and same(values[key.names[0]], key.value) is None for values in arguments)
 
 
 def _is_named(reply: Reply, key: WrittenKey) -> bool:
-    """Return whether a problem or repair of the reply mentions the key. In a reply without attempts any problem
-    counts."""
+    """Return whether a problem or repair of the reply mentions one of the names of the key. For a reply without
+    attempts, return whether it has any problem."""
     if not reply.attempts:  # the text is no call; any problem accounts for its keys
         return bool(reply.problems)
     messages = [f"{problem.path} {problem.message}" for problem in reply.problems]
@@ -131,8 +134,9 @@ def _is_named(reply: Reply, key: WrittenKey) -> bool:
 
 
 def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Yield texts with repeated and unknown arguments; and, in JSON envelopes, with keys next to, before and instead of
-    the arguments. After all cases, they are repeated with other values, up to four times."""
+    """Yield `count` cases at most, for the keys law: texts with repeated and unknown arguments and, in JSON envelopes,
+    with keys next to, before and instead of the arguments. After all of them, they are repeated with other values, up
+    to three times."""
     cases = [*_argument_cases(format), *_envelope_cases(format)]
     dice = Random(f"{seed} {format.name} keys")
     dice.shuffle(cases)
@@ -145,14 +149,15 @@ def keys_cases(format: Format, seed: int, count: int) -> Iterator[Case]:
 
 
 def _with_other_value(case: Case, dice: Random) -> Case:
-    """Return the case with another value in place of `_OTHER`, in the text and in the keys."""
+    """Return the case with a random other value in place of the word `_OTHER`, in its text and in its keys."""
     word = dice.choice(("Oslo", "two words", "x" * 40, "a, b", "(c)", "é", "it is 3 pm"))
     written = [WrittenKey(w.names, word if w.value == _OTHER else w.value) for w in case.written]
     return Case("keys", case.text.replace(_OTHER, word), written=tuple(written))
 
 
 def _argument_cases(format: Format) -> Iterator[Case]:
-    """Yield cases with an argument that is written twice, or has an undeclared name."""
+    """Yield cases for the keys law with a call that has an argument twice, or one with an undeclared name; nothing for
+    a format in which arguments cannot be inserted as text."""
     block = _argument_block(format)
     if block is None:
         return
@@ -170,8 +175,8 @@ def _argument_cases(format: Format) -> Iterator[Case]:
 
 
 def _argument_block(format: Format) -> tuple[str, str, str] | None:
-    """Return a call in three pieces: the text before its second argument, the argument with its markers, and the rest;
-    None if the format has no such call."""
+    """Return the text of a call in three pieces: before its second argument, this argument with its markers, and after
+    it; None if the format cannot express the call, or the argument cannot be told from the text around it."""
     one = rendering(format, [make_call("take_note", {"text": _TEXT})])
     two = rendering(format, [make_call("take_note", {"text": _TEXT, "about": _ABOUT})])
     if one is None or two is None:
@@ -182,7 +187,8 @@ def _argument_block(format: Format) -> tuple[str, str, str] | None:
 
 
 def _envelope_cases(format: Format) -> Iterator[Case]:
-    """Yield the variants of a call in a JSON envelope; none for a format without one."""
+    """Yield cases for the keys law with a call in a JSON envelope that has unknown, repeated or misplaced keys; none
+    for a format without one."""
     names, args = next(filter(None, [BODIES[type(body)].keys(body) for body in format.bodies]), ((), ()))
     text = rendering(format, [make_call("get_weather", {"city": _TEXT})]) if names else None
     found = _find_envelope(text, names[0], args[0]) if text is not None else None
@@ -194,8 +200,8 @@ def _envelope_cases(format: Format) -> Iterator[Case]:
 
 
 def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | None:
-    """Return the start and end of the JSON object of a call, and its items besides name and arguments; None if there is
-    none. `name` and `args` are the keys of the two."""
+    """Return the start and end of the first JSON object in a text that has the keys `name` and `args`, and its other
+    items; None if there is none."""
     at = text.find("{")
     while at >= 0:
         try:
@@ -212,8 +218,9 @@ def _find_envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | 
 def _envelopes_with_keys(
     name: str, args: str, other: tuple[str, ...], rest: Pairs
 ) -> Iterator[tuple[Pairs, list[WrittenKey]]]:
-    """Yield envelopes of one call with unknown, repeated and misplaced keys; each as its members, and the keys with
-    their values that the keys law looks for. `other` are further keys for arguments, and `rest` further members."""
+    """Yield JSON envelopes of one call with unknown, repeated and misplaced keys: each as its members, and the keys
+    with their values that must not be lost. `name` and `args` are the keys of the tool's name and its arguments,
+    `other` further keys for arguments, and `rest` further members."""
     named, city = (name, "get_weather"), WrittenKey(("city", args), _TEXT)
     held: tuple[str, Any] = (args, {"city": _TEXT})
     days, where = WrittenKey(("days", args), 3), WrittenKey(("zqwhereqz",), _OTHER)

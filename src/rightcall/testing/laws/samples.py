@@ -79,7 +79,7 @@ class Case(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def raised_violation(error: Exception, input: str) -> Violation:
-    """Return the violation of an input that made the parser or the renderer raise."""
+    """Return a violation of the law "never raises" for an input for which the parser or the renderer raised `error`."""
     return Violation("never raises", f"{type(error).__name__}: {error}", input)
 
 
@@ -87,7 +87,8 @@ def raised_violation(error: Exception, input: str) -> Violation:
 
 
 def line(case: Case, format: str, **more: Any) -> str:
-    """Return a case as one line of JSON for a corpus file, without a line break; `more` are further keys."""
+    """Return a case as one line of JSON for a corpus file, without a line break, with the name of its format; `more`
+    are further keys."""
     row = {"law": case.law, "format": format, **more, "text": case.text}
     row |= {"sent": [_part_json(part) for part in case.sent]} if case.sent else {}
     row |= {"written": [[list(w.names), w.value] for w in case.written]} if case.written else {}
@@ -111,14 +112,15 @@ def case_from_line(row: dict[str, Any]) -> Case:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    """Return a part as JSON: a call without its id and text."""
+    """Return a part as JSON data: the name and arguments of a call, or the text of a text or reasoning part."""
     if isinstance(part, Call):
         return {"name": part.name, "arguments": part.arguments}
     return {"reasoning" if isinstance(part, Reasoning) else "text": part.text}
 
 
 def _part_from_json(row: dict[str, Any]) -> Part:
-    """Return the part that `_part_json` wrote."""
+    """Return the part that this JSON data describes: a call with `name` and `arguments`, else `reasoning`, else
+    `text`."""
     if "name" in row:
         return Call(row["name"], row["arguments"])
     return Reasoning(row["reasoning"]) if "reasoning" in row else Text(row["text"])
@@ -212,7 +214,7 @@ PING = make_call("ping", {})
 
 
 def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
-    """Yield the plain samples, then `count` random ones."""
+    """Yield samples of replies to render: a few that every format must express, then `count` random ones."""
     yield Sample((WEATHER,), plain=True)
     yield Sample((PING,), plain=True)
     yield Sample((WEATHER, PING), plain=True)
@@ -227,8 +229,8 @@ def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
 
 
 def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
-    """Yield the texts of at most `count` samples, the plain ones first; samples that the format cannot express are left
-    out."""
+    """Yield at most `count` texts of sample replies in this format, the plain samples first; samples that the format
+    cannot express are left out."""
     count_rendered = 0
     for sample in samples(format, seed, 3 * count):
         text = rendering(format, sample.parts)
@@ -250,8 +252,8 @@ def rendering(format: Format, parts: Sequence[Part]) -> str | None:
 
 
 def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterator[str]:
-    """Yield `count` texts that are no renderings: damaged and quoted ones of `rendered`, and random sequences of the
-    format's markers."""
+    """Yield `count` texts that are no renderings: copies of `rendered` that are damaged or quoted, and random sequences
+    of the format's markers."""
     dice = Random(f"{seed} {format.name} texts")
     markers = markers_of(format)
     for i in range(count):
@@ -271,7 +273,7 @@ def has_reasoning(format: Format) -> bool:
 
 
 def _excludes_text(format: Format) -> bool:
-    """Return whether a reply has either calls or text, since it is one JSON object."""
+    """Return whether a reply in this format cannot have both calls and text, since it is one JSON object."""
     body = format.bodies[0]
     return bool(BODIES[type(body)].outer(body))
 
@@ -287,7 +289,7 @@ def _calls_only_at_start(format: Format) -> bool:
 
 
 def _random_parts(dice: Random, format: Format, markers: list[str]) -> Iterator[Part]:
-    """Yield one to three random calls, with or without reasoning before and prose around them as far as the format
+    """Yield one to three random calls, and sometimes reasoning before and prose around them, as far as the format
     allows."""
     if has_reasoning(format) and dice.random() < 0.3:
         yield Reasoning(dice.choice(PROSE))
@@ -301,7 +303,7 @@ def _random_parts(dice: Random, format: Format, markers: list[str]) -> Iterator[
 
 
 def _random_call(dice: Random, markers: list[str]) -> Call:
-    """Return a random call of one of `TOOLS`."""
+    """Return a random call of one of `TOOLS`, with strings that may contain `markers`."""
     kind = dice.random()
     if kind < 0.1:
         return PING
@@ -322,7 +324,7 @@ def _random_call(dice: Random, markers: list[str]) -> Call:
 
 
 def _random_string(dice: Random, markers: list[str]) -> str:
-    """Return a random string of fragments, and of whole and truncated markers; it may be empty."""
+    """Return a random string of fragments and `markers`, some of them truncated; it may be empty."""
     pieces = []
     for _ in range(dice.choice((0, 1, 1, 2, 4, 8))):
         pool = markers if markers and dice.random() < 0.2 else _FRAGMENTS
@@ -332,13 +334,14 @@ def _random_string(dice: Random, markers: list[str]) -> str:
 
 
 def _random_object(dice: Random, markers: list[str], depth: int) -> dict[str, Any]:
-    """Return a random object at this depth, with up to three members."""
+    """Return a random JSON object with up to three members; `depth` is the number of containers around it, which limits
+    its own nesting."""
     keys = ("a", "b c", "name", "arguments", "ü", "x")
     return {dice.choice(keys): _random_value(dice, markers, depth + 1) for _ in range(dice.randrange(4))}
 
 
 def _random_value(dice: Random, markers: list[str], depth: int) -> Any:
-    """Return a random JSON value at this depth. From depth 3 on it is a scalar."""
+    """Return a random JSON value; `depth` is the number of containers around it, and from 3 on it is a scalar."""
     kind = dice.randrange(6 if depth < 3 else 4)
     if kind == 0:
         return dice.choice((None, True, False))
@@ -370,13 +373,13 @@ def damage(dice: Random, text: str, markers: list[str]) -> str:
 
 
 def _quoted_renderings(dice: Random, rendered: list[str]) -> str:
-    """Return renderings after text that may make them quotations."""
+    """Return one or two random texts of `rendered`, each after text that may make it a quotation."""
     pieces = [dice.choice(rendered) for _ in range(dice.choice((1, 2, 2)))]
     return "".join([dice.choice((*_QUOTING, *PROSE, "")) + dice.choice((*_QUOTING, "")) + piece for piece in pieces])
 
 
 def marker_sequence(dice: Random, markers: list[str]) -> str:
-    """Return a random sequence of markers, bodies of calls, prose and fragments."""
+    """Return a random sequence of up to eleven markers, bodies of calls, prose and fragments, without any order."""
     bodies = ('{"name": "ping", "arguments": {}}', '{"city": "Oslo"}', "ping()", "[ping()]", "ping", "city: Oslo")
     pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS, *_QUOTING]
     return "".join([dice.choice(pool) for _ in range(dice.randrange(1, 12))])
