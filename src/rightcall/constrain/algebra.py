@@ -147,8 +147,8 @@ def seq(*items: Node) -> Node:
 
 
 def alt(*items: Node) -> Node:
-    """Return a node that matches any of these nodes, nested alternatives flattened and duplicates removed; `NEVER`
-    without nodes."""
+    """Return a node that matches any of these nodes, nested alternatives flattened and duplicates removed. A single
+    remaining node is returned itself; without nodes, `NEVER`."""
     if len(items) == 1:
         return items[0]
     out: dict[Node, None] = {}
@@ -176,8 +176,8 @@ def repeat(item: Node, least: int = 0, most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def chars(*spans: Span | str) -> Chars:
-    """Return the set of these characters. A span is a pair of inclusive code points; a text stands for each of its
-    characters."""
+    """Return the set of these characters, without surrogates. A span is a pair of inclusive code points; a text stands
+    for each of its characters."""
     pairs = [
         pair for span in spans for pair in ([span] if isinstance(span, tuple) else [(ord(c), ord(c)) for c in span])
     ]

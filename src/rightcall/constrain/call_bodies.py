@@ -53,7 +53,8 @@ class Python(Json):
         return super().constant(text)
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a text in single or double quotes; with a pattern, of its matches in double quotes."""
+        """Return the node of a text of the shape's length in single or double quotes; with a pattern, of its matches in
+        double quotes."""
         if shape.pattern is not None:
             return super().text(shape)
         most = self.max_length(shape)
@@ -118,8 +119,8 @@ class Ts(Json):
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON. A text of several lines may also be a heredoc, as `render`
-        writes it."""
+        """Return the node of a constant, given as JSON text, in all its spellings. A text of several lines may also be
+        a heredoc, as `render` writes it."""
         value = json.loads(text)
         if not isinstance(value, str) or "\n" not in value:
             return super().constant(text)
@@ -158,7 +159,8 @@ class Ts(Json):
         return seq(key, self.book.gap(" "), self.value(field.shape))
 
     def undeclared_member(self, shape: Object) -> Node | None:
-        """Return the node of an undeclared member, with a bare or a quoted name; None if there can be none."""
+        """Return the node of an undeclared member, with a bare or a quoted name; None if the shape allows none. A name
+        that must match a pattern is quoted."""
         if shape.extra == NOTHING or shape.keys is not None:
             return super().undeclared_member(shape)
         quoted = super().undeclared_member(shape)

@@ -175,8 +175,8 @@ class _Gbnf:
 
     def upto(self, node: Upto) -> str:
         """Return the notation of free text followed by its stop, and add the rules that it needs. A minimum length is
-        not enforced, and a maximum one only counts pieces; what is lost is reported in `limits` if the stop is found by
-        a search."""
+        not enforced, which is reported in `limits` unless the stop begins with a token or a call follows; a maximum one
+        counts pieces, which is reported too."""
         stop = "".join(piece.text for piece in node.stop)
         if node.closed and node.most is None:
             return f"{self.text_before_call(stop, node.without)} " + " ".join(map(self.node, node.stop))
@@ -423,7 +423,8 @@ def _quote_literal(text: str) -> str:
 
 @lru_cache(4096)
 def _char_class(spans: tuple[tuple[int, int], ...]) -> str:
-    """Return the character class of these spans, negated where that is shorter."""
+    """Return the character class of these spans of code points, negated where they begin at 0 and end at the last code
+    point."""
     if spans == ANY.spans:
         return "[^\\u0000]"
     if spans and spans[0][0] == 0 and spans[-1][1] == TOP:

@@ -358,7 +358,8 @@ class _ToolShapes:
         self.left = MAX_ALL_SHAPES
 
     def read_tools(self, tools: list[Tool]) -> list[ArgumentsShape]:
-        """Return the shapes of the tools that can be expressed. Raises `GrammarCompileError` if there are none."""
+        """Return the shapes of the tools that can be expressed; none without tools. Raises `GrammarCompileError` if
+        there are tools and none of them can be expressed."""
         known = [shape for tool in tools if (shape := self.read_tool(tool)) is not None]
         if tools and not known:
             raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))

@@ -246,7 +246,7 @@ class Intersection:
 
     def intersect_texts(self, one: TextShape, other: TextShape, path: str) -> Shape:
         """Return the texts that both shapes accept; `NOTHING` if no length fits both. Of two different patterns, the
-        first is kept and that is reported."""
+        first is kept, which is reported in `limits`, as is a pattern whose lengths cannot be limited."""
         least, most = max(one.least, other.least), _least(one.most, other.most)
         if most is not None and least > most:
             return NOTHING
@@ -348,8 +348,8 @@ def matches(pattern: str, name: str) -> bool:
 def _tighter_bound(
     one: tuple[Decimal | None, bool], other: tuple[Decimal | None, bool], sign: int
 ) -> tuple[Decimal | None, bool]:
-    """Return the tighter of two bounds, each a number (None: no bound) and whether it is excluded. `sign` is 1 for
-    lower bounds, -1 for upper ones."""
+    """Return the tighter of two bounds, each a number (None: no bound) and whether it is excluded; of equal ones, it is
+    excluded if either is. `sign` is 1 for lower bounds, -1 for upper ones."""
     if one[0] is None or other[0] is None:
         return one if other[0] is None else other
     if one[0] == other[0]:
@@ -397,7 +397,8 @@ def object_shape(shape: Object) -> Shape:
 
 
 def _drop_impossible_fields(shape: Object) -> Shape:
-    """Return the object without the fields that no value fits; `NOTHING` if fewer fields than `least` remain."""
+    """Return the object shape without the fields that no value fits; `NOTHING` if fewer fields than its minimum
+    remain."""
     fields = tuple(field for field in shape.fields if field.shape != NOTHING)
     if shape.least > len(fields):
         return NOTHING
@@ -450,7 +451,8 @@ def _has_finite_value(shape: Shape, ending: set[str]) -> bool:
 
 
 def _prune_endless(shape: Shape, ending: set[str]) -> Shape:
-    """Return the shape with references to shapes not named in `ending` replaced by `NOTHING`."""
+    """Return the shape with references to shapes not named in `ending` replaced by `NOTHING`, at any depth; `NOTHING`
+    if no value is left."""
     match shape:
         case ShapeReference(name):
             return shape if name in ending else NOTHING

@@ -259,7 +259,8 @@ class _Projector:
         return ""
 
     def _project_keyword(self, word: str, value: Any, path: str) -> Any:
-        """Return the value of a keyword with its subschemas and references projected."""
+        """Return the value of the keyword `word` for the copy, with its subschemas copied into the dialect and its
+        reference rewritten; other values unchanged."""
         if word == "$ref":
             return self._project_reference(value)
         if word in LISTS:

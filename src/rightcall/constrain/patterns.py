@@ -117,7 +117,7 @@ class _PatternReader:
         return char
 
     def skip(self, text: str) -> bool:
-        """Read this text and return True if it is next; otherwise return False."""
+        """Read this text and return True if it is next; otherwise read nothing and return False."""
         if self.text.startswith(text, self.at):
             self.at += len(text)
             return True

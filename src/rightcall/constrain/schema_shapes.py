@@ -126,7 +126,8 @@ class ScalarShapes(Intersection):
         return number_shape(Number(integer, low, high, low_open, high_open))
 
     def is_small_bound(self, value: float, word: str, path: str) -> bool:
-        """Return whether a bound has few enough digits to be written out; report it if not."""
+        """Return whether the bound `value` of the keyword `word` has few enough digits to be written out. If not,
+        report in `limits` that it is not enforced."""
         small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
         if not small:
             self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
@@ -189,8 +190,8 @@ class MemberShapes(ScalarShapes):
         return object_shape(Object(tuple(fields), extra, keys, least, most, said))
 
     def report_dependent_members(self, schema: Json, path: str) -> None:
-        """Report the keywords that relate members to each other or check their names, which a grammar cannot
-        express."""
+        """Report in `limits` the keywords of the schema that relate members to each other or check their names, which a
+        grammar cannot express; nothing without such keywords."""
         for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
             if word in schema and schema[word] not in ({}, True):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
@@ -542,8 +543,8 @@ def _has_no_reference(shape: Shape) -> bool:
 
 
 def _allow_undeclared(shape: Shape) -> Shape:
-    """Return an object whose undeclared members are explicitly allowed, so that an outer keyword cannot forbid them;
-    any other shape unchanged."""
+    """Return an object shape with any undeclared members explicitly allowed, so that an outer keyword cannot forbid
+    them. An object whose schema mentions undeclared members, and any other shape, is returned unchanged."""
     return (
         msgspec.structs.replace(shape, extra=ANYTHING, said=True)
         if isinstance(shape, Object) and not shape.said

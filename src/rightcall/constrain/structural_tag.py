@@ -189,7 +189,7 @@ def is_exact(schema: Json, *, formats: bool) -> bool:
 
 def _is_exact_alone(schema: Json, formats: bool) -> bool:
     """Return whether xgrammar enforces the keywords of one schema as JSON Schema means them; its subschemas are not
-    checked. With `formats`, a `format` is not enforced exactly; without, it is ignored."""
+    checked. With `formats`, it is False for a schema with `format`; otherwise `format` is ignored."""
     words = schema.keys() - _ANNOTATIONS
     if formats and "format" in schema:
         return False

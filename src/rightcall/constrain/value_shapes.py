@@ -112,7 +112,8 @@ def has_no_surrogate(value: Any) -> bool:
 
 
 def shape_of_value(value: Any) -> Shape:
-    """Return the shape of exactly this value; lists and objects become shapes of their items."""
+    """Return the shape of exactly this JSON value: a list or an object with the shapes of its items, and constants
+    inside."""
     if isinstance(value, dict):
         return Object(tuple(Field(key, shape_of_value(item), True) for key, item in value.items()), NOTHING, said=True)
     if isinstance(value, list):

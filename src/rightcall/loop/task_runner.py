@@ -55,7 +55,8 @@ class RunNotes(Hook):
         self.note("task", text=text)
 
     def note(self, event: str, **fields: object) -> None:
-        """Append a note with the time (seconds since 1970) to the journal, and pass it to the listener."""
+        """Append a note with the name of the `event`, these fields and the time (seconds since 1970) to the journal,
+        and pass it to the listener."""
         note: Json = {"event": event, "time": round(time.time(), 3), **fields}
         self._journal.note(note)
         self._listener(note)
@@ -485,6 +486,8 @@ class Runner:
 
     async def events(self, task: str | None = None) -> AsyncGenerator[RunEvent]:
         """Run this `task` and yield what happens: the reply as it streams, interventions, results; `Over` is the last.
+        Without a task, continue with the conversation. Raises `CallerError` without a model, and a `BackendError` when
+        the model server fails.
 
         Leaving it early, or cancelling, keeps what was done."""
         if self.model is None:
@@ -566,6 +569,8 @@ class Runner:
         return results
 
     async def _dispatch(self, judged: Judgement) -> Sequence[Result]:
+        """Run the calls of the judgement with the tools, hooks and limits of the run, and return their results. Raises
+        `DispatchStopped` if a hook ends the batch."""
         return await dispatch(
             judged.calls,
             self.tools or (),

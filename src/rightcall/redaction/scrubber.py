@@ -100,7 +100,8 @@ class Scrubber:
         )
 
     def _find_by_pattern(self, text: str) -> list[FoundSecret]:
-        """Return the positions of texts that match one of the rules and that `is_kept` does not exclude."""
+        """Return the positions of texts that match one of the rules, by rule and not by position; overlaps are
+        possible. Texts that the check of the rule rejects, and those that `is_kept` excludes, are left out."""
         lowered = text.lower()
         found: list[FoundSecret] = []
         for kind, rule in self._rules.items():
@@ -149,8 +150,9 @@ class Scrubber:
         return self._scrub_property(name, value) if is_schema(value) else self.hide(value)
 
     def _scrub_property(self, name: Any, schema: Any) -> Any:
-        """Return the schema of a property. Under a secret name the values of `default`, `const`, `example` and
-        `examples` are replaced; `enum` and all other keywords are scrubbed as anywhere else."""
+        """Return the schema of the property `name` without secrets. Under a secret name the values of `default`,
+        `const`, `example` and `examples` are replaced; everything else, and a schema under another name, is scrubbed as
+        any value."""
         if not isinstance(schema, dict) or not isinstance(name, str) or not is_secret_name(name):
             return self.value(schema)
         return {
