@@ -79,7 +79,8 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def advice(self) -> str:
-        """The cure, in a sentence."""
+        """The cure, in a sentence; "" without a class of failure, and a note that only the server can cure it if the
+        proxy cannot."""
         if self.failure is None:
             return ""
         return self.failure.cure if self.is_curable else "Only the server can cure it, not a proxy in front of it."
@@ -161,8 +162,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.results if api in (None, each.api) and each.flags is not None]
 
     def cure_flags(self, api: Api | None = None) -> dict[str, str]:
-        """Return a dict of the `rightcall serve` flags that cure all results, or those of one dialect (`api`), to their
-        values."""
+        """Return a dict of the `rightcall serve` flags to their values that cure all results which the proxy can cure,
+        or those of one dialect (`api`); empty if there are none."""
         found: dict[str, str] = {}
         for each in self._curable(api):
             flags = each.flags or ()
@@ -170,8 +171,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def cure(self, api: Api | None = None) -> str:
-        """Return the `rightcall serve` command that cures all results, or those of one dialect (`api`); empty if it
-        cures none."""
+        """Return the `rightcall serve` command that cures all results which the proxy can cure, or those of one dialect
+        (`api`); "" if there are none."""
         faults = self._curable(api)
         if not faults:
             return ""

@@ -287,7 +287,7 @@ def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool
     the server's message if it rejected the greeting.
 
     A dialect that the user `named` counts as there even if the answer is an error or unreadable, unless its address
-    does not exist, the key is refused or nothing answers."""
+    does not exist or redirects, the key is refused, or nothing answers."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return False, raw.says
@@ -404,10 +404,10 @@ async def diagnose_server(
     through: bool,
     watching: Callable[[str], AbstractContextManager[Watch | None]] = _unwatched,
 ) -> Diagnosis:
-    """Examine a server, and with `through` once more through the proxy, and return the diagnosis.
+    """Examine a server, and with `through` once more through the proxy, and return the diagnosis. Raises `CallerError`
+    for an invalid address or key, and never because of what the server does.
 
-    `watching` is called with the title of each round and returns a context manager that gives its `Watch`.
-    """
+    `watching` is called with the title of each round and returns a context manager that gives its `Watch`."""
     with watching("asking") as watch:
         found = await examine(url, settings, watch)
     if not through:

@@ -315,8 +315,8 @@ def judge_text(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_leak(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the text contains a call, also beside calls that were made. Without any call, the
-    finding is a failure of the model; otherwise `OK`."""
+    """Return a fault of the server if the text contains a call, also beside calls that were made, or if the only call
+    is in the reasoning. Without any call, the finding is a failure of the model; otherwise `OK`."""
     found = find_call_in_text(case)
     if found is not None:
         return found
@@ -426,8 +426,8 @@ def judge_forbidden_call(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_history(case: ProbedCase) -> ProbeFinding:
-    """Return `OK` if a history with a result is answered with text. A call in the text is a fault of the server; a call
-    that is made again, and an empty text, are failures of the model."""
+    """Return `OK` if a history with a result is answered with text. A call that is only in the text or the reasoning is
+    a fault of the server; a call that is made again, and an empty text, are failures of the model."""
     if case.answer.calls:
         return model_failure("the model called the tool again in place of an answer", "repeated_calls")
     found = find_call_in_text(case)
@@ -465,7 +465,8 @@ def judge_truncation(case: ProbedCase) -> ProbeFinding:
 
 
 def _describe_truncation(call: ClientCall) -> str:
-    """Return how a call is truncated, as text; "" if it is not."""
+    """Return a sentence about how a call of the requested long text is truncated: its arguments lack their end, or are
+    closed in the middle of the text; "" if it is not."""
     value, given = call.value, call.arguments
     if isinstance(given, str) and given.lstrip().startswith("{") and value is None and is_cut_json(given):
         return "the call is cut in the middle"
@@ -546,7 +547,8 @@ def judge_constraint(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_first_byte(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the first byte is late, or a long stream arrives in one piece; else `OK`."""
+    """Return a fault of the server if the first byte arrives after more than `patience` seconds, or a stream of more
+    than a few words arrives in one piece at its end; else `OK`."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
     if case.raw.first_byte > case.patience:
         return server_fault("idle_stream", first)

@@ -24,7 +24,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
 
     - `format`: the format of the text.
     - `text`: any text in this format.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     """
     try:
         found = read("auto", [text], tools=tools, how=how).reply

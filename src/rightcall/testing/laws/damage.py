@@ -53,7 +53,8 @@ def truncation_law(
 
     - `format`: the format of the text.
     - `text`: any text.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     - `seed`: selects the prefixes.
     - `prefixes`: the number of prefixes.
     """
@@ -123,7 +124,8 @@ def ends_law(
 
     - `format`: a format with raw values.
     - `text`: the text to parse, which contains `value`.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     """
     try:
         for got in read(format, [text], tools=tools, how=how).reply.calls:
@@ -186,7 +188,8 @@ def swallowing_law(
     - `format`: the format of the text.
     - `text`: the rendered text from which pieces of markers were removed.
     - `sent`: the rendered parts.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     """
     calls = [part for part in sent if isinstance(part, Call)]
     try:

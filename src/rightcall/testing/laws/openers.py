@@ -46,7 +46,8 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
 
     - `format`: the format of the openers.
     - `text`: any text.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     """
     try:
         reply = read(format, [text], tools=tools, how=how).reply

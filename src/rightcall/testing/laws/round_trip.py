@@ -30,7 +30,8 @@ def round_trip_law(
 
     - `format`: the format.
     - `parts`: texts, reasoning and calls.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     - `must_carry`: whether `CannotCarry` is a violation too.
     """
     try:
@@ -94,7 +95,8 @@ def keys_law(
     - `format`: the format of the text.
     - `text`: the text to parse.
     - `written`: the keys of the text, with their values.
-    - `tools`, `how`: as in `cut_law`.
+    - `tools`: the declared tools; None: names are not checked.
+    - `how`: the other options of the parser.
     """
     try:
         reply = read(format, [text], tools=tools, how=how).reply
