@@ -122,8 +122,8 @@ class Replies:
         return before, after
 
     def _list_bracket(self, text: str, closing: bool = False) -> list[Node]:
-        """Return the nodes of the text that opens a list of calls, or with `closing` of the one that closes it. White
-        space on its inner side is optional, or as rendered in an `exact` grammar."""
+        """Return the nodes of the text that opens a list of calls, or with `closing` of the one that closes it; none
+        for an empty text. White space on its inner side is optional, or as rendered in an `exact` grammar."""
         core = text.strip(BLANKS)
         if not core:
             return [Lit(text)] if text else []
@@ -480,8 +480,8 @@ class Messages:
         return seq(thinking, Ref("messages"))
 
     def _message_chain(self, calls: Node, start: Node) -> Node:
-        """Return the node of a message of text, the last of which may lack its end marker, or of a call, each followed
-        by further messages or not. Calls are left out for the choice "none"."""
+        """Return the node of a message of text or of a call, followed by the start marker `start` and further messages
+        or not. The last text may lack its end marker. Calls are left out for the choice "none"; `calls` is not used."""
         opens, closes = self.channels.messages["content"]
         more = seq(start, Ref("messages"))
         without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))

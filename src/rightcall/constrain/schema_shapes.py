@@ -197,8 +197,8 @@ class MemberShapes(ScalarShapes):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
 
     def read_member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
-        """Return the smallest and the largest number of members (None: no limit); (0, None), which is reported in
-        `limits`, where undeclared members are allowed."""
+        """Return the smallest and the largest number of members (None: no limit). Where undeclared members are allowed,
+        it is (0, None), and limits that are lost are reported in `limits`."""
         least, most = (
             self.read_count(schema, "minProperties", path) or 0,
             self.read_count(schema, "maxProperties", path),
@@ -210,8 +210,8 @@ class MemberShapes(ScalarShapes):
     def drop_member_limits(
         self, fields: list[Field], least: int, most: int | None, path: str
     ) -> tuple[int, int | None]:
-        """Return (0, None), no limits of the number of members, and report in `limits` those of `least` and `most` that
-        are lost, because undeclared members are not counted."""
+        """Return (0, None), no limits of the number of members, because undeclared members are not counted. `most`, and
+        `least` if it is more than the number of required fields, are reported in `limits` as lost."""
         certain = sum(field.required for field in fields)
         if least > certain:
             self.limit(f"{path}/minProperties", "minProperties", "fewer members")

@@ -127,8 +127,9 @@ class TagShapes:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def value_of_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
-        """Return the node of a value followed by its closing tag `stop`, written so that the parser, which reads an
-        argument of this kind as JSON, text or either, gets a value of the shape. `name` is for reports."""
+        """Return the node of a value followed by its closing tag `stop`, written as the parser reads an argument of
+        this kind: JSON, text, text or null, or either. Values of the shape that cannot be read that way are left out;
+        `NEVER` if none remain. `name` is for reports."""
         if kind == "any":
             return self.value_of_unknown_kind(shape, stop)
         parts = options(self.unfold(shape))
