@@ -381,10 +381,10 @@ class Runner:
         self._write()
 
     def next_request(self) -> Request | None:
-        """Return the next request for the model, with the history shortened to the limits; None when the task is over.
+        """Return the next request for the model, with the history as the guard cuts it, shortened to the limits; None
+        when the task is over. New cuts of the guard are recorded and reported to the hooks.
 
-        Raises `CallerError` while results are missing.
-        """
+        Raises `CallerError` while results are missing."""
         if self._judged is not None:
             raise CallerError("the calls of the last turn have no results yet; give them first")
         if self.conversation.status != "open":
@@ -486,8 +486,8 @@ class Runner:
 
     async def events(self, task: str | None = None) -> AsyncGenerator[RunEvent]:
         """Run this `task` and yield what happens: the reply as it streams, interventions, results; `Over` is the last.
-        Without a task, continue with the conversation. Raises `CallerError` without a model, and a `BackendError` when
-        the model server fails.
+        Without a task, continue with the conversation. Out of time, the run is stopped. Raises `CallerError` without a
+        model, and a `BackendError` when the model server fails.
 
         Leaving it early, or cancelling, keeps what was done."""
         if self.model is None:
