@@ -30,10 +30,12 @@ from rightcall.types import Call, Json, Reply
 
 
 def _parse_policies() -> tuple[GuardPolicy, ...]:
+    """Return new policies of the preset "parse", which report to the model what is wrong with its calls."""
     return malformed_budget(), unknown_tool(), problems(), near_calls()
 
 
 def _full_policies() -> tuple[GuardPolicy, ...]:
+    """Return new policies of the preset "full": those of "parse", and those that keep the model on its task."""
     return (
         *(failing_budget(), *_parse_policies()),
         *(tool_choice(), one_at_a_time(), repeated(), announced(), silence(), oversized_results()),
@@ -74,26 +76,33 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> str:
-        """Return the text for the user: the reply's content, or the message of an intervention that ends the task."""
+        """Return the text for the user: the messages of the interventions that end the task, one per line; without such
+        a message, the reply's content."""
         spoken = [each.message for each in self.interventions if each.action == "end" and each.message]
         return "\n".join(spoken) or self.reply.content
 
     @property
     def ends(self) -> bool:
-        """Return whether the task is done once the calls have succeeded."""
+        """Return whether any intervention has the action "end": the task is then done once the calls have succeeded."""
         return any(each.action == "end" for each in self.interventions)
 
     def over(self, results: Iterable[Result] = ()) -> bool:
-        """Return whether the loop is over, given the `results` of the calls: by the decision, or because all calls
-        succeeded and an intervention ends the task then."""
+        """Return whether the loop is over, given the `results` of the calls that were run.
+
+        True for the decisions "done" and "stop". Otherwise True only if an intervention has the action "end" and none
+        of the `results` is a failure."""
         if self.decision in ("done", "stop"):
             return True
         return self.ends and all(result.kind in FINE and not result.error for result in results)
 
     def messages(self, results: Iterable[Result] = (), *, api: str = "chat") -> list[Any]:
-        """Return the messages to append to the history: the turn, an answer to each of its calls, and nudges.
+        """Return the messages to append to the history: the reply as the assistant's turn, then an answer to each of
+        its calls.
 
-        - `results`: the results of the calls that were run.
+        Notes and nudges of policies are appended to the answers. For a reply without calls, the nudges are one message
+        in the user's role.
+
+        - `results`: the results of the calls that were run; those of the other calls are added here.
         - `api`: as in `answers`.
         """
         nudges = [each.message for each in self.interventions if each.action == "nudge"]
@@ -106,8 +115,8 @@ class Judgement(msgspec.Struct, frozen=True):
         return [*(turn if isinstance(turn, list) else [turn]), *following]
 
     def _with_notes(self, result: Result, nudges: list[str]) -> Result:
-        """Return the result with the notes of policies for its call appended; the result of the reply's last call
-        also gets the nudges for the whole reply."""
+        """Return the result with the notes of policies for its call (action "tell") appended to its text. The result of
+        the reply's last call also gets the `nudges`. A result without either is returned unchanged."""
         attempts = self.reply.attempts
         notes = [
             each.message
@@ -120,15 +129,17 @@ class Judgement(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(result, output="\n".join([result.outcome.output, *notes]), envelope=None)
 
 
-def cut(turn: Turn, interventions: Iterable[Intervention]) -> list[Json]:
-    """Return a copy of the messages of the `turn` in which each result that an intervention "cut" has the shortened
-    content."""
+def shorten_results(turn: Turn, interventions: Iterable[Intervention]) -> list[Json]:
+    """Return the messages of the `turn` as a new list. A tool result for which there is an intervention with the action
+    "cut" is replaced by a copy with the shortened content; other messages are the same objects. The turn is not
+    changed."""
     cuts = {each.at: each.message for each in interventions if each.action == "cut"}
     return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
 
 
 def _user_message(content: str, api: str) -> Json:
-    """Return a message of the user with this content, in the shape of this API."""
+    """Return one message in the user's role with this content, in the shape of this API. Raises `CallerError` for an
+    unknown API."""
     from rightcall.providers.history_messages import write_results
 
     return write_results(api, [], content)[0]
@@ -157,25 +168,26 @@ class Guard:
         return Guard(*PRESETS[guard]())
 
     def with_policies(self, *policies: GuardPolicy) -> Guard:
-        """Return the same guard with these `policies` after its own."""
+        """Return a new guard with the policies of this one, followed by these `policies`."""
         return Guard(*self.policies, *policies)
 
     def tools(self, tools: Tools | None) -> Toolset | None:
-        """Return the `tools` to offer: the given ones, and those that policies add (`respond`). None if tools is
-        None and no policy adds one."""
+        """Return a toolset to offer: the given `tools`, and those that policies such as `Respond` have as their `tool`.
+        None if `tools` is None and no policy has one. Raises `BadTools` for unusable tools."""
         brought = [policy.tool for policy in self.policies if hasattr(policy, "tool")]
         given = Toolset.of(tools)
         return given if not brought else Toolset(*([given] if given else []), *brought)
 
     def prepare(self, turn: Turn) -> list[Json]:
-        """Return the messages of the `turn` to send, in the shape of OpenAI's Chat: results that are too large are
-        shortened."""
-        return cut(turn, self.interventions(turn))
+        """Return the messages of a `turn` without a reply, to be sent in the shape of OpenAI's Chat: those of its
+        history, with the tool results shortened for which a policy proposes that (`oversized_results`). The turn is not
+        changed."""
+        return shorten_results(turn, self.interventions(turn))
 
     def interventions(self, turn: Turn) -> list[Intervention]:
-        """Return the interventions of all policies in this `turn`, in order.
+        """Call each policy with this `turn` and return all interventions, in the order of the policies.
 
-        Once a call is refused or answered, later interventions about it are dropped."""
+        Once a call is refused or answered, later interventions about this call are dropped."""
         out: list[Intervention] = []
         final: set[int] = set()
         for policy in self.policies:
@@ -188,10 +200,10 @@ class Guard:
         return out
 
     def judge(self, turn: Turn) -> Judgement:
-        """Decide what happens to the reply of this `turn`.
+        """Decide what happens to the reply of this `turn`, and return the `Judgement`. Nothing is run here.
 
-        A call that is not `ok` is never run, whatever the policies are. Raises `CallerError` for a turn without a
-        reply."""
+        A call that is not `ok` is never among the calls to run, whatever the policies are. Raises `CallerError` for a
+        turn without a reply."""
         reply = turn.reply
         if reply is None:
             raise CallerError("the turn has no reply to judge; make it with Turn.of(messages, tools, reply=reply)")
@@ -204,8 +216,9 @@ class Guard:
 
 
 def _decide(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
-    """Return the decision about a reply: "stop" if a policy stops the task, "run" if there are calls to run, "done"
-    for a reply that is the answer or ends the task, otherwise "again"."""
+    """Return the decision about a reply, given the calls to `run` and all interventions (`said`). The first that
+    applies: "stop" if an intervention stops the task; "run" if there are calls to run; "done" for a reply without calls
+    and nudges, or if an intervention ends the task and no call is refused; otherwise "again"."""
     actions = {each.action for each in said}
     if "stop" in actions:
         return "stop"
@@ -217,7 +230,8 @@ def _decide(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> 
 
 
 def _result_without_run(call: Call, each: Intervention) -> Result:
-    """Return the result of a call that a policy answered (its message is the output) or refused (an error)."""
+    """Return the result of a call that is not run because of intervention `each`, whose message is the output: of kind
+    "skipped" for the action "answer", else an error of kind "refused" with the call's problems."""
     if each.action == "answer":
         return Result(call, each.message, False, "skipped", each.reason)
     return Result(call, each.message, True, "refused", each.reason, call.problems)

@@ -27,13 +27,15 @@ _SEARCHED_CHARS = 240
 
 
 def announced(*, most: int = 3) -> GuardPolicy:
-    """Send a nudge when a reply announces a call and makes none.
+    """Send a nudge when a reply announces a call in its last sentence and makes none.
 
-    - `most`: how often in one task; a model that intends no call can answer then.
+    - `most`: at most this many nudges of this policy since the last message of the user; a model that intends no call
+      can answer then.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a nudge for a reply without calls whose last sentence announces one."""
+        """Yield a nudge for a reply without calls whose last sentence announces one; nothing for the choice "none", or
+        after `most` nudges."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.choice == "none" or turn.ever_told("announced") >= most:
             return
@@ -55,8 +57,9 @@ def announced(*, most: int = 3) -> GuardPolicy:
 
 
 def _announced_tool(text: str, turn: Turn) -> str | None:
-    """Return the name of the tool that the last sentence announces a call of; "" if it names none but ends with a
-    colon or dots; otherwise None. Offers and questions are no announcements."""
+    """Return the name of a tool if the last sentence of the text announces a call and the last 240 characters contain
+    the name; "" for an announcement without a name that ends with a colon or dots; otherwise None. Offers and questions
+    are no announcements."""
     last = text.rstrip()[-_SEARCHED_CHARS:]
     sentence = re.split(r"(?<=[.!?\n])\s+", last)[-1]
     if not _INTENT.search(sentence) or _OFFER.search(sentence):
@@ -90,7 +93,9 @@ class Respond:
         )
 
     def __call__(self, turn: Turn) -> Iterator[Intervention]:
-        """Return the interventions for the calls of the tool in this `turn`."""
+        """Yield the interventions for the valid calls of the respond tool in the reply of this `turn`. Alone, each call
+        yields one that ends the task with the call's `message` as the answer, and one that answers the call without a
+        run. Next to calls of other tools, each is refused."""
         attempts = turn.reply.attempts if turn.reply else ()
         own = [at for at, call in enumerate(attempts) if call.name == self.tool.name and call.ok]
         if not own:
@@ -118,10 +123,11 @@ def _return_message(message: str) -> str:
 
 
 def silence(*, most: int = 4) -> GuardPolicy:
-    """Send a nudge after an empty reply, and stop the task after `most` nudges in a row."""
+    """Send a nudge after an empty reply (no call, no text), and stop the task after `most` nudges in a row."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a nudge for an empty reply, or a stop."""
+        """Yield a nudge for a reply without calls, text and `done` block; a stop if the last `most` turns got this
+        nudge."""
         reply = turn.reply
         if reply is None or reply.attempts or reply.content.strip() or reply.done is not None:
             return
@@ -146,20 +152,20 @@ _URGENCIES = ("{words}", "You were told before. {words}", "STOP. {words} Do just
 
 
 def policy_message(policy: str, words: str, again: int = 0) -> str:
-    """Return the message of a policy, marked so that it is recognized in a history.
+    """Return the text `words` as the message of a policy, with a mark by which it is recognized in a history.
 
-    `again`, the number of turns in a row with the same message before, makes it more urgent. Shortened to
+    `again`, the number of turns in a row with the same message before, makes it more urgent. It is shortened to
     `LONGEST_NUDGE`."""
     said = f"[guard: {policy}] {_URGENCIES[min(again, len(_URGENCIES) - 1)].replace('{words}', words)}"
     return said if len(said) <= LONGEST_NUDGE else said[: LONGEST_NUDGE - 3] + "..."
 
 
 def nudge_or_stop(policy: str, turn: Turn, reason: str, words: str, *, tier: int | None = None) -> Intervention:
-    """Return a nudge for something that the reply lacks; after `MOST_NUDGES` turns in a row with the same nudge, a
-    stop.
+    """Return the intervention of `policy` for something that the reply lacks: a nudge with `words` as its message, or a
+    stop if the policy has intervened in each of the last `MOST_NUDGES` turns.
 
-    The message becomes more urgent each time, unless `tier` (0 to 2) is given.
-    """
+    `reason` is for the operator. The message becomes more urgent with each turn in a row, unless `tier` (0 to 2) is
+    given."""
     again = turn.told(policy)
     tier = again if tier is None else tier
     if again < MOST_NUDGES:
@@ -171,9 +177,12 @@ def nudge_or_stop(policy: str, turn: Turn, reason: str, words: str, *, tier: int
 
 
 def malformed_budget(most: int = 5) -> GuardPolicy:
-    """Stop the task when more than `most` turns in a row made only calls that cannot run."""
+    """Stop the task at a reply that makes only invalid calls, if in each of the `most` turns before it all calls were
+    refused too."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a stop for a reply with calls of which none is `ok`, after `most` turns in a row with refused calls
+        only."""
         attempts = turn.reply.attempts if turn.reply else ()
         if attempts and not any(call.ok for call in attempts) and turn.streak("refused") >= most:
             yield _stop_task("malformed_budget", f"{most + 1} turns in a row made only calls that cannot run")
@@ -182,10 +191,12 @@ def malformed_budget(most: int = 5) -> GuardPolicy:
 
 
 def failing_budget(most: int = 6) -> GuardPolicy:
-    """Stop the task when `most` turns in a row made only calls that failed, and the next calls the same tools."""
+    """Stop the task when in each of the last `most` turns all calls failed, and the reply calls only tools that failed
+    there."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a stop if all calls go to tools that failed in the last turns."""
+        """Yield a stop if all calls of the last `most` turns failed, and all calls of the reply go to tools called
+        there."""
         attempts = turn.reply.attempts if turn.reply else ()
         if not attempts or turn.streak("failed") < most:
             return
@@ -197,9 +208,11 @@ def failing_budget(most: int = 6) -> GuardPolicy:
 
 
 def turn_budget(most: int = 30) -> GuardPolicy:
-    """Stop the task when the model has had `most` turns since the last user message, and calls again."""
+    """Stop the task when the model has had `most` turns since the last message of the user, and its reply makes calls
+    again. A reply without calls may still end the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
+        """Yield a stop for a reply with calls after `most` turns since the last message of the user."""
         if turn.reply is not None and turn.reply.attempts and len(turn.past) >= most:
             yield _stop_task("turn_budget", f"{most} turns were not enough")
 
@@ -218,10 +231,11 @@ _LISTED = 24
 
 
 def unknown_tool() -> GuardPolicy:
-    """Refuse a call of a tool that does not exist, and list the tools that do."""
+    """Refuse each call of a tool that does not exist or may not be called; the message lists the allowed tools, at most
+    24."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each call of an unknown tool."""
+        """Yield a refusal for each call with a blocking problem about its tool's name."""
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             found = [problem for problem in call.problems if problem.blocking and problem.code in _UNKNOWN]
             if found:
@@ -242,17 +256,18 @@ def unknown_tool() -> GuardPolicy:
 
 
 def _allowed_names(turn: Turn) -> Sequence[str]:
-    """Return the names of the tools that the turn's `choice` allows; none for "none"."""
+    """Return the names of the turn's tools that its `choice` allows: all for "auto" and "required", else only the named
+    tool; empty for "none", for a name that is no tool, and without tools."""
     names = turn.tools.names if turn.tools else ()
     return names if turn.choice in ("auto", "required") else [name for name in names if name == turn.choice]
 
 
 def problems() -> GuardPolicy:
-    """Refuse a call that is not runnable for any other reason; the message names the problem and what to send
-    instead."""
+    """Refuse every call that is not `ok`; the message states its problems. From the second turn in a row on, it also
+    lists the arguments of the tool."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each call that is not `ok`."""
+        """Yield a refusal for each call of the reply that is not `ok`, with its problems as the message."""
         again = turn.told("problems")
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             if not call.ok:
@@ -276,8 +291,9 @@ def _blocking_codes(call: Call) -> str:
 
 
 def _repeated_fault_hint(turn: Turn, call: Call, again: int) -> str:
-    """Return text to append for a repeated fault: the arguments of the tool, and from the third time the option to
-    give up. "" for a first fault or an unknown tool."""
+    """Return text to append to a refusal: the names of the tool's arguments, and for `again` above 1 the advice to do
+    without the call. "" if `again` (the turns in a row before this one that were refused too) is 0, or the tool is
+    unknown."""
     tool = turn.tools.get(call.name) if turn.tools else None
     if not again or tool is None:
         return ""
@@ -289,14 +305,15 @@ def _repeated_fault_hint(turn: Turn, call: Call, again: int) -> str:
 
 
 def near_calls(*, most: int = 4) -> GuardPolicy:
-    """Send a nudge for a text that is almost a call, in a reply without calls: otherwise a loop would end as if it were
-    the answer.
+    """Send a nudge for a reply without calls whose text is almost a call: otherwise a loop would end as if it were the
+    answer.
 
-    - `most`: in how many turns of one task.
+    - `most`: at most this many nudges of this policy since the last message of the user.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a nudge for a reply whose text looks like a call."""
+        """Yield a nudge for a reply without calls that has the problem `looks_like_a_call`; nothing after `most`
+        nudges."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.ever_told("near_call") >= most:
             return
@@ -330,7 +347,8 @@ def repeated(
     levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield the intervention for each call that repeats an earlier one, or occurs twice in the reply."""
+        """Yield an intervention for each valid call that repeats earlier ones often enough. A second equal call in the
+        same reply is refused. After a call of this reply that may change something, earlier results do not count."""
         past = [call for call in turn.calls[-window:] if _is_countable(call)]
         now: set[str] = set()
         changed = False  # by this reply, before the call
@@ -357,15 +375,15 @@ def repeated(
 
 
 def _is_countable(call: PastCall) -> bool:
-    """Return whether an earlier call counts as a repetition: it ran, or this policy refused it. A call that another
-    policy refused may be sent again."""
+    """Return whether an earlier call counts as a repetition: it ran (with success or not), or the policy `repeated`
+    answered it. False for an open call and for one that another policy refused: it may be sent again."""
     return call.outcome in ("ok", "failed") or call.told == "repeated"
 
 
 def _equal_calls_with_same_result(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
-    """Return the latest earlier calls equal to `call`, oldest first, back to the last successful call of a tool that
-    may change something. Where the results of equal calls differ, only those after the difference are returned, and
-    none if there is just one."""
+    """Return the calls in `past` that are equal to `call` and had the same result, oldest first. The search goes back
+    from the latest call. It ends at a successful call of another kind that may have changed something, and at an equal
+    call with a different result: then the equal calls after that one are returned, or none if there is just one."""
     mark = fingerprint(call)
     found: list[PastCall] = []
     for each in reversed(past):
@@ -379,19 +397,22 @@ def _equal_calls_with_same_result(turn: Turn, past: Sequence[PastCall], call: Ca
 
 
 def _has_other_result(one: PastCall, other: PastCall) -> bool:
-    """Return whether two equal calls had different results; False if `other` was refused."""
+    """Return whether `other`, an equal call, ran and had a different result than `one`; False if `other` was
+    refused."""
     return other.outcome != "refused" and one.result != other.result
 
 
 def _may_change_state(turn: Turn, name: str) -> bool:
-    """Return whether a call of this tool may change something: it is unknown or not read-only."""
+    """Return whether a call of the tool `name` may change something: True if the tool is not read-only or is
+    unknown."""
     tool = turn.tools.get(name) if turn.tools else None
     return tool is None or not tool.read_only
 
 
 def _count_cycles(past: Sequence[PastCall], call: Call) -> int:
-    """Return how many times in a row the latest 2 to 4 calls and results were repeated, if this call would continue
-    the cycle; 0 if there is no cycle."""
+    """Return how many times in a row the latest 2 to 4 calls with their results occurred at the end of `past`, if
+    `call` would begin the same sequence again; the largest number over these lengths. 0 if nothing was repeated, or if
+    all calls and results of the sequence are equal."""
     best = 0
     for period in range(2, _LONGEST_CYCLE + 1):
         if len(past) < 2 * period or past[-period].name != call.name:
@@ -411,8 +432,9 @@ def _count_cycles(past: Sequence[PastCall], call: Call) -> int:
 
 
 def _repetition_intervention(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
-    """Return the intervention for a call that was made `count` times before. `known` is its earlier result; "hold"
-    and "twice" are refusals with their own message."""
+    """Return the intervention of the policy `repeated` for the call at index `at`, which was made `count` times before.
+    `action` is that of the intervention, or "hold" (it succeeded and may have changed something) or "twice" (a second
+    time in one reply), which are refusals with their own message. `known` is the earlier result."""
     times = f"{count} times before" if count > 1 else "before"
     reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
     words = {
@@ -434,12 +456,16 @@ _ONE_CALL = "One call at a time: look at the first result, then send this again.
 
 
 def tool_choice() -> GuardPolicy:
-    """Enforce the turn's `choice`: no call with "none", a call with "required", else only the named tool.
+    """Enforce the turn's `choice`: with "none" refuse every call, with a tool's name refuse the calls of all other
+    tools, with "auto" do nothing.
 
-    The sixth reply in a row without the required call stops the task."""
+    Unless the choice is "none" or "auto", a reply without any call gets a nudge; if the last five turns all got an
+    intervention of this policy, it stops the task. A reply that only calls other tools than the named one is refused
+    each time, but never stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each call that is not allowed, and a nudge where a required one is missing."""
+        """Yield a refusal for each call that the choice does not allow; for a reply without calls where one is
+        required, a nudge or a stop."""
         if turn.reply is None or turn.choice == "auto":
             return
         attempts = turn.reply.attempts
@@ -467,10 +493,11 @@ def tool_choice() -> GuardPolicy:
 
 
 def one_at_a_time() -> GuardPolicy:
-    """Run only the first runnable call where the turn is not `parallel`, and refuse the others."""
+    """Refuse every valid call after the first valid one of a reply, unless the turn is `parallel`. The first one counts
+    also if another policy refuses it."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each runnable call after the first."""
+        """Yield a refusal for each valid call after the first valid one; nothing if the turn is `parallel`."""
         if turn.reply is None or turn.parallel:
             return
         able = [at for at, call in enumerate(turn.reply.attempts) if call.ok]
@@ -487,14 +514,15 @@ def one_at_a_time() -> GuardPolicy:
 
 
 def oversized_results(*, chars: int = 16_000) -> GuardPolicy:
-    """Send results of the history that are too long with their head and tail only.
+    """Shorten tool results of the history to their head and tail before the history is sent.
 
-    - `chars`: how long a result may be.
+    - `chars`: results with more characters are shortened.
     """
     bounds = Bounds(string_chars=chars, total_bytes=4 * chars)
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a cut for each result that is too long."""
+        """Yield a cut with the shortened text for each tool result that is too long; nothing for a turn that has a
+        reply already."""
         if turn.reply is not None:
             return
         for at, message in enumerate(turn.messages):

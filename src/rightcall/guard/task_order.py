@@ -18,15 +18,18 @@ _TEMPLATES = (
 
 
 def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
-    """Require that each of these tools was called with success before the task may end.
+    """Require that each of these tools was called with success since the last message of the user, before the task may
+    end.
 
-    - `steps`: their names; any order is allowed.
-    - `before`: the tools that end the task and wait for the steps; without any, a reply without calls waits.
+    - `steps`: the names of the tools; any order is allowed.
+    - `before`: tools that may only be called after all steps: their calls are refused until then.
 
-    The sixth early answer in a row stops the task."""
+    A reply without calls gets a nudge while a step is missing; the sixth turn in a row with an intervention of this
+    policy stops the task if its reply has no calls."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each call that is too early, or a nudge for an early answer."""
+        """While a step is missing, yield a refusal for each call of a tool in `before`, and for a reply without calls a
+        nudge or a stop."""
         missing = [step for step in steps if step not in turn.done]
         if not missing or turn.reply is None:
             return
@@ -43,14 +46,16 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
 
 
 def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tuple[str, str]]]) -> GuardPolicy:
-    """Require that other tools were called in earlier turns before a tool.
+    """Require that other tools were called with success before a tool, in an earlier turn since the last message of the
+    user. A call without them is refused.
 
-    - `needs`: for each tool what must have been called with success: a name, or a name and an argument that must
-      have had the same value (`{"edit_file": ("read_file", "path")}`), or several of these.
+    - `needs`: for each tool one prerequisite or a list of them, all required: a tool's name, or a tuple of a tool's
+      name and an argument that must have the same value in both calls (`{"edit_file": ("read_file", "path")}`).
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a refusal for each call whose prerequisites are missing."""
+        """Yield a refusal for each valid call of which a prerequisite is missing; the message names the calls to make
+        first."""
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             missing = [each for each in _to_needs_list(needs.get(call.name, ())) if not _is_met(turn, call, each)]
             if missing and call.ok:
@@ -66,13 +71,14 @@ def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tup
 
 
 def _to_needs_list(needs: Any) -> list[str | tuple[str, str]]:
-    """Return the needs of one tool as a list, also if a single one is given."""
+    """Return the prerequisites of one tool as a list, also if a single one (a name, or a tuple of name and argument) is
+    given; empty for an empty value."""
     return [needs] if isinstance(needs, (str, tuple)) and needs else list(needs)
 
 
 def _is_met(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
-    """Return whether the needed tool was called with success in an earlier turn, with an equal argument if one is
-    named."""
+    """Return whether the needed tool was called with success in an earlier turn since the last message of the user; if
+    the need is a tuple of name and argument, with the same value of this argument as in `call`."""
     name, argument = (need, "") if isinstance(need, str) else need
     done = [past for past in turn.calls if past.name == name and past.outcome == "ok"]
     if not argument:
@@ -81,8 +87,8 @@ def _is_met(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
 
 
 def _describe_need(call: Call, need: str | tuple[str, str]) -> str:
-    """Return a needed call as text for the model: the tool's name, and the argument with the value of this call if
-    one is named."""
+    """Return a prerequisite as text for the model: the tool's name; for a tuple of name and argument also the value
+    that the argument has in `call`, cut to 80 characters."""
     if isinstance(need, str):
         return need
     return f"{need[0]} with {need[1]} = {call.arguments.get(need[1])!r:.80}"
@@ -92,12 +98,13 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
     """End the task once one of these tools was called with success.
 
     - `names`: the tools that end it.
-    - `required`: nothing else ends it: a reply without calls is asked for one of them, and the sixth in a row stops
-      the task.
+    - `required`: nothing else ends it: a reply without calls gets a nudge to call one of them, and the sixth in a row
+      stops the task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield an end for each call of these tools, and a nudge for a reply without calls."""
+        """Yield an intervention "end" for each valid call of these tools; for a reply without calls, with `required`, a
+        nudge or a stop."""
         if turn.reply is None:
             return
         for at, call in enumerate(turn.reply.attempts):
@@ -112,8 +119,9 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
 
 
 def _refuse_call(policy: str, at: int, reason: str, words: str, again: int = 0) -> Intervention:
-    """Return the intervention of this policy that refuses the call at index `at`; `again` is the number of turns in
-    a row with the same message."""
+    """Return the intervention of this policy that refuses the call at index `at`. `reason` is for the operator, `words`
+    the message to the model; it becomes more urgent with `again`, the number of turns in a row with the same message
+    before."""
     return Intervention(
         policy=policy, action="refuse", call=at, reason=reason, message=policy_message(policy, words, again)
     )

@@ -53,15 +53,16 @@ class PastCall:
 
     @property
     def fingerprint(self) -> str:
-        """Return the same text for each call with equal name and arguments."""
+        """Return a hash of name and arguments, the same for each call with equal name and arguments."""
         if not self._fingerprint:
             self._fingerprint = fingerprint(Call(self.name, self.arguments, " "))
         return self._fingerprint
 
     def _set_answer(self, result: str, is_error: bool | None) -> None:
-        """Set `result` and `outcome` from the text of the tool's answer: "refused" if a policy answered or the call was
-        not run, else "failed" or "ok" by `is_error`, or by the text if that is None. Notes of policies are removed from
-        the end; `told` and `noted` get the policies' names."""
+        """Set `result` and `outcome` from the text of the tool's answer. The outcome is "refused" if a policy answered
+        or the call was not run; else "failed" or "ok" by `is_error`, or by the beginning of the text if that is None.
+        Notes of policies are removed from the end of the result, and an "ERROR: " from the start of one that is not ok;
+        `told` and `noted` get the policies' names."""
         if _POLICY_MARK in result:
             result = self._remove_notes(result)
         if self.told or result.startswith(_NOT_RUN):
@@ -74,7 +75,8 @@ class PastCall:
         self.result = result if self.outcome == "ok" else result.removeprefix("ERROR: ")
 
     def _remove_notes(self, result: str) -> str:
-        """Return the result without the notes of policies at its end, and set `told` and `noted`."""
+        """Return the result without the notes of policies at its end. `noted` gets the names of the policies that wrote
+        notes, `told` that of the policy that wrote the whole result, else ""."""
         found = _POLICY_MESSAGE.match(result)
         while not found and (note := _POLICY_MESSAGE.match(result, (end := result.rfind("\n")) + 1)):
             self.noted, result = (*self.noted, note[1]), result[:end]
@@ -125,15 +127,17 @@ class Turn:
         parallel: bool = True,
         api: str = "auto",
     ) -> Turn:
-        """Return the turn that follows these messages.
+        """Return the turn that follows these messages. Its `past` begins at the last message of the user, so earlier
+        tasks are not in it.
 
         - `history`: the messages of any API, without the turn of `reply`.
         - `tools`: what may be called, as `parse` takes it.
         - `reply`: the current reply; None before the model is asked.
-        - `choice`: "auto", "required", "none" or the name of the one tool to call.
+        - `choice`: "auto", "required", "none" or the name of the one tool to call; it is not checked.
         - `parallel`: the model may make several calls at once.
         - `api`: the API of the messages, as in `rightcall.messages.chat_messages`.
-        """
+
+        Raises `CallerError` for an unknown `api`, and `BadTools` for unusable tools."""
         given = chat_messages(history, api=api)
         start = next((at for at in range(len(given) - 1, -1, -1) if is_from_user(given[at])), 0)
         past = tuple(_past_turns(given[start:]))
@@ -141,22 +145,23 @@ class Turn:
 
     @cached_property
     def calls(self) -> tuple[PastCall, ...]:
-        """Return the calls since the last user message, in order."""
+        """Return the calls of all turns since the last message of the user, in order, without those of `reply`."""
         return tuple([call for turn in self.past for call in turn.calls])
 
     @cached_property
     def done(self) -> frozenset[str]:
-        """Return the names of the tools that were called with success."""
+        """Return the names of the tools that were called with success since the last message of the user."""
         return frozenset([call.name for call in self.calls if call.outcome == "ok"])
 
     def answered(self, reply: Reply) -> Turn:
-        """Return the same turn with this `reply`."""
+        """Return a new turn with this `reply` and everything else of this one."""
         return Turn(
             self.past, self.tools, reply=reply, choice=self.choice, parallel=self.parallel, messages=self.messages
         )
 
     def told(self, policy: str) -> int:
-        """Return in how many turns in a row, up to the last one, this `policy` has intervened."""
+        """Return in how many turns in a row, up to the last one before `reply`, this `policy` has intervened; 0 if not
+        in the last one."""
         return _count_leading_true(policy in turn.told for turn in reversed(self.past))
 
     def ever_told(self, policy: str) -> int:
@@ -164,7 +169,8 @@ class Turn:
         return sum(policy in turn.told for turn in self.past)
 
     def streak(self, outcome: CallState) -> int:
-        """Return how many turns in a row, up to the last one, made calls that all had this `outcome`."""
+        """Return how many turns in a row, up to the last one before `reply`, made calls that all had this `outcome`. A
+        turn without calls ends the row."""
         return _count_leading_true(
             bool(turn.calls) and all(call.outcome == outcome for call in turn.calls) for turn in reversed(self.past)
         )
@@ -181,8 +187,8 @@ def _count_leading_true(holds: Iterable[bool]) -> int:
 
 
 def is_from_user(message: Mapping[str, Any]) -> bool:
-    """Return whether a message is from the user: neither a nudge in the user's role nor only reminders that a client
-    adds."""
+    """Return whether a message of Chat is from the user: its role is "user", and its text neither begins as a nudge of
+    a policy nor consists of reminders only, which a client adds."""
     if message.get("role") != "user":
         return False
     said = content_text(message.get("content")).strip()
@@ -200,8 +206,9 @@ def content_text(content: Any) -> str:
 
 
 def _past_turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
-    """Return the model's turns in these messages, each with its calls, their results, and the policies that
-    intervened. A nudge that follows no turn counts as an empty turn."""
+    """Return the model's turns in these messages of Chat, each with its text, its calls and their results, and the
+    names of the policies that intervened. A nudge that follows no turn counts as an empty turn. Results without a
+    matching call are ignored."""
     made: list[tuple[str, list[PastCall], set[str]]] = []
     waiting: dict[str, PastCall] = {}
     answered = True  # a nudge that follows no turn was for an empty one, which not every API can represent
@@ -228,7 +235,8 @@ def _past_turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
 
 
 def _to_past_call(given: Any) -> PastCall:
-    """Return the call in an entry of `tool_calls`; empty name and id where they are missing."""
+    """Return the call in an entry of `tool_calls`, also in one without `function`. Name and id are "" where they are
+    missing; the arguments are not decoded."""
     call = given if isinstance(given, dict) else {}
     function = call.get("function")
     function = function if isinstance(function, dict) else call

@@ -22,7 +22,7 @@ from rightcall.dispatching.invoke import RunLimits
 from rightcall.dispatching.result import Kind, Result, describe_error, not_run_result
 from rightcall.dispatching.trace import Intervention, Trace
 from rightcall.errors import CallerError, DispatchStopped, FileFailed, ToolTimedOut
-from rightcall.guard.judgement import Guard, Judgement, cut
+from rightcall.guard.judgement import Guard, Judgement, shorten_results
 from rightcall.guard.turn import Turn
 from rightcall.loop.conversation import Conversation, Spent, Status, Summary, fit
 from rightcall.storage.file_kinds import existing, json_lines
@@ -393,7 +393,7 @@ class Runner:
         interventions = self.guard.interventions(turn)
         reported = {each.at for each in self.conversation.interventions if each.action == "cut"}
         self._report_interventions([each for each in interventions if each.at not in reported])
-        messages = cut(turn, interventions)
+        messages = shorten_results(turn, interventions)
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
         return Request(
