@@ -34,8 +34,8 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def redact(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
-    """Return a copy in which the values that no model may see are replaced, and their number. Without a redaction,
-    the value itself and 0."""
+    """Return a copy of JSON data in which the values that no model may see are replaced, and their number. With None as
+    the redaction, return the value itself and 0."""
     if redaction is None:
         return value, 0
     walker = _Redactor(redaction.text)
@@ -44,7 +44,7 @@ def redact(value: Any, redaction: Redaction | None) -> tuple[Any, int]:
 
 
 def steps(pointer: str) -> Steps:
-    """Return the steps of a JSON Pointer; no steps for "", which is the whole value."""
+    """Return the steps of a JSON Pointer, unescaped: ("a", "0") for "/a/0", and () for "", which is the whole value."""
     return tuple([step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]])
 
 
@@ -87,12 +87,14 @@ class _Redactor:
 
 
 def _remaining_steps(pointers: list[Steps], step: str) -> list[Steps]:
-    """Return the remaining steps of the pointers whose first step is this one or `*`."""
+    """Return the pointers, given as steps, that lead into the member or item `step`, each without its first step: those
+    whose first step is `step` or `*`."""
     return [rest[1:] for rest in pointers if rest and rest[0] in (step, "*")]
 
 
 def _remaining_allowed(allow: list[Steps] | None, step: str) -> list[Steps] | None:
-    """Do the same as `_remaining_steps`; None stays None."""
+    """Return the pointers of `allow` that lead into the member or item `step`, each without its first step; None, which
+    allows everything, stays None."""
     return None if allow is None else _remaining_steps(allow, step)
 
 
@@ -114,14 +116,14 @@ class Pages:
         self._lock = threading.Lock()
 
     def new_key(self) -> str:
-        """Return a key for the next output to keep. `dispatch` calls this."""
+        """Return a new key for the next output to keep. `dispatch` calls this."""
         with self._lock:
             self._made += 1
             return f"r{self._made}"
 
     def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
-        """Keep the `whole` of an output under its `key`, for `read` within `bounds`, and drop the oldest outputs
-        beyond `most_bytes`. `dispatch` calls this."""
+        """Keep the `whole` of an output under its `key`, for `read` within `bounds`. Beyond `most_bytes` the oldest
+        outputs are dropped, but never this one. `dispatch` calls this."""
         used = json_size(whole)
         with self._lock:
             self._kept[key] = (whole, bounds, used)
@@ -130,10 +132,10 @@ class Pages:
                 self._used -= self._kept.popitem(last=False)[1][2]
 
     def read(self, token: str) -> BoundedOutput:
-        """Return the next piece for this `token`: text from where it was cut, or the items after the last one shown.
+        """Return the next piece for this `token`, within the bounds of its output: the text from where it was cut, or
+        the items after the last one shown, with a token for the piece after it if there is more.
 
-        Raises `ValueError` for an invalid token, or for one whose output has been dropped.
-        """
+        Raises `ValueError` for an invalid token, or for one whose output has been dropped."""
         found = PageToken.read(token.strip())
         if found is None or found.at < 0:
             raise ValueError("this is not a page token; send one exactly as a result showed it")
@@ -144,7 +146,8 @@ class Pages:
         return _next_piece(_value_at(whole, found.pointer), found, bounds)
 
     def tool(self, name: str = "read_more") -> Tool:
-        """Return the tool that redeems page tokens, under this `name`."""
+        """Return the read-only tool with this `name` that a model calls with a page token to get the next piece; see
+        `read`."""
         return Tool(
             name=name,
             description=_DESCRIPTION,
@@ -159,11 +162,13 @@ class Pages:
         )
 
     async def _read_more(self, token: str) -> BoundedOutput:
+        """Return the next piece for a page token: the function of the tool. Raises `ValueError` as `read` does."""
         return self.read(token)
 
 
 def _value_at(value: Any, pointer: str) -> Any:
-    """Return the value at a JSON Pointer. Raises `ValueError` if there is none."""
+    """Return the value at a JSON Pointer in `value`. Raises `ValueError`, with a text for the model, if there is
+    none."""
     for step in steps(pointer):
         try:
             value = value[int(step)] if isinstance(value, list) else value[step]
@@ -175,17 +180,17 @@ def _value_at(value: Any, pointer: str) -> Any:
 
 
 def _next_piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
-    """Return the piece of a kept value that begins at the token, within the bounds.
+    """Return the piece of a kept `value` that begins at the token's position, cut to the bounds, with the token that
+    continues after it.
 
     Text continues at the next character, without a gap, so that the pieces can be joined; an array continues at the
-    next item.
-    """
+    next item; any other value begins again."""
     place = Place(token.of, token.pointer, token.at)
     inner = msgspec.structs.replace(
         bounds, total_bytes=max(bounds.total_bytes - _WRAPPING, _WRAPPING), redaction=None, spill=None
     )
     if not isinstance(value, str):
-        return cut(value[token.at :] if isinstance(value, list) else value, inner, place)
+        return cut_to_bounds(value[token.at :] if isinstance(value, list) else value, inner, place)
     rest = value[token.at :]
     piece = rest[: min(bounds.string_chars, inner.total_bytes // 6)]  # a character has at most six bytes in JSON
     if len(piece) == len(rest):
@@ -199,6 +204,7 @@ def spill_to(file: BinaryIO) -> Callable[[str], str]:
     """Return a function for `Bounds.spill` that appends each output to the open `file` and returns its byte range."""
 
     def spill(text: str) -> str:
+        """Append an output and a line break to the file, flush it, and return its name and byte range."""
         start = file.tell()
         file.write(text.encode() + b"\n")
         file.flush()
@@ -292,7 +298,8 @@ class BoundedOutput(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the text for the model: the payload, and how to get what was left out."""
+        """Return the text for the model: the payload, as JSON unless it is a text; if something was left out, also
+        lines that say what and how to get it."""
         text = self.payload if isinstance(self.payload, str) else to_json_text(self.payload)
         return text + "\n" + self._footer() if self.omitted else text
 
@@ -334,13 +341,13 @@ class PageToken(msgspec.Struct, frozen=True):
 
 
 def bound(output: Any, bounds: Bounds | None = None) -> BoundedOutput:
-    """Return an output as plain JSON data, redacted and cut to `bounds` (None: the defaults). A `BoundedOutput` is
-    returned unchanged: its tool bounded it."""
+    """Return an output as plain JSON data, redacted and cut to `bounds` (None: the defaults), as a `BoundedOutput`. An
+    output that is one already is returned unchanged, whatever the bounds: its tool bounded it."""
     if isinstance(output, BoundedOutput):
         return output
     bounds = bounds or _DEFAULT
     whole, count = redact(plain(output), bounds.redaction)
-    return cut(whole, bounds, Place(), hidden=count)
+    return cut_to_bounds(whole, bounds, Place(), hidden=count)
 
 
 _DEFAULT = Bounds()
@@ -354,9 +361,12 @@ class Place(msgspec.Struct, frozen=True):
     at: int = 0
 
 
-def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
-    """Return plain data, already redacted, cut to size. If something was left out, the whole is given to
-    `bounds.pages`, unless it comes from there, and to `bounds.spill`. `hidden` is the number of redacted values."""
+def cut_to_bounds(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
+    """Cut redacted plain data to all limits of `bounds` (characters per text, items per array, total bytes) and return
+    it as a `BoundedOutput`.
+
+    If something was cut, the whole is stored in `bounds.pages`, unless `place` says that it was read from there, and
+    passed to `bounds.spill`. `hidden` becomes `redacted_values`."""
     of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
     made = _cut_to_fit(whole, bounds, place)
     if not made.notes:
@@ -373,8 +383,8 @@ def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> Bounded
 
 
 def _spill_whole(whole: Any, bounds: Bounds) -> str:
-    """Pass the whole as text to `Bounds.spill` and return what it returns, the place; "" without `spill`, or if it
-    fails."""
+    """Pass the whole as text to `Bounds.spill` and return the place that it returns. "" without `spill`, or if it
+    raises `OSError` or `ValueError`; other errors are raised."""
     if bounds.spill is None:
         return ""
     try:
@@ -393,7 +403,9 @@ class _Note(NamedTuple):
 
 
 def _current_notes(notes: list[_Note]) -> list[_Note]:
-    """Return the notes without those that later notes replace: about values that were cut again or left out whole."""
+    """Return the notes that are still true, in order. A later note of the same value replaces an earlier one, and a
+    note below a value or item that `total_bytes` removed is dropped. Without cuts by `total_bytes`, all notes are
+    returned."""
     last = {note.pointer: note for note in notes}
     ends = {note.pointer: note.at for note in last.values() if note.reason == "total_bytes"}
     if not ends:
@@ -413,12 +425,11 @@ def _is_in_omitted_part(pointer: str, ends: dict[str, int]) -> bool:
 
 
 def _cut_to_fit(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
-    """Return a cutter whose `payload` is the value cut as little as needed for `total_bytes`, and which has the counts
-    and notes.
+    """Return a `_Cutter` whose `payload` is the value, cut as little as needed for `total_bytes`, and which has the
+    counts and notes of the cuts.
 
     Each round halves the characters of a text, then the items of an array; the first round that fits is found by
-    bisection. If none fits, the largest values are dropped.
-    """
+    bisection. If none fits, the tightest result is cut further by `_Shrinker`, which drops the largest values."""
     rounds = _limits_by_round(bounds)
     made = _Cutter(*rounds[0]).cut(whole, place)
     if json_size(made.payload) <= bounds.total_bytes:
@@ -440,7 +451,8 @@ def _cut_to_fit(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
 
 
 def _limits_by_round(bounds: Bounds) -> list[tuple[int, int]]:
-    """Return the most characters of a text and items of an array for each round, from the loosest to the tightest."""
+    """Return the limits for each round of cutting, from the loosest to the tightest, as pairs: the most characters of a
+    text and the most items of an array. First the characters are halved down to 64, then the items down to 4."""
     chars, items = min(bounds.string_chars, bounds.total_bytes), bounds.array_items
     found = [(chars, items)]
     while chars > _LEAST_CHARS:
@@ -468,8 +480,8 @@ class _Cutter:
         return self
 
     def walk(self, value: Any, pointer: str, start: int = 0) -> Any:
-        """Return a copy of the value with its texts and arrays cut, and note each cut. `start` is the index of an
-        array's first item in the whole."""
+        """Return a copy of the value with its texts and arrays cut; each cut is recorded in `notes` and the counts.
+        `pointer` leads to the value, `start` is the index of an array's first item in the whole."""
         if isinstance(value, str):
             return value if len(value) <= self.most_chars else self.text(value, pointer)
         if isinstance(value, dict):
@@ -480,12 +492,13 @@ class _Cutter:
         return self.array(value, pointer, start) if isinstance(value, list) else value
 
     def may_shrink(self, value: Any) -> bool:
-        """Return whether a value is a container or a text longer than allowed."""
+        """Return whether a value must be walked: True for a container, also one that stays whole, and for a text longer
+        than allowed."""
         return isinstance(value, (dict, list)) or (isinstance(value, str) and len(value) > self.most_chars)
 
     def text(self, value: str, pointer: str) -> str:
-        """Return the head and tail of a long text with a mark between them, or only the head if there is no room for
-        both; note the cut."""
+        """Return the head and tail of a text that is too long, with a mark between them; only the head, without a mark,
+        if there is no room for both. The cut is recorded in `notes`, `chars` and `parts`."""
         room = self.most_chars - len(_gap_text(len(value)))
         tail = room // 4 if room >= _LEAST_CHARS else 0
         head = room - tail if tail else self.most_chars
@@ -496,7 +509,8 @@ class _Cutter:
         return value[:head] + _gap_text(lost) + value[-tail:] if tail else value[:head]
 
     def array(self, value: list[Any], pointer: str, start: int) -> list[Any]:
-        """Return the first items of an array, each cut; note the number of items left out."""
+        """Return the first items of an array, each cut; the number of items left out is recorded in `notes` and
+        `items`."""
         kept = [self.walk(item, f"{pointer}/{start + at}") for at, item in enumerate(value[: self.most_items])]
         if len(kept) < len(value):
             self.items += len(value) - len(kept)
@@ -505,7 +519,7 @@ class _Cutter:
 
 
 def _gap_text(lost: int) -> str:
-    """Return the text that replaces the characters left out of a text."""
+    """Return the mark that replaces `lost` characters in the middle of a text."""
     return f"\n[... {lost:,} characters left out ...]\n"
 
 
@@ -520,7 +534,8 @@ class _Shrinker:
         self.sizes: dict[int, int] = {}
 
     def json_size(self, value: Any) -> int:
-        """Return the bytes of a value's JSON, computed once for each container."""
+        """Return the number of bytes of a value as compact JSON; that of a container may be a byte too high, and is
+        computed once."""
         if not isinstance(value, (dict, list)):
             return json_size(value)
         found = self.sizes.get(id(value))
@@ -534,8 +549,9 @@ class _Shrinker:
         return found
 
     def fit(self, value: Any, room: int, pointer: str, start: int = 0) -> Any:
-        """Return the value cut to `room` bytes of JSON; unchanged if it fits. `start` is the index of an array's
-        first item in the whole."""
+        """Cut a value to about `room` bytes of JSON and return it, unchanged if it fits. Cuts are recorded as notes and
+        counts in `made`, not marked in the value; a number becomes the head of its text. `start` is the index of an
+        array's first item in the whole."""
         if self.json_size(value) <= room:
             return value
         if isinstance(value, list):
@@ -545,7 +561,8 @@ class _Shrinker:
         return self.head(value if isinstance(value, str) else to_json_text(value), room, pointer)
 
     def head(self, value: str, room: int, pointer: str) -> str:
-        """Return the longest head of a text that fits in `room` bytes of JSON, and note the cut."""
+        """Return the longest head of a text that fits in `room` bytes of JSON; the cut is recorded in `made`. A text
+        that was cut before keeps none of its mark and tail."""
         head, tail = self.made.parts.get(pointer, (len(value), 0))
         low, high = 0, min(head, room)
         while low < high:
@@ -556,8 +573,8 @@ class _Shrinker:
         return value[:low]
 
     def items(self, value: list[Any], room: int, pointer: str, start: int) -> list[Any]:
-        """Return the first items of an array that fit in `room` bytes, the last of them cut, and note the items left
-        out."""
+        """Return the first items of an array that fit in `room` bytes, the last of them cut; the items left out are
+        recorded in `made`. `start` is the index of the first item in the whole."""
         kept: list[Any] = []
         for at, item in enumerate(value):
             if room < min(self.json_size(item) + 1, _LEAST_ROOM):
@@ -570,8 +587,9 @@ class _Shrinker:
         return kept
 
     def fields(self, value: dict[str, Any], room: int, pointer: str) -> dict[str, Any]:
-        """Return the members of an object that fit in `room` bytes, each cut to its share; the smallest are placed
-        first. The others are noted."""
+        """Return the members of an object that fit in `room` bytes, in their order. The room is shared from the
+        smallest member to the largest, and each is cut to its share; one for which the share is too small is left out
+        and recorded in `made`."""
         kept: dict[str, Any] = {}
         waiting = sorted(value, key=lambda key: self.json_size(value[key]))
         for done, key in enumerate(waiting):
@@ -586,7 +604,8 @@ class _Shrinker:
         return {key: kept[key] for key in value if key in kept}
 
     def note(self, pointer: str, at: int) -> None:
-        """Note that the value at this pointer was left out from the character or item `at` on, to fit `total_bytes`."""
+        """Record in `made` that, to fit `total_bytes`, the text or array at this pointer was left out from the
+        character or item `at` on; the whole value for 0."""
         self.made.notes.append(_Note(pointer, "total_bytes", self.limit, at))
 
 

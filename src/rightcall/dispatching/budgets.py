@@ -39,7 +39,8 @@ def fingerprint(call: Call) -> str:
 
 
 def _canonical(value: Any) -> Any:
-    """Return a copy of the value with whole floats as integers, tuples as lists, and all keys as strings."""
+    """Return a copy of JSON data in which equal values are alike: whole floats are integers, tuples are lists, keys are
+    strings. The order of keys is kept."""
     if isinstance(value, dict):
         return {str(key): _canonical(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -77,7 +78,7 @@ class BudgetGuard(Protocol):
         """Reserve this `cost`, all of it or nothing, and return whether it was available."""
 
     def release(self, cost: float) -> None:
-        """Return this `cost` to the budget."""
+        """Make this `cost`, which was reserved, available again."""
 
 
 class Budget:
@@ -117,7 +118,7 @@ class Budget:
             return True
 
     def release(self, cost: float) -> None:
-        """Return this `cost` to the budget. Never exceeds the capacity."""
+        """Make this `cost` available again, as after `try_reserve`; what is used never falls below 0."""
         with self._lock:
             self._used = max(0.0, self._used - cost)
 
@@ -127,7 +128,7 @@ class Budget:
             self._used += cost
 
     def refill(self) -> None:
-        """Reset the budget: all of it may be used again."""
+        """Make the whole capacity available again: nothing counts as used."""
         with self._lock:
             self._used = 0.0
 
@@ -154,8 +155,8 @@ class BudgetHook(Hook):
         self._reserved: dict[Invocation, float] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Reserve the cost of this `invocation`; return a `Terminate`, which ends the batch, if the budget does not
-        cover it."""
+        """Reserve the cost of this `invocation` and return None; if the budget does not cover it, return a `Terminate`,
+        which ends the batch. Raises `BudgetFailed` for a negative cost."""
         cost = self.cost(invocation)
         if not self.budget.try_reserve(cost):
             return Terminate(f"{self._name} denied `{invocation.call.name}` at cost {cost:g}")
@@ -163,8 +164,8 @@ class BudgetHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Release the cost of this `invocation`, unless it counts against the budget: with `keeps="completed"` that
-        of a `result` of kind "completed" is kept."""
+        """Keep the reserved cost of this `invocation` if `keeps` is "completed" and the `result` is of kind
+        "completed"; release it otherwise."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None and (self._keeps == "never" or result.kind != "completed"):
             self.budget.release(cost)
@@ -183,7 +184,8 @@ class BudgetHook(Hook):
 
 
 def call_budget(most: int) -> BudgetHook:
-    """Return a hook that lets at most `most` calls complete, then ends the batch."""
+    """Return a hook that lets `most` calls complete, and ends the batch at the next call. Calls that do not complete
+    are not counted."""
     return BudgetHook(Budget(most), name="call budget")
 
 
@@ -196,15 +198,15 @@ class Reservation:
         self._budget, self._tokens = budget, tokens
 
     def record(self, tokens: float) -> None:
-        """Replace the reservation by the `tokens` that were used, even if they are more. Raises `BudgetFailed` for a
-        negative number."""
+        """Release the reserved tokens and spend the `tokens` that were really used instead, even if they are more.
+        Raises `BudgetFailed` for a negative number."""
         if not tokens >= 0:
             raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
         self.refund()
         self._budget.spend(tokens)
 
     def refund(self) -> None:
-        """Release all reserved tokens. May be called twice."""
+        """Release all reserved tokens. A second call does nothing."""
         self._budget.release(self._tokens)
         self._tokens = 0
 
@@ -223,12 +225,13 @@ class TokenBudget(Budget):
     later."""
 
     def reserve(self, estimate: float) -> Reservation | None:
-        """Reserve this `estimate` and return the reservation, or None when there is not enough left."""
+        """Reserve this `estimate` of tokens and return the reservation; None if not enough are left. Raises
+        `BudgetFailed` for a negative number."""
         return Reservation(self, estimate) if self.try_reserve(estimate) else None
 
 
 def about_tokens(text: str) -> int:
-    """Estimate the tokens of a text: one for four bytes."""
+    """Estimate the number of tokens of a text: one for each four bytes of UTF-8, and one more."""
     return len(text.encode("utf-8", "replace")) // 4 + 1
 
 
@@ -256,7 +259,8 @@ class TokenHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Replace the estimate by the tokens of the arguments of this `invocation` and of its `result`."""
+        """Replace the reserved estimate for this `invocation` by the counted tokens of its arguments and of its
+        `result`, even if they exceed the budget."""
         reservation = self._reserved.pop(invocation, None)
         if reservation is None:
             return
@@ -279,8 +283,8 @@ class TimeBudget(Hook):
         self._started: float | None = None
 
     def before(self, invocation: Invocation) -> Terminate | None:
-        """Return a `Terminate`, which ends the batch, if this `invocation` starts more than `seconds` after the
-        first one."""
+        """Return a `Terminate`, which ends the batch, if this `invocation` starts more than `seconds` after the first
+        one that this hook saw; otherwise None."""
         now = self._clock()
         if self._started is None:
             self._started = now

@@ -44,8 +44,9 @@ async def dispatch(
       runs.
     - `isolate`: each tool runs in its own process, which is killed at the time limit.
 
-    Raises a `DispatchStopped` when the batch ends early; its `results`, and those of a `CancelledError`, are the
-    results so far."""
+    Raises a `DispatchStopped` when the batch ends early: a hook terminates it or raises, a tool has no code, or with
+    `stop_on_error` a call fails. Its `results`, and those of a `CancelledError`, have one result per call. Raises
+    `CallerError` if `tools` is None or a hook is unusable, and `BadTools` for unusable tools."""
     batch, given = _make_batch(calls, tools, hooks, limits, isolate)
     rows: list[Row] = trace._rows if trace is not None else []
     results: list[Result] = []
@@ -71,8 +72,8 @@ async def dispatch(
 def _raise_if_batch_ends(
     stop: DispatchStopped | None, stop_on_error: bool, results: list[Result], given: Sequence[Call]
 ) -> None:
-    """Raise `stop`, with a result for every call, if it is not None and ends the batch: always, or with
-    `stop_on_error` for a failed or rejected call."""
+    """Raise `stop`, with a result for every call as its `results`, if the batch ends: `stop` is no failure or rejection
+    of a call, or `stop_on_error` is set. Do nothing otherwise, or if `stop` is None."""
     if stop is not None and (stop_on_error or not isinstance(stop, (ToolFailed, CallRefused))):
         stop.results = _complete_results(results, given, f"an earlier call ended the batch ({type(stop).__name__})")
         raise stop
@@ -95,10 +96,10 @@ def dispatch_sync(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """Run `dispatch` in a program without an event loop.
+    """Run `dispatch` in a new event loop, for a program without one, and return its results.
 
-    `calls`, `tools`, `hooks`, `trace`, `limits`, `parallel`, `stop_on_error` and `isolate` are the same. Raises
-    `CallerError` inside a running loop."""
+    `calls`, `tools`, `hooks`, `trace`, `limits`, `parallel`, `stop_on_error` and `isolate` are those of `dispatch`, and
+    so are the exceptions. Raises `CallerError` inside a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -120,7 +121,9 @@ def dispatch_sync(
 def _make_batch(
     calls: Reply | Call | Iterable[Call], tools: Tools, hooks: Iterable[HookLike], limits: RunLimits, isolate: bool
 ) -> tuple[Batch, Sequence[Call]]:
-    """Return the common state of a batch, and its calls. Raises `CallerError` if `tools` is None."""
+    """Return what the calls of a batch have in common, and the calls: those of a `Reply` are its attempts. Must be
+    called in a running event loop if there is a limit for the batch. Raises `CallerError` if `tools` is None or a hook
+    is unusable, and `BadTools` for unusable tools."""
     toolset = Toolset.of(tools)
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
@@ -134,7 +137,8 @@ def _make_batch(
 
 
 def _parallel_groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
-    """Yield consecutive calls of read-only tools as one group, and every other call as a group of one."""
+    """Yield the calls in order, in groups that may run at the same time: consecutive calls of read-only tools are one
+    group, every other call, also of an unknown tool, is a group of its own."""
     group: list[Call] = []
     for call in calls:
         tool = tools.get(call.name)
@@ -152,18 +156,18 @@ def _parallel_groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence
 async def _run_parallel(
     batch: Batch, calls: Sequence[Call], rows: list[Row], results: list[Result]
 ) -> list[DispatchStopped | None]:
-    """Run calls at the same time and append their results to `results`; return for each the error that may end the
-    batch, or None.
+    """Run calls at the same time, at most `limits.together` of them, and append their results to `results`. Return for
+    each call the error that may end the batch, or None.
 
-    A call that has started is finished, also if another one fails. The trace and the results are in the order of the
-    calls, and every call gets a result, also on cancellation, which is raised.
-    """
+    A call that has started is finished, also if another one fails. The trace (`rows`) and the results are in the order
+    of the calls, and every call gets a result, also on cancellation, which is raised."""
     first = len(results)
     room = asyncio.Semaphore(max(1, batch.limits.together))
     ended: list[Ended] = [(not_run_result(call, "it was cancelled"), None) for call in calls]
     traced: list[list[Row]] = [[] for _ in calls]
 
     async def run(at: int, call: Call) -> None:
+        """Run one call once there is room, and store its result and events at its position `at`."""
         async with room:
             try:
                 ended[at] = await invoke(batch, first + at, call, traced[at])

@@ -96,15 +96,16 @@ class Hook:
         Also called without a `before`."""
 
     def intervened(self, intervention: Intervention) -> None:
-        """Observe an `intervention` of a guard policy in a turn, before any of its calls ran. Called by a `Runner`."""
+        """Observe an `intervention` of a guard policy in a turn, before any call of the turn runs. A `Runner` calls it,
+        `dispatch` does not."""
 
 
 HookLike = Hook | Callable[[Invocation], Any]
 
 
 def as_hooks(hooks: Iterable[HookLike]) -> list[Hook]:
-    """Return a `Hook` for each; a function becomes a hook with only a `before`. Raises `CallerError` for anything
-    else."""
+    """Return these hooks as a list of `Hook`; a function becomes a hook with only a `before`. Raises `CallerError` for
+    anything else, such as a class."""
     found = list(hooks)
     for hook in found:
         if not isinstance(hook, Hook):

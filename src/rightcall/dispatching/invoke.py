@@ -50,8 +50,8 @@ _numbers = itertools.count(1)
 
 
 def binding_of(tool: Tool) -> Binding | None:
-    """Return the function of this tool and how its arguments are bound; None if it has no code. A callable of the
-    user gets the JSON arguments unchanged."""
+    """Return the function of this tool and how its arguments are bound and validated; None if it has no code. A
+    callable that was set as `Tool.run` by the user gets the JSON arguments unchanged, as keywords."""
     run = tool.run
     if run is None:
         return None
@@ -81,6 +81,7 @@ class StartedCoroutine:
         self.coroutine, self.first = coroutine, first
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        """Continue the coroutine from its first wait, and return its result."""
         waits_for = self.first
         try:
             while True:
@@ -95,8 +96,9 @@ class StartedCoroutine:
 
 
 async def in_thread(tool: str, call: Callable[[Typed], Any], typed: Typed, seconds: float | None) -> Any:
-    """Run a tool that is not async in a thread and return its output; an awaitable output is awaited here. Raises
-    `ToolTimedOut` after `seconds`."""
+    """Run a tool that is not async in a new daemon thread and return its output; an output that is awaitable is awaited
+    here, in the event loop. Raises `ToolTimedOut` after `seconds` (None: no limit), and what the tool raises. The
+    thread cannot be stopped: after a timeout or a cancellation it may run on."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -222,8 +224,8 @@ _PLANS: dict[int, Plans] = {}
 
 
 def plans_of(tools: Toolset) -> Plans:
-    """Return the plans of a toolset from the cache, which holds about 64 toolsets; new empty ones if it is not
-    there."""
+    """Return the cache of run plans of this toolset object, which `_plan_of` fills; a new empty one at the first call.
+    At most about 64 toolsets are kept."""
     found = _PLANS.get(id(tools))
     if found is None:
         if len(_PLANS) > 64:
@@ -233,7 +235,8 @@ def plans_of(tools: Toolset) -> Plans:
 
 
 def _plan_of(tools: Toolset, tool: Tool) -> RunPlan:
-    """Return how a tool is run; the plan is made at the first call and stored with the toolset."""
+    """Return how a tool of this toolset is run. The plan is made at the first call and kept with the toolset; a tool
+    that can be called without arguments and without a check is also added to `quick`."""
     plans = plans_of(tools)
     found = plans.known.get(tool.name)
     if found is None:
@@ -246,12 +249,13 @@ def _plan_of(tools: Toolset, tool: Tool) -> RunPlan:
 
 
 def _raise_no_code(typed: Typed) -> Any:
+    """Stand in for the function of a tool without code. Never called: raises `AssertionError`."""
     raise AssertionError("a tool without code is not run here")
 
 
 def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
-    """Check a call and bind its arguments. Return the plan, the invocation and the bound arguments, or a
-    `RunRefusal` if the call is rejected or the batch is out of time."""
+    """Check a call and bind its arguments; nothing is run. Return the plan, the invocation and the bound arguments, or
+    a `RunRefusal` if the call is rejected, its own validator raises, or the batch is out of time."""
     tool = batch.tools.get(call.name)
     found = _find_problems(batch, index, call)
     if tool is None or any(problem.blocking for problem in found):
@@ -271,7 +275,8 @@ def prepare(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
 
 
 def _find_problems(batch: Batch, index: int, call: Call) -> list[Problem]:
-    """Return the problems of a call: those it has, and those of a check if none of them is blocking."""
+    """Return the problems that a call has already, and, if none of them is blocking, those of a check against the
+    batch's tools."""
     found = list(call.problems)
     if not any(problem.blocking for problem in found):
         found += check(call, batch.tools, index=index)
@@ -279,14 +284,15 @@ def _find_problems(batch: Batch, index: int, call: Call) -> list[Problem]:
 
 
 def _make_rejection(call: Call, problems: Sequence[Problem]) -> RunRefusal:
-    """Return the `RunRefusal` for a call with these problems; its reason lists the codes of the blocking ones."""
+    """Return the `RunRefusal` for a call with these problems: a "refused" result, the codes of the blocking problems as
+    the reason, and a `CallRefused`."""
     codes = ", ".join(dict.fromkeys([problem.code for problem in problems if problem.blocking]))
     result = rejected_result(call, problems)
     return RunRefusal(result, codes, CallRefused(call.name, result.reason))
 
 
 def tool_failed(call: Call, error: BaseException) -> ToolFailed:
-    """Return the error, to be raised with `stop_on_error`, for a call whose tool raised `error`."""
+    """Return (not raise) a `ToolFailed` for a call whose tool raised `error`, with that error as its cause."""
     stop = ToolFailed(call.name, describe_error(error))
     stop.__cause__ = error
     return stop
@@ -299,7 +305,8 @@ _RAISED = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class _Stage(NamedTuple):
-    """A stage in which hooks are called: the method, and the events for success and for an exception."""
+    """A stage in which hooks are notified: the name of their method, and the events for its success and for its
+    exception."""
 
     method: str
     notified: type[HookAfter | HookCleanup]
@@ -313,7 +320,8 @@ _CLEANUP = _Stage("cleanup", HookCleanup, HookCleanupError)
 async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended:
     """Execute one call: check it, run the hooks and the tool, and append the events to `rows`.
 
-    Returns the result and the error that may end the batch, None if there is none."""
+    Return the result and the error that may end the batch, None if there is none. What the tool or a hook raises
+    becomes a result; only a cancellation of this task is raised."""
     plan = batch.quick.get(call.name)
     if plan is not None and call.json == "{}" and not call.arguments and call.complete and not call.problems:
         invocation = Invocation(index, call, plan.tool, NO_ARGUMENTS)
@@ -388,8 +396,8 @@ def _blocks_call(answer: Any) -> bool:
 
 
 async def _run_tool(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed) -> Any:
-    """Run a tool in a thread or, with `isolate`, in a process, and return its output. Raises `NotRunnable` for a
-    tool without code."""
+    """Run a tool in a thread or, with `isolate`, in a process, and return its output. Raises `NotRunnable` for a tool
+    without code, `ToolTimedOut` at the time limit, and what the tool raises."""
     name, binding = plan.tool.name, plan.binding
     if binding is None:
         raise NotRunnable(f"the tool {name!r} has no code to run: declare it with a function, or set Tool.run")
@@ -402,7 +410,7 @@ async def _run_tool(batch: Batch, plan: RunPlan, invocation: Invocation, typed: 
 
 def _bound_output(batch: Batch, result: Result) -> Result:
     """Return the result with its output cut to the limit, and the cut output as its `envelope`; unchanged without a
-    limit. The hooks have seen the whole output."""
+    limit, unless the tool itself bounded its output. The hooks have seen the whole output."""
     if batch.limits.result is None and type(result.output) is not BoundedOutput:
         return result
     envelope = bound(result.output, batch.limits.result)
@@ -439,8 +447,8 @@ def _record_continues(rows: list[Row], index: int, count: int) -> None:
 
 
 def _record_notified(rows: list[Row], index: int, stage: _Stage, count: int, errors: Raised | None) -> None:
-    """Append an event for each of the first `count` hooks that were notified in this stage: success, or the error in
-    `errors`."""
+    """Append an event for each of the first `count` hooks, which were notified in this stage: success, or the exception
+    that `errors` has at the hook's index."""
     errors = errors or {}
     rows += [
         (stage.raised, index, at, describe_error(errors[at])) if at in errors else (stage.notified, index, at)
@@ -461,8 +469,10 @@ def _record_after_hooks(
 async def _finish_blocked_call(
     batch: Batch, invocation: Invocation, rows: list[Row], at: int, answer: Skip | Terminate
 ) -> Ended:
-    """End a call that hook `at` blocked. `Skip`: its output is the result, and `after` of all hooks is called.
-    `Terminate`: the call fails, `cleanup` of all hooks is called, and the error that ends the batch is returned too."""
+    """End a call that `before` of hook `at` blocked with this answer, and append the events. `Skip`: return its output
+    as a "skipped" result, after calling `after` of all hooks. `Terminate`: return a failed result and the
+    `DispatchTerminated` that ends the batch, after calling `cleanup` of all hooks. An exception of a hook is returned
+    as the error that ends the batch."""
     call, index, reason = invocation.call, invocation.index, answer.reason
     if isinstance(answer, Skip):
         result = Result(call, answer.output, kind="skipped", reason=reason)
@@ -498,7 +508,8 @@ async def _finish_failed(
     batch: Batch, invocation: Invocation, rows: list[Row], error: BaseException, duration: float
 ) -> Ended:
     """End a call whose tool raised, timed out, or was cancelled: call `cleanup` of all hooks, and append the events.
-    Return a failed result and its error. Raises the error again if this task is being cancelled."""
+    Return a failed result, and the error to raise if failures end the batch. Raises `error` again if this task is being
+    cancelled."""
     errors = await _notify_hooks(batch.hooks, _CLEANUP, invocation, error)
     _record_continues(rows, invocation.index, len(batch.hooks))
     _record_notified(rows, invocation.index, _CLEANUP, len(batch.hooks), errors)
@@ -521,8 +532,9 @@ def _record_outcome(
     stop: DispatchStopped | None,
     reason: str,
 ) -> Ended:
-    """Append the outcome to `rows`, and return the result with the error that ends the batch: that of the first hook
-    in `errors`, or else `stop`. Raises a cancellation in `errors` again if this task is being cancelled."""
+    """Append the outcome to `rows`, and return the result with the error that may end the batch: a `HookFailed` for the
+    first hook in `errors`, or else `stop`, which may be None. Raises a cancellation in `errors` again if this task is
+    being cancelled."""
     if not errors:
         rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason))
         return result, stop
@@ -545,13 +557,15 @@ def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseExce
 
 
 def _is_being_cancelled() -> bool:
-    """Return whether the current task is being cancelled."""
+    """Return whether the cancellation of the current task was requested, and so a `CancelledError` is not only the
+    tool's own."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 def _make_hook_error(at: int, error: BaseException) -> HookFailed:
-    """Return the error that ends the batch because hook `at` raised this one."""
+    """Return (not raise) the `HookFailed` that ends the batch because the hook at index `at` raised `error`, which is
+    its cause."""
     stop = HookFailed(at, describe_error(error))
     stop.__cause__ = error
     return stop

@@ -44,8 +44,9 @@ class Importable(msgspec.Struct, frozen=True):
 
 
 def locate_function(tool: str, function: Callable[..., Any]) -> Importable:
-    """Return the module and name under which a child imports this function. Raises `NotRunnable` if it cannot be
-    imported."""
+    """Return the module and name under which a child process can import this function. Raises `NotRunnable` if it
+    cannot: it is defined in the main module or inside a function, or another object has its name. `tool` is the tool's
+    name for the message."""
     module, name = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
     cause = ""
     if module == "__main__":
@@ -61,7 +62,8 @@ def locate_function(tool: str, function: Callable[..., Any]) -> Importable:
 
 
 def _find_loaded(module: str, name: str) -> Any:
-    """Return the object with this qualified name in a module that is loaded; None if there is none."""
+    """Return the object with this qualified name in a module that is imported already; None if there is none. Nothing
+    is imported."""
     found: Any = sys.modules.get(module)
     for step in name.split("."):
         found = getattr(found, step, None)
@@ -69,10 +71,11 @@ def _find_loaded(module: str, name: str) -> Any:
 
 
 async def in_process(tool: str, binding: Binding, arguments: Json, typed: Typed, seconds: float | None) -> Any:
-    """Run a function in a child process with these arguments and return its output.
+    """Run a tool's function in a child process with these arguments and return its output as JSON data.
 
-    `typed` are the validated arguments that the hooks were shown. Raises `ToolTimedOut`, `Isolated` or
-    `NotRunnable`."""
+    `typed` are the validated arguments that the hooks were shown. Raises `ToolTimedOut` after `seconds` (None: no
+    limit), `Isolated` for an error of the tool, and `NotRunnable` if the function cannot be imported. No process of the
+    tool remains."""
     where = msgspec.structs.asdict(locate_function(tool, binding.function))
     bound = {"bound": False, "arguments": arguments}
     if binding.validate is not None:
@@ -95,8 +98,8 @@ async def in_process(tool: str, binding: Binding, arguments: Json, typed: Typed,
 
 
 def _with_defaults(binding: Binding, arguments: Json, typed: Typed) -> Json:
-    """Return the arguments with generated default values added, since the child would generate others; unchanged if
-    they do not validate to the same values."""
+    """Return `arguments` with the default values added that validation generated (they are in `typed`), since the child
+    would generate others; `arguments` unchanged if the result does not validate to the same values."""
     missing = {name: plain(value) for name, value in typed.items() if name not in arguments}
     if not missing:
         return arguments
@@ -109,8 +112,8 @@ def _with_defaults(binding: Binding, arguments: Json, typed: Typed) -> Json:
 
 
 async def _start_child(watched: int) -> asyncio.subprocess.Process:
-    """Start the child. It watches the pipe `watched`, and kills all processes that it started when the other end is
-    closed."""
+    """Start the child process and return it. It watches the pipe `watched`, which is closed here, and kills all
+    processes that it started when the other end of the pipe is closed. Raises `OSError`."""
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", child.__file__, str(watched)),
@@ -124,8 +127,8 @@ async def _start_child(watched: int) -> asyncio.subprocess.Process:
 
 
 async def _exchange(process: asyncio.subprocess.Process, request: bytes) -> bytes:
-    """Send the request to the child and return the bytes that it writes. Reading stops once there are `MOST_OUTPUT`
-    bytes."""
+    """Send the request to the child and return the bytes that it writes until it closes its output, or a little more
+    than `MOST_OUTPUT` of them. A child that died early gives what it wrote, or nothing."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the child died early; its answer shows that
         process.stdin.write(request)
@@ -140,8 +143,8 @@ async def _exchange(process: asyncio.subprocess.Process, request: bytes) -> byte
 
 
 async def _end_child(process: asyncio.subprocess.Process, held: int) -> None:
-    """Close the pipe, which makes the child end the tool and itself; kill its process group if it does not end in
-    time."""
+    """Close `held`, the end of the pipe that the child watches, which makes the child end the tool and itself; kill its
+    process group if it does not end in time. Returns once the child has ended."""
     os.close(held)
     try:
         await asyncio.wait_for(asyncio.shield(process.wait()), child.PATIENCE + 1)
@@ -153,8 +156,8 @@ async def _end_child(process: asyncio.subprocess.Process, held: int) -> None:
 
 
 def _parse_answer(answer: bytes, status: int | None) -> Any:
-    """Return the output in the child's answer. Raises `Isolated` for an error, a missing answer, or one that is too
-    long."""
+    """Return the output in the child's answer, the bytes of a JSON object. Raises `Isolated` for an error of the tool,
+    a missing answer, or one that is too long; `status` is the child's exit code, for the message."""
     if len(answer) >= MOST_OUTPUT:
         raise Isolated("TooLarge", f"the output is longer than {MOST_OUTPUT:,} bytes; give less, or write it to a file")
     try:

@@ -38,7 +38,7 @@ class Spans(Hook):
         self._open: dict[Invocation, tuple[Any, Any]] = {}
 
     def before(self, invocation: Invocation) -> None:
-        """Start the span of this `invocation`."""
+        """Start the span of this `invocation` and make it the current one, until `after` or `cleanup`."""
         from opentelemetry import context, trace
 
         span = self._tracer.start_span(
@@ -49,7 +49,8 @@ class Spans(Hook):
         self._open[invocation] = (span, context.attach(trace.set_span_in_context(span)))
 
     def _attributes(self, invocation: Invocation) -> dict[str, Any]:
-        """Return the attributes of the span that are not empty; the arguments only with `content`, without secrets."""
+        """Return the attributes of a new span, without empty ones: operation, tool, call id, description and, with the
+        option `content`, the arguments as JSON without secrets."""
         found = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": invocation.call.name,
@@ -62,8 +63,9 @@ class Spans(Hook):
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """End the span of this `invocation`; record the kind of its `result` unless completed, and the output with
-        `content`."""
+        """End the span of this `invocation`. A `result` that is not completed sets the attribute `rightcall.outcome` to
+        its kind; the status of the span is not an error. With the option `content`, the output is recorded without
+        secrets and cut to `bounds`."""
         span = self._detach(invocation)
         if span is None:
             return
@@ -75,8 +77,8 @@ class Spans(Hook):
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
-        """End the span of this `invocation` with the status ERROR and the type of the `error`; its message only with
-        `content`."""
+        """End the span of this `invocation` with the status ERROR and the type of the `error` as `error.type`; its
+        message is recorded only with the option `content`, without secrets and cut to 500 characters."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._detach(invocation)
@@ -110,7 +112,8 @@ class Spans(Hook):
             span.add_event("rightcall.intervention", attributes)
 
     def _detach(self, invocation: Invocation) -> Any:
-        """Make the span of this invocation no longer the current one and return it; None if `before` was not called."""
+        """Make the span of this invocation no longer the current one and return it, not ended; None if `before` was not
+        called or the span was detached already."""
         from opentelemetry import context
 
         found = self._open.pop(invocation, None)

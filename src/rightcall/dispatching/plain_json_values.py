@@ -31,7 +31,8 @@ def plain(value: Any) -> Any:
 
 
 def comparable_text(value: Any) -> str:
-    """Return a value as sorted JSON text without memory addresses, so that two processes can compare their values."""
+    """Return a value as sorted JSON text without memory addresses, so that two processes can compare their values.
+    Never raises for values of any type."""
     return _ADDRESS.sub(" at 0x", json.dumps(plain(value), sort_keys=True))
 
 
@@ -55,8 +56,8 @@ class _Converter:
         self.left = MOST_VALUES
 
     def convert(self, value: Any, depth: int) -> Any:
-        """Return the value as JSON data: scalars are converted here, a float that is not finite to text, an integer
-        that is too long to hexadecimal text."""
+        """Return a value at this nesting depth as JSON data. A float that is not finite becomes text, an integer that
+        is too long hexadecimal text, a lone surrogate U+FFFD."""
         if isinstance(value, str):
             return replace_surrogates(str(value))
         if value is None or isinstance(value, bool):
@@ -68,8 +69,8 @@ class _Converter:
         return self.convert_nested(value, depth)
 
     def convert_nested(self, value: Any, depth: int) -> Any:
-        """Return a container or an object as JSON data; a note in brackets if it is nested too deeply, contains
-        itself, or is beyond the limit of values."""
+        """Return a container or an object as JSON data. A text in brackets replaces one that is nested too deeply,
+        contains itself, is beyond the limit of values, or cannot be converted. Never raises."""
         if depth >= DEEPEST:
             return _TOO_DEEP
         if id(value) in self.open:
@@ -86,8 +87,9 @@ class _Converter:
             self.open.discard(id(value))
 
     def convert_container(self, value: Any, depth: int) -> Any:
-        """Return a mapping as an object, a sequence or set as a list, bytes as text; any other object is converted
-        by one step first."""
+        """Return a mapping as an object, a sequence or set as a list, bytes as text; any other object is first
+        converted by one step (`_convert_one_step`). `depth` is that of the items. Raises what the object's own code
+        raises."""
         if isinstance(value, Mapping):
             return {replace_surrogates(str(key)): self.convert(item, depth) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
@@ -108,7 +110,9 @@ def _bytes_to_text(value: bytes) -> str:
 
 
 def _convert_one_step(value: Any) -> Any:
-    """Return an object as its fields, as what msgspec converts it to, or as its text."""
+    """Return an object as something closer to JSON, which is to be converted further: a pydantic model as its JSON
+    form, a `msgspec.Struct` or dataclass as a dict of its fields, others as what msgspec converts them to, or else as
+    `str(value)`."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
         return value.model_dump(mode="json")
     if isinstance(value, msgspec.Struct):

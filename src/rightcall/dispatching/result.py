@@ -67,23 +67,24 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the text for the model; bounded, also when the output was not."""
+        """Return the text for the model: the output, bounded also if it was not before, after "ERROR: " for an
+        error."""
         text = (self.envelope or bound(self.output)).text
         return f"ERROR: {text}" if self.error else text
 
     def message(self, api: str = "chat") -> Json:
-        """Return the message that answers the call, as this `api` wants it. For several results of one turn:
-        `answers`."""
+        """Return the one message that answers the call, as this `api` wants it. For several results of one turn use
+        `answers`, since some APIs want them in one message. Raises `CallerError` for an unknown API."""
         return write_results(api, [self.outcome])[0]
 
     @property
     def outcome(self) -> CallOutcome:
-        """Return the call, the text for the model (bounded), and whether it is an error, as the writers of history
-        messages take them."""
+        """Return the call, the text for the model (bounded, without "ERROR: "), and whether it is an error, as the
+        writers of history messages take them."""
         return CallOutcome(self.call, (self.envelope or bound(self.output)).text, self.error)
 
     def to_json(self) -> Json:
-        """Return plain JSON data, to be stored or sent."""
+        """Return the result as plain JSON data, to be stored or sent; `omitted` lists what was cut from the output."""
         fields: Json = to_json(msgspec.structs.replace(self, output=None, envelope=None))
         omitted = self.envelope.omitted if self.envelope is not None else ()
         del fields["envelope"]
@@ -91,23 +92,23 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def failed_result(call: Call, kind: Kind, message: str, *, duration: float = 0.0, thread: str = "") -> Result:
-    """Return the result of a call that failed in this way (`kind`); the message, cut to `LONGEST_ERROR`, is both
-    output and reason."""
+    """Return an error result of this `kind` for a call; the message, cut to `LONGEST_ERROR`, is both its output and its
+    reason."""
     message = message[:LONGEST_ERROR]
     return Result(call, message, True, kind, message, duration=duration, thread=thread)
 
 
 def rejected_result(call: Call, problems: Sequence[Problem]) -> Result:
-    """Return the "refused" result of a call: the messages of its blocking problems, and the arguments text if it was
-    no object."""
+    """Return the "refused" result of a call: the text for the model has the messages of the blocking problems, and the
+    arguments that were sent if they were no object. All `problems` are kept in it."""
     message = "the call was not run: " + "; ".join([problem.message for problem in problems if problem.blocking])
     message += _input_note(call)
     return Result(call, message[:LONGEST_ERROR], True, "refused", message[:LONGEST_ERROR], tuple(problems))
 
 
 def _input_note(call: Call) -> str:
-    """Return a note with the arguments text if it was no JSON object, since a history contains only objects;
-    otherwise ""."""
+    """Return a clause that quotes the arguments text of a call (at most 500 characters) if it was no JSON object, since
+    a history contains only objects; "" if the call has arguments or sent none."""
     if call.arguments or not call.json.strip("{} \t\r\n"):
         return ""
     sent = call.json if len(call.json) <= _LONGEST_SENT else call.json[:_LONGEST_SENT] + "..."
@@ -115,18 +116,20 @@ def _input_note(call: Call) -> str:
 
 
 def not_run_result(call: Call, why: str) -> Result:
-    """Return the result of a call that was not reached, for this reason."""
+    """Return the "not_run" result, an error, of a call that was not reached; `why` is a clause for the model."""
     return failed_result(call, "not_run", f"the call was not run: {why}; send it again if it is still needed")
 
 
 def cancelled_result(call: Call, cancelled: BaseException) -> Result:
-    """Return the result of a call that was cancelled after it had begun: its effects may remain."""
+    """Return the "cancelled" result, an error, of a call that was cancelled after it had begun, so that its effects may
+    remain. The notes of the exception `cancelled` are included."""
     notes = "".join([f"; {note}" for note in getattr(cancelled, "__notes__", ())])
     return failed_result(call, "cancelled", f"the call was cancelled; it may have done a part of its work{notes}")
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an exception in one line, for the model: no traceback, bounded length."""
+    """Return an exception as text for the model, of at most `LONGEST_ERROR` characters: its type and message, without a
+    traceback; for a `ToolError` itself the message alone. Never raises."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - an exception whose `str` fails still has a type
@@ -155,8 +158,9 @@ def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") 
 
 
 def _take_result(call: Call, given: list[Result]) -> Result:
-    """Remove and return the result with the call's id, or with its name if it has no id. Without one, return a
-    rejection with the problems for an invalid call, and a `not_run` result for a valid one."""
+    """Remove the result of this call from `given` and return it: the one with the call's id or, without an id, its
+    name. If there is none, return a rejection with the call's problems for an invalid call, and a `not_run` result for
+    a valid one."""
     for at, result in enumerate(given):
         if result.id == call.id and (call.id or result.name == call.name):
             return given.pop(at)
@@ -164,13 +168,15 @@ def _take_result(call: Call, given: list[Result]) -> Result:
 
 
 def _mark_custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
-    """Return the outcome, marked if its call is of a custom tool: providers expect another shape for it."""
+    """Return the outcome with `custom` set if the provider sent its call in `reply` as one of a custom tool, for which
+    APIs expect another shape; otherwise unchanged."""
     kind = reply.extras.get(outcome.call.id, {}).get("type")
     return outcome._replace(custom=True) if kind in _CUSTOM else outcome
 
 
 def _keep_reply_problems(reply: Reply) -> Reply:
-    """Return the reply with only its blocking problems that belong to no call; unchanged if it has no calls."""
+    """Return a copy of the reply with only its blocking problems that belong to no call, because the results report the
+    others; the reply itself if it has no calls."""
     if not reply.attempts:
         return reply
     kept = [problem for problem in reply.problems if problem.call is None and problem.blocking]

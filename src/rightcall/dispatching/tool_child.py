@@ -24,7 +24,8 @@ PATIENCE = 5.0  # seconds to wait until killed processes are gone
 
 
 def supervise() -> None:
-    """Start the worker, wait for it as the keeper, kill what remains, and exit with the worker's code."""
+    """Run this program: start the worker, wait for it as the keeper, kill all processes that remain, and exit with the
+    worker's code. Never returns in the keeper; returns in the worker once its answer is written."""
     watched = int(sys.argv[1])
     adopt_orphans()
     woken, waker = os.pipe()
@@ -51,7 +52,8 @@ def supervise() -> None:
 
 
 def run_worker() -> None:
-    """Run the requested tool in the worker and write its output or its error as the answer."""
+    """Read the request from standard input, run the tool, and write its output or its error as one JSON object to the
+    original standard output; what the tool prints goes to standard error."""
     request = json.loads(sys.stdin.buffer.read())
     answer = os.dup(1)
     os.dup2(2, 1)
@@ -75,8 +77,9 @@ def adopt_orphans() -> None:
 
 
 def wait_for_worker(worker: int, watched: int, woken: int) -> int:
-    """Wait until the worker has ended and return its exit code, 128 + N for signal N; or return 1 when the caller
-    closes the pipe."""
+    """Wait until the process `worker` has ended and return its exit code, 128 + N for signal N. Return 1 if the pipe
+    `watched` is closed first, by the process that started this one. `woken` is a pipe that becomes readable when a
+    child ends."""
     while True:
         ready, _, _ = select.select([watched, woken], [], [])
         if watched in ready:
@@ -130,7 +133,8 @@ def child_pids() -> list[int]:
 
 
 def run_tool(request: dict[str, Any]) -> Any:
-    """Import the function, check the arguments against those the hooks were shown, and return its output."""
+    """Import the function that the request names, run it with the arguments, and return its output as plain JSON data.
+    Raises `ValueError` if validated arguments differ from those that the hooks were shown, and what the tool raises."""
     import asyncio
     import importlib
     import inspect
@@ -159,6 +163,7 @@ def run_tool(request: dict[str, Any]) -> Any:
 
 
 async def _awaited(given: Any) -> Any:
+    """Return the output of an awaitable: `asyncio.run` takes only coroutines."""
     return await given
 
 

@@ -12,7 +12,7 @@ from rightcall.redaction.scrubber import Scrubber
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="event"):
-    """`call` is the index of the call in its batch, `hook` the index of the hook."""
+    """One event of a trace; `call` is the index of the call in its batch, `hook` the index of the hook, both from 0."""
 
 
 class HookBefore(Event, frozen=True, tag="hook_before"):
@@ -127,7 +127,7 @@ class Trace:
             self.add(events)
 
     def add(self, events: Iterable[TraceEvent]) -> None:
-        """Append these `events`."""
+        """Append these `events` to the trace."""
         self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
 
     @property
@@ -156,18 +156,19 @@ class Trace:
 
     @classmethod
     def from_json(cls, data: Any) -> Trace:
-        """Return the trace that `to_json` wrote as `data`. Raises `msgspec.ValidationError`."""
+        """Return the trace that `to_json` wrote as `data`. Raises `msgspec.ValidationError` for anything else."""
         return cls(msgspec.convert(data, list[TraceEvent]))
 
     def __str__(self) -> str:
-        """Draw a tree, one branch for each call, with invisible characters as escapes. Counts from 1."""
+        """Return the trace as a tree, one branch for each call, and one line for each intervention of a policy. Calls
+        and hooks are counted from 1, and invisible characters are escaped."""
         lines: list[str] = []
         branch: list[str] = []
         for event in self.events:
             if isinstance(event, Intervention):
                 lines.append(_escape_invisible(f"guard  {event.policy}: {event.action}{_in_parentheses(event.reason)}"))
                 continue
-            branch.append(_draw_event(event))
+            branch.append(_format_call_event(event))
             if isinstance(event, Outcome):
                 lines += [_escape_invisible(f"call {event.call + 1}  {event.name}"), *_draw_branch(branch)]
                 branch = []
@@ -175,8 +176,9 @@ class Trace:
 
 
 def _events_of_row(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
-    """Return the events of one row, with secrets replaced; for a row `COMPLETED` those of every hook and of the
-    outcome."""
+    """Return the events of one row of a `Trace`, with recognized secrets in texts replaced. A row `COMPLETED` stands
+    for a call without incidents and gives `before` and `after` of every hook and the outcome; any other row is one
+    event, of the class `kind`."""
     if kind is not COMPLETED:
         return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
     name, hooks = fields
@@ -185,12 +187,14 @@ def _events_of_row(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
 
 
 def _draw_branch(branch: list[str]) -> list[str]:
-    """Return the lines of one call's branch in the tree."""
+    """Return the lines of one call's branch of the tree, given the texts of its events: each after a branch mark, with
+    invisible characters escaped."""
     return [("`- " if at == len(branch) else "|- ") + _escape_invisible(line) for at, line in enumerate(branch, 1)]
 
 
-def _draw_event(event: Any) -> str:
-    """Return one event of a call as a line of text."""
+def _format_call_event(event: Any) -> str:
+    """Return the text of one event of a call for the tree: the hook's number, stage and action or error, or the outcome
+    with its reason. The text is not escaped; an `Intervention` is not accepted."""
     match event:
         case HookBefore():
             return f"hook {event.hook + 1} before: {event.action}{_in_parentheses(event.reason)}"
