@@ -55,7 +55,8 @@ def _message_deltas(message: Json) -> Iterator[Delta]:
 
 
 def _ending_deltas(fields: Json) -> Iterator[Delta]:
-    """Yield the normalized stop reason of a message, or of the `delta` of a `message_delta` event, if there is one."""
+    """Yield a `Finish` with the normalized stop reason of a message, or of the `delta` of a `message_delta` event;
+    nothing if it has none."""
     reason = text(fields.get("stop_reason"))
     if reason:
         yield Finish(finish_of(reason))
@@ -132,15 +133,15 @@ def _block_start_deltas(payload: Json, slot: int | None, state: StreamState) -> 
 
 
 def _tool_message(result: Json) -> Json:
-    """Return the tool message of a `tool_result` block."""
+    """Return a `tool_result` block as a tool message of Chat, with `is_error` if the block has it."""
     failed = {"is_error": True} if result.get("is_error") is True else {}
     id = text(result.get("tool_use_id"))
     return {"role": "tool", "tool_call_id": id, "content": chat_content(result.get("content")), **failed}
 
 
 def _user_messages(message: Json) -> Iterator[Json]:
-    """Yield one tool message per result in a message, then one message with its other content, if it has any or no
-    results."""
+    """Yield the messages of Chat for one message that is not the assistant's: a tool message for each result, then one
+    message with its other content, if there is any or no result."""
     content = message.get("content")
     blocks = objects(content)
     for block in blocks:
@@ -156,7 +157,7 @@ def _user_messages(message: Json) -> Iterator[Json]:
 
 
 def _call_block(call: Call, extras: Extras | None) -> Json:
-    """Return a call as a `tool_use` block, with its opaque fields in `extras`."""
+    """Return a call as a `tool_use` block, with the opaque fields that `extras` has for its id."""
     block = {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
     return {**block, **extra_fields(extras, call.id)}
 
@@ -211,8 +212,8 @@ class AnthropicMessages(Dialect):
         return self.response_deltas(payload)
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the thinking blocks, unchanged, under `thinking` (no key if there are none), and for each call in
-        order its id and the fields that rightcall does not read."""
+        """Return the thinking blocks, unchanged, under the key `thinking` (no key if there are none), and a list with
+        the id of each `tool_use` block, in order, and its fields that rightcall does not read."""
         fields = obj(response)
         blocks = objects(response if fields is None else fields.get("content", [fields]))
         thinking = [block for block in blocks if block.get("type") in _REASONING_BLOCKS]
@@ -262,8 +263,8 @@ class AnthropicMessages(Dialect):
         return message
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Json:
-        """Return the turn as servers accept it: of the reasoning, only the thinking blocks in `extras` are sent
-        back."""
+        """Return a reply as the assistant's turn in the form that servers accept: of its reasoning, only the thinking
+        blocks in `extras` are sent back."""
         return self.assistant_message(reply, extras=extras, reasoning_key=None)
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:

@@ -76,8 +76,8 @@ class Assembler:
         self._is_repeat = False  # what follows was emitted as text before
 
     def read(self, chunks: Iterable[Sequence[Delta]], *, is_lost: bool) -> None:
-        """Read all chunks of an answer and close it; the events are not taken yet. `is_lost`: a part of the answer was
-        lost, so its finish reason is "error"."""
+        """Read all chunks of a whole answer and close it; `take_events` returns the events afterwards. `is_lost`: a
+        part of the answer was lost, so its finish reason is "error"."""
         for deltas in chunks:
             self.add_chunk(deltas)
         if is_lost:
@@ -108,7 +108,8 @@ class Assembler:
             self._read_calls_in_reasoning()
 
     def take_events(self) -> list[Event]:
-        """Return the events since the previous call of this method, and add them to `reply`."""
+        """Return the events since the previous call of this method, and add them to `reply`. Events that are held back
+        are not among them."""
         events = list(self._out)
         self._out.clear()
         self._fold.add(events)
@@ -121,7 +122,7 @@ class Assembler:
 
     @property
     def next_index(self) -> int:
-        """Return the index that the next call would have, in the reply and in all choices after this one."""
+        """Return the index of the next call: the index of the first one and the number of calls so far."""
         return self._count if self._native is None else self._native.next_index
 
     @property
@@ -130,11 +131,10 @@ class Assembler:
         return self._native is not None
 
     def _add_delta(self, delta: Delta) -> None:
-        """Read one delta: text, reasoning, a call delta, the end of a call, the finish reason or a fault.
+        """Read one delta of any kind. Empty text and empty reasoning are ignored.
 
-        Empty text is ignored. Once the finish reason says that the answer was truncated, a later `Finish` does not
-        replace it.
-        """
+        A `Finish` sets the finish reason, unless the current one says that the answer was truncated. A `Fault` becomes
+        a problem; after one that means a loss, the finish reason is "error"."""
         if isinstance(delta, TextDelta):
             if delta.text:
                 self._add_text(delta.text)
@@ -157,10 +157,9 @@ class Assembler:
             self._hold_or_emit(Problem(delta.code, delta.message, blocking=delta.blocking))
 
     def _is_plain_text(self, text: str, following: Sequence[Delta]) -> bool:
-        """Return True if this is a complete text before the first native call and cannot contain a call or reasoning.
-
-        Such a text is emitted without a parser. `following` has the next delta of the chunk, if there is one.
-        """
+        """Return True if this text stands directly before the first native call, is all the text so far, and cannot
+        contain a call or reasoning: it is then emitted without a parser. `following` has the next delta of the chunk,
+        if there is one."""
         if not (following and isinstance(following[0], CallDelta)):
             return False
         if self._parser is not None or self._native is not None or self._holds_all:
@@ -172,10 +171,9 @@ class Assembler:
     # -- native calls --------------------------------------------------------------------------------------------------
 
     def _make_native_reader(self) -> NativeCalls:
-        """End the text before the first native call and return a new reader of native calls, which the caller stores.
+        """End the text before the first native call and return a new reader of native calls; the caller stores it.
 
-        Calls in that text do not run: one whose start was emitted is rejected, any other becomes text.
-        """
+        Calls in that text do not run: one whose start was emitted is rejected, any other becomes text."""
         self._end_text()
         held, self._held, self._holds_all = self._held, [], False
         self._count = self._first + len(self._ids_by_index)
@@ -269,10 +267,10 @@ class Assembler:
             self._format = name
 
     def _add_parsed(self, events: list[Event]) -> None:
-        """Emit or hold back the events of the text's parser. After native calls, calls in the text become text.
+        """Emit or hold back the events that the text's parser returned, with their calls renumbered for the whole
+        answer. After native calls, calls in the text become text.
 
-        Without `live`, everything from the first start of a call on is held back.
-        """
+        Without `live`, everything from the first start of a call on is held back."""
         if self._native is not None:
             for event in events:
                 self._emit_as_text(event)
@@ -288,8 +286,8 @@ class Assembler:
             self._hold_or_emit(_renumber(event, self._base) if self._base else event)
 
     def _hold_or_emit(self, event: Event) -> None:
-        """Hold back an event that decides whether a call is runnable, and problems after it, which keep their order.
-        Emit any other event, unless everything is held back."""
+        """Hold back the end of a call, a problem of a call, and any problem after these, so that problems keep their
+        order; emit any other event. Everything is held back while `_holds_all` is set."""
         decides = isinstance(event, CallEnd) or (isinstance(event, Problem) and event.call is not None)
         if self._holds_all or decides or (self._held and isinstance(event, Problem)):
             self._held.append(event)
@@ -297,7 +295,8 @@ class Assembler:
             self._emit(event)
 
     def _emit(self, event: Event) -> None:
-        """Emit an event. A call in the text gets its final id with its start; its end gets the same."""
+        """Append an event to the output; nothing holds it back. A call in the text gets its final id with its start,
+        and its end gets the same."""
         if type(event) is Text:
             self._has_output = self._has_output or bool(event.text.strip())
         elif isinstance(event, CallStart):
@@ -313,7 +312,8 @@ class Assembler:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def _add_reasoning(self, text: str) -> None:
-        """End the current text and the native calls that are complete, and emit or hold back a piece of reasoning."""
+        """Add a piece of reasoning: emit it, or hold it back if everything is held back. Before that, end the current
+        text and the native calls that are complete."""
         self._end_text()
         if self._native is not None:
             self._native.end_complete()
@@ -350,11 +350,10 @@ class Assembler:
 
     def _emit_last_calls(self, events: list[Event], reasoning: Reply) -> bool:
         """Emit the calls at the end of the reasoning, each with a problem that does not block, and a `Recast` before
-        them. Return False if there are none.
+        them. Return True; False if there are none, and then nothing is emitted.
 
-        `events` and `reasoning` are those of a parser of the reasoning. A call that more reasoning follows was only
-        considered by the model and is not emitted.
-        """
+        `events` and `reasoning` (a reply) are those of a parser that has read the reasoning. A call that more reasoning
+        follows was only considered by the model and is not emitted."""
         count, first = last_calls(reasoning)
         if not count:
             return False
@@ -384,7 +383,7 @@ _CALL_IN_REASONING = "the call is in the reasoning; write calls after it"
 
 
 def _is_recast_to_call(event: Event) -> bool:
-    """Return True if the event reclassifies text that was emitted before as a part of a call."""
+    """Return True for a `Recast` that turns text or reasoning which was emitted before into a part of a call."""
     return isinstance(event, Recast) and event.kind != "reasoning"
 
 

@@ -197,7 +197,8 @@ class Dialect(ABC):
 
     @abstractmethod
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False) -> Json:
-        """Return a message with the result of one call."""
+        """Return one message with the result of one call; with `is_error`, marked as a failure as far as the API can. A
+        string is sent as it is; how other values are sent depends on the API."""
 
     def result_messages(self, outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
         """Return the messages that answer calls, in the order of `outcomes`, and the note to the model unless it is
@@ -222,8 +223,9 @@ class AssistantTurn(NamedTuple):
 
 
 def assistant_turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> AssistantTurn:
-    """Return the content of a message: that of `reply`, of which `calls` and `reasoning` replace a part unless they are
-    None. The calls of a reply are its `attempts`, so rejected calls are included."""
+    """Return text, calls and reasoning of the assistant message to write for `reply`. `calls` and `reasoning` replace
+    those of the reply unless they are None; a string is a reply with only text. The calls of a reply are its
+    `attempts`, so rejected calls are included."""
     if isinstance(reply, Reply):
         own = AssistantTurn(reply.content, reply.attempts, reply.reasoning)
     else:

@@ -67,7 +67,7 @@ def field(fields: Json, name: str) -> Any:
 
 
 def _part_deltas(parts: Iterable[Json]) -> Deltas:
-    """Return the deltas of a list of parts, all with the candidate 0."""
+    """Return the deltas of a list of parts, each paired with the candidate 0."""
     return [(0, delta) for part in parts for delta in _one_part_deltas(part)]
 
 
@@ -106,7 +106,7 @@ def _candidates_deltas(response: Json) -> Deltas:
 
 
 def _candidate_deltas(candidate: Json) -> Iterator[Delta]:
-    """Yield the deltas of a candidate: its parts, a fault for a call that the server rejected, and the finish
+    """Yield the deltas of one candidate: its parts, a `Fault` if the server removed the model's call, and the finish
     reason."""
     content = obj(candidate.get("content")) or {}
     for part in objects(content.get("parts")):
@@ -120,10 +120,10 @@ def _candidate_deltas(candidate: Json) -> Iterator[Delta]:
 
 
 def _one_part_deltas(part: Json) -> Iterator[Delta]:
-    """Yield the delta of one part: a call, a piece of a call, reasoning or text. Other and empty parts have none.
+    """Yield the delta of one part: a call, a piece of a call (`_PartialCall`), reasoning or text. Other and empty parts
+    have none.
 
-    A call without a name is a `_PartialCall` too: it may be the last piece of one.
-    """
+    A call without a name is a `_PartialCall` too: it may be the last piece of one."""
     call = obj(field(part, "functionCall"))
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
@@ -168,7 +168,8 @@ class _CallPieces:
                 self.invalid_path = self.invalid_path or path or "?"
 
     def joined_call(self) -> CallDelta:
-        """Return the complete call as a delta that replaces its earlier argument text. An invalid path is its fault."""
+        """Return the complete call as a delta whose arguments replace its earlier argument text. The delta has a fault
+        if a path was invalid."""
         fault = None
         if self.invalid_path:
             message = f"a piece of the arguments has a path that leads nowhere: {self.invalid_path}"
@@ -223,8 +224,8 @@ def _store_value(target: Any, steps: list[str | int], value: Any) -> bool:
 
 
 def _ensure_place(target: Any, step: str | int) -> bool:
-    """Return True if the object or list can hold a value at the step. A list is extended by None if the step is its
-    end."""
+    """Return True if `target` is an object and the step a key, or a list and the step an index up to its length. A list
+    whose length is the step is extended by None. Any other pair gives False."""
     if isinstance(target, dict):
         return isinstance(step, str)
     if not isinstance(target, list) or isinstance(target, _GrowingString):
@@ -237,8 +238,8 @@ def _ensure_place(target: Any, step: str | int) -> bool:
 
 
 def _extend_string(before: Any, piece: str) -> _GrowingString:
-    """Return the string pieces at a path with another piece; `before` is the value there so far and is changed if it
-    has pieces. A value that is no string is replaced."""
+    """Return the pieces of the string at a path with `piece` appended. `before` is the value there so far: pieces are
+    extended in place, a string becomes the first piece, and any other value is replaced."""
     string = (
         before if isinstance(before, _GrowingString) else _GrowingString([before] if isinstance(before, str) else ())
     )
@@ -259,8 +260,8 @@ def _join_strings(value: Any) -> Any:
 
 
 def _user_messages(content: Json) -> Iterator[Json]:
-    """Yield one tool message per result in a user's content, then one user message with the other parts, if there are
-    any."""
+    """Yield the messages of Chat for one content that is not the model's: a tool message for each result, then one user
+    message with the other parts, if there are any."""
     others: list[Json] = []
     for part in objects(content.get("parts")):
         result = obj(field(part, "functionResponse"))
@@ -294,7 +295,8 @@ _CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
 def _parts_of(response: Any) -> list[Json]:
-    """Return the parts of a response's first candidate, of a content, of a list of parts or of one part."""
+    """Return the parts of a response's first candidate, of a content, of a list of parts or of one part; entries that
+    are no objects are left out."""
     fields = obj(response)
     if fields is None:
         return objects(items(response))
@@ -316,7 +318,8 @@ class Gemini(Dialect):
     name = "gemini"
 
     def detects(self, fields: Json) -> bool:
-        """Return True if the object has keys that only Gemini has, or a content with parts."""
+        """Return True if the object has keys that only Gemini has, a `function_call` with `args`, or a content with
+        parts."""
         if not _IDENTIFYING_KEYS.isdisjoint(fields):
             return True
         call = obj(fields.get("function_call"))

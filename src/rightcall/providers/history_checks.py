@@ -174,7 +174,8 @@ def _message_faults(message: Any, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the fault of a message's content, if it has one: its type, its parts, or that it is missing."""
+    """Yield at most one fault of a message's content: its type, its parts, that it is missing, or an empty string where
+    the profile wants null."""
     content, role = message.get("content"), message["role"]
     if isinstance(content, list):
         yield from _part_faults(content, profile.result_parts if role == "tool" else profile.parts)
@@ -188,7 +189,8 @@ def _content_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
 
 
 def _part_faults(parts: list[Any], accepted: bool) -> Iterator[str]:
-    """Yield the fault of content that is a list of parts, if it has one. `accepted`: the server takes such content."""
+    """Yield at most one fault of content that is a list of parts: the server takes no parts (`accepted` is False), or
+    the list is empty or has a part without a type."""
     if not accepted:
         yield "has parts where the server takes a string"
     elif not parts or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
@@ -206,8 +208,8 @@ def _may_lack_content(message: Json, profile: HistoryProfile) -> bool:
 
 
 def _field_faults(message: Json, profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of a message's keys: keys that the profile does not list, an empty list of calls, calls of
-    another role, and the legacy `function_call`."""
+    """Yield the faults of a message's keys: an empty list of calls, the legacy `function_call`, calls in a message that
+    is not the assistant's, and keys that the profile does not list."""
     if "tool_calls" in message and not message["tool_calls"]:
         yield "has an empty list of calls"
     if "function_call" in message:
@@ -272,8 +274,8 @@ def _has_name(function: Any) -> bool:
 
 
 def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:
-    """Yield a fault for each result without a call, call without a result before the next message, and id that is used
-    twice. Results of one turn may have any order."""
+    """Yield a fault for each result without an open call, each call that the next message that is no result leaves
+    without a result, and each id that is used twice. Results of one turn may have any order."""
     open_ids: set[str] = set()
     used: set[str] = set()
     for at, message in enumerate(history):

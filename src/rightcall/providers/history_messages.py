@@ -81,8 +81,8 @@ def history_api(history: Iterable[Any]) -> str:
 
 
 def _message_api(message: Any) -> str | None:
-    """Return the dialect name of a message, or None if it is unknown. A `message` item without a stop reason is
-    Responses."""
+    """Return the dialect name of a message, or None if it is unknown. A message of the type `message` without a stop
+    reason is an item of Responses."""
     fields = obj(message) or {}
     if fields.get("type") == "message" and "stop_reason" not in fields:  # an item of Responses, not an Anthropic answer
         return "responses"
@@ -114,8 +114,8 @@ def _is_chat_call(call: Any) -> bool:
 
 
 def _convert_turn(turn: Any, dialect: Dialect) -> Json:
-    """Convert a turn of the model to an assistant message of Chat. Texts, and pieces of reasoning, are joined with line
-    breaks; calls may have the id "". Faults of the turn are ignored."""
+    """Convert a turn of the model, as the dialect writes it, to an assistant message of Chat. Texts, and pieces of
+    reasoning, are joined with line breaks; calls may have the id "". Faults of the turn are ignored."""
     deltas = [delta for _, delta in dialect.response_deltas(turn)]
     content = "\n".join([delta.text for delta in deltas if type(delta) is TextDelta])
     converted: Json = {"role": "assistant", "content": content}
@@ -158,8 +158,9 @@ def _store_opaque_fields(converted: Json, turn: Any, dialect: Dialect) -> None:
 
 
 def _add_ids(messages: list[Json]) -> None:
-    """Give every call without an id a new one, and set the id of its result ("" if it answers no call). The messages
-    are changed; an empty name of a result is dropped."""
+    """Give every call without an id a new one, and set the `tool_call_id` of each result that has none: that of the
+    call it answers, or "" if it answers none. The messages are changed in place; an empty name of a result is
+    removed."""
     taken = {call["id"] for message in messages for call in _message_calls(message) if call["id"]}
     count = 0
     waiting: dict[str, str] = {}  # names of the calls without a result, by id

@@ -132,7 +132,7 @@ class _Sanitizer:
         self.ids: dict[str, str] = {}
 
     def record(self, kind: str, item: _Message, message: str) -> None:
-        """Append a change of this message to `changes`; the caller makes the change."""
+        """Append a change of the message `item` to `changes`; the caller makes the change itself."""
         self.changes.append(HistoryChange(kind, item.at, message))
 
 
@@ -140,8 +140,8 @@ class _Sanitizer:
 
 
 def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Omit messages that are not objects, and replace roles that the server does not know; any unknown role becomes
-    "user"."""
+    """Return the messages that are objects, with roles that the server knows: a synonym such as "function" is replaced
+    by its role, any unknown role becomes "user". The others are omitted and recorded."""
     out: list[_Message] = []
     for item in messages:
         fields = obj(item.message)
@@ -166,8 +166,9 @@ def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Write calls as the server accepts them: each has a name, and arguments that are a JSON object. Calls of other
-    roles than the assistant's are omitted."""
+    """Write all calls as the server accepts them: each has a name, and arguments that are a JSON object. Calls of other
+    roles than the assistant's, and those without a name, are omitted and recorded. Returns the same list; its messages
+    are changed."""
     for item in messages:
         if item.message["role"] == "assistant":
             _convert_function_call(sanitizer, item)
@@ -192,7 +193,8 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Fix the calls of a message and omit those without a name. An empty list is dropped."""
+    """Replace the `tool_calls` of an assistant message by fixed calls, without those that have no name; an empty list
+    is removed from the message."""
     given = items(item.message["tool_calls"])
     named: list[Json] = []
     for each in given:
@@ -208,11 +210,11 @@ def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_call(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -> Json | None:
-    """Return a call that the server accepts: the same object if nothing changes, None if it has no name. An entry that
-    is no object is dropped without a record. Custom calls are returned unchanged.
+    """Return one call of a message as the server accepts it: the same object if nothing changes, None if it has no
+    name, which is recorded. An entry that is no object gives None without a record. Custom calls are returned
+    unchanged.
 
-    `at` is the position that the call gets in its message.
-    """
+    `at` is the position that the call gets in its message."""
     if sanitizer.profile.arguments == "text" and _is_usual_call(given):
         return given  # type: ignore[no-any-return]
     call = obj(given)
@@ -291,8 +293,9 @@ class _PendingCall:
 
 
 def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Move results behind their calls, in the calls' order, with ids that the server accepts and that are used once. A
-    call without a result gets one, and a result without a call becomes text or is omitted."""
+    """Return the messages with each turn's results behind its calls, in the calls' order, with ids that the server
+    accepts and that are used once. A call without a result gets one, and a result without a call becomes text or is
+    omitted. The same list is returned if it is in order already."""
     if _are_paired(sanitizer, messages):
         return messages
     calls_of = {id(item): _list_calls(item) for item in messages if item.message["role"] == "assistant"}
@@ -314,8 +317,8 @@ def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Mess
 
 
 def _are_paired(sanitizer: _Sanitizer, messages: list[_Message]) -> bool:
-    """Return True if all results follow their calls in order, every id is acceptable and used once, and no arguments
-    were replaced."""
+    """Return True if `_pair_results` has nothing to do: all results follow their calls in order, every id is acceptable
+    and used once, and no arguments were replaced."""
     waiting: list[str] = []
     used: set[str] = set()
     for item in messages:
@@ -362,9 +365,11 @@ def _match_results(messages: list[_Message], calls_of: dict[int, list[_PendingCa
 
 
 def _find_call(result: Json, waiting: dict[str, deque[_PendingCall]], last: list[_PendingCall]) -> _PendingCall | None:
-    """Return the call that a result answers, or None: the call without a result that has the result's id; if the id is
-    repeated, the newest message's first. Without a usable id, it is the first call of the last turn with the result's
-    tool, or any tool if the result names none. The call is removed from `waiting`, which has the calls by id."""
+    """Find the call that a result answers, remove it from `waiting` and return it; None if there is none.
+
+    It is a call without a result that has the result's id; if several messages use the id, the one of the newest
+    message. For a result without a usable id it is the first call of `last`, the calls of the last turn, with the
+    result's tool, or any tool if the result names none. `waiting` has the calls by id."""
     wanted = text(result.get("tool_call_id"))
     queue = waiting.get(wanted)
     while wanted and queue:
@@ -382,10 +387,11 @@ def _find_call(result: Json, waiting: dict[str, deque[_PendingCall]], last: list
 def _fix_ids(
     sanitizer: _Sanitizer, item: _Message, calls: list[_PendingCall], used: set[str], given_ids: set[str]
 ) -> None:
-    """Give the calls of a message ids that the server accepts, in the message and in `calls`, and add all to `used`.
+    """Give the calls of one message ids that the server accepts, in the message and in `calls`, and add all to `used`.
+    Acceptable ids that are not used yet are kept.
 
-    A new id is a digest of the call, so it is the same when the history is sanitized again.
-    """
+    A new id is a digest of the call, so it is the same when the history is sanitized again. It is recorded in
+    `sanitizer.ids`."""
     ids: list[str] = []
     for call in calls:
         new = call.id
@@ -414,8 +420,8 @@ def _new_id(sanitizer: _Sanitizer, call: _PendingCall, at: int, taken: set[str])
 
 
 def _make_result(sanitizer: _Sanitizer, call: _PendingCall) -> _Message:
-    """Return the result of a call with the call's id, or a new result if there is none. A quotation of invalid
-    arguments is appended to its content."""
+    """Return the result message of a call, with the call's id; if it has none, a new one which says so, which is
+    recorded. A quotation of invalid arguments is appended to its content."""
     result = call.result
     if result is None:
         result = _Message(call.item.at, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT})
@@ -431,12 +437,13 @@ def _make_result(sanitizer: _Sanitizer, call: _PendingCall) -> _Message:
 
 
 def _plain_text(content: Any) -> str:
-    """Return a message's content as text: "" for None, a list of parts as JSON."""
+    """Return a message's content as text: a string unchanged, "" for None, anything else as JSON."""
     return content if isinstance(content, str) else "" if content is None else output_text(content)
 
 
 def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
-    """Return a list with a result without a call as a user message; an empty list if the result is empty."""
+    """Turn a result without a call into a user message that quotes it, and return it in a list; an empty list if the
+    result is empty. Both are recorded."""
     content = _plain_text(item.message.get("content"))
     if not content:
         sanitizer.record("orphan_result", item, "an empty result without a call is omitted")
@@ -448,7 +455,8 @@ def _convert_to_text(sanitizer: _Sanitizer, item: _Message) -> list[_Message]:
 
 
 def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Message]) -> None:
-    """Record one change, for the first message out of order, if the order of the messages that remain changed."""
+    """Record one change, for the first message out of order, if the messages of `before` that are still in `after` have
+    another order there; otherwise do nothing. No message is moved here."""
     places = {id(item): at for at, item in enumerate(before)}
     kept = [places[id(item)] for item in after if id(item) in places]
     for at, (place, sorted_place) in enumerate(zip(kept, sorted(kept), strict=True)):
@@ -462,8 +470,8 @@ def _record_moved(sanitizer: _Sanitizer, before: list[_Message], after: list[_Me
 
 
 def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Move reasoning to the key that the server knows, and restore the fields that a client dropped, in the assistant's
-    messages."""
+    """In the assistant's messages, restore the fields that a client dropped, and move reasoning to the key that the
+    server knows. Returns the same list; its messages are changed."""
     may_add = sanitizer.profile.needs_reasoning or bool(sanitizer.kept)
     for item in messages:
         if item.message["role"] == "assistant" and (may_add or not _has_no_reasoning(item.message)):
@@ -473,8 +481,8 @@ def _fix_reasoning(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Mes
 
 
 def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Restore the fields in `kept` that the provider requires back with the calls of a message. Fields that the message
-    has are not replaced, and reasoning under any key counts as present."""
+    """Add to a message with calls the fields in `sanitizer.kept` that the provider requires back with them, and record
+    that. Fields that the message has are not replaced, and reasoning under any key counts as present."""
     calls = item.message.get("tool_calls")
     if not calls or not sanitizer.kept:
         return
@@ -517,7 +525,8 @@ def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
 
 
 def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Omit fields that the server rejects, and empty lists of calls."""
+    """Remove fields that the server rejects, and empty lists of calls, from the messages, and record them. Returns the
+    same list."""
     fields, reasoning = sanitizer.profile.fields, sanitizer.profile.reasoning
     allowed = None if fields is None else fields | _REQUIRED_FIELDS | ({reasoning} if reasoning else set())
     for item in messages:
@@ -535,8 +544,8 @@ def _fix_fields(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Messag
 
 
 def _fix_content(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Convert content to text, or to parts if the server accepts them. Omit an assistant turn without content, calls
-    and reasoning."""
+    """Return the messages with their content as text, or as parts if the server accepts them. An assistant turn without
+    content, calls and reasoning is omitted. Changes are recorded."""
     out: list[_Message] = []
     for item in messages:
         if _is_empty_turn(item.message):
@@ -565,9 +574,9 @@ def _is_empty_turn(message: Json) -> bool:
 
 
 def _acceptable_content(sanitizer: _Sanitizer, message: Json) -> Any:
-    """Return the content of a message in the form that the server accepts: missing content of other roles than the
-    assistant's is "", that of the assistant is what the profile wants next to calls, else "". Content that is no text
-    or list is JSON."""
+    """Return the content of a message in the form that the server accepts; the message is not changed. An assistant's
+    missing content is what the profile wants next to calls, else ""; that of other roles is "". A list that the server
+    does not take becomes text, any other value JSON."""
     content, role, profile = message.get("content"), message["role"], sanitizer.profile
     if role == "assistant" and not content:
         blank = profile.blank if message.get("tool_calls") else "empty"
@@ -590,8 +599,8 @@ def _join_parts(content: list[Any]) -> str:
 
 
 def _part_text(part: Any) -> str:
-    """Return the text of one part, or a note that names the type of a part that is not text; a part without a type as
-    JSON."""
+    """Return one part of a message's content as text: its `text`, or a note that names its type if it is not text. A
+    part without a type, or a value that is no object, is written as JSON; None is ""."""
     if isinstance(part, str):
         return part
     fields = obj(part)
@@ -605,7 +614,8 @@ def _part_text(part: Any) -> str:
 
 
 def _describe(content: Any) -> str:
-    """Describe content in the message of a change, by its type."""
+    """Return a phrase for a message's content, by its type: "an empty string", "null", "text", or "of the type
+    list"."""
     if content == "":
         return "an empty string"
     if content is None:
@@ -617,8 +627,8 @@ def _describe(content: Any) -> str:
 
 
 def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Order messages as the server requires: system messages first, users and assistants in turn. Messages are merged,
-    turned into a user's, or inserted, but never moved."""
+    """Return the messages in an order that the profile accepts: system messages first, an assistant between results and
+    a user, users and assistants in turn. Messages are merged, turned into a user's, or inserted, but never moved."""
     if sanitizer.profile.system == "first":
         messages = _put_system_first(sanitizer, messages)
     if sanitizer.profile.answers_first:
@@ -627,8 +637,8 @@ def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Merge the leading system and developer messages into the first. A later one keeps its place and becomes a user
-    message."""
+    """Merge the leading system and developer messages into the first one and return the messages. A later one keeps its
+    place and becomes a user message."""
     lead = 0
     while lead < len(messages) and messages[lead].message["role"] in ("system", "developer"):
         lead += 1
@@ -643,7 +653,7 @@ def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_
 
 
 def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Insert an assistant message between results and a user message that follows them."""
+    """Return the messages with an assistant message inserted before each user message that directly follows results."""
     out: list[_Message] = []
     for item in messages:
         if out and out[-1].message["role"] == "tool" and item.message["role"] == "user":
@@ -654,7 +664,8 @@ def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Me
 
 
 def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Merge adjacent messages of users or of assistants, and insert a user message before an assistant's first."""
+    """Return the messages with adjacent messages of the user merged, and those of the assistant too, and with a user
+    message inserted if the first message after the system's is the assistant's."""
     out: list[_Message] = []
     for item in messages:
         role, before = item.message["role"], out[-1].message["role"] if out else "system"

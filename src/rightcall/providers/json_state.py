@@ -122,8 +122,9 @@ class JsonState:
         return pos + 1
 
     def _begin_value(self, char: str, pos: int) -> int:
-        """Read the first character of a value and return the position after it. The first character of a number or word
-        is not consumed, as `_read_word` reads it."""
+        """Read the first character `char` of a value at `pos` and return the position after it. A character that begins
+        no value makes the text invalid. The first character of a number or word is not consumed: `_read_word` reads
+        it."""
         if char in _CLOSERS and len(self._closers) == _MAX_DEPTH:
             self._expected = "invalid"
         elif char in _CLOSERS:
@@ -163,8 +164,8 @@ class JsonState:
         return end
 
     def _read_word(self, text: str, pos: int) -> int:
-        """Read a number, `true`, `false` or `null`, or a part of one, and return the position after it. Any other word
-        is invalid when it ends."""
+        """Read a number, `true`, `false` or `null`, or a part of one, and return the position after it. Once it ends,
+        any other word makes the text invalid."""
         end = _WORD(text, pos).end()  # type: ignore[union-attr]
         self._token.append(text[pos:end])
         if end < len(text):
@@ -174,8 +175,9 @@ class JsonState:
         return end
 
     def _end_member(self, char: str, at: int) -> None:
-        """Read the character after a value: a comma, or the closing bracket of the list or object. After a comma of the
-        top-level object, everything so far is final."""
+        """Read `char`, the character after a value in a list or object: a comma or the closing bracket; any other makes
+        the text invalid. After a comma of the top-level object, everything so far is final: `final` becomes the
+        position after it, counted from the position `at`."""
         if char == self._closers[-1]:
             self._close_container()
         elif char == ",":

@@ -66,8 +66,8 @@ class PartialCall:
         self._scanned = 0  # pieces of `arguments` that `state` has read
 
     def merge(self, delta: CallDelta) -> None:
-        """Copy the fields of a call delta into this call, except slot, name, id and argument text. The first draft,
-        fault and value of an unknown field count; another value of it is a conflict."""
+        """Add the fields of a call delta to this call, except slot, name, id and argument text. The first draft, fault
+        and value of an unknown field count; another value of such a field is added to `conflicts`."""
         self.draft = self.draft or delta.draft
         self.fault = self.fault or delta.fault
         self.parsed, self.ended = self.parsed or delta.parsed, self.ended or delta.ended
@@ -124,8 +124,8 @@ class PartialCall:
     # -- previews ------------------------------------------------------------------------------------------------------
 
     def enable_preview(self, may_emit: Callable[[str], bool]) -> None:
-        """Scan the arguments again from the beginning; `may_emit` decides by key whether a string may be emitted
-        early."""
+        """Begin to count how much of the arguments may be emitted before the call ends: they are scanned again from the
+        beginning, and `may_emit` decides by top-level key whether its string may be emitted while it arrives."""
         self.state, self._scanned = JsonState(may_emit), 0
         self.pending = list(self.arguments)
 
@@ -174,8 +174,8 @@ class CallMatcher:
         return self._by_slot.get(slot)
 
     def match(self, delta: CallDelta) -> PartialCall:
-        """Return the call of this delta, new or known, after all fields of the delta except the argument text were
-        added to it."""
+        """Return the call that this delta belongs to, a known one or a new one, after adding all fields of the delta to
+        it except the argument text. A name in pieces is joined; a name that comes again is not."""
         call = None if delta.whole else self._find_known_call(delta)
         if call is None or self._begins_call(call, delta):
             call = PartialCall(delta, self._first + len(self.calls))
@@ -217,7 +217,8 @@ class CallMatcher:
         return self._open[-1] if self._open else self.calls[-1]
 
     def _begins_call(self, call: PartialCall, delta: CallDelta) -> bool:
-        """Return True if the delta begins another call although its id, index or position refers to `call`."""
+        """Return True if the delta begins another call than `call`, although its id, index or position refers to
+        `call`: it has another id, the name of another call, or a new object after complete arguments."""
         if delta.id and call.id and delta.id != call.id and (delta.name or not delta.arguments):
             return True
         if delta.all:
@@ -231,10 +232,10 @@ class CallMatcher:
         return not call.has_argument_text(delta.arguments)
 
     def _is_name_of_another(self, call: PartialCall, delta: CallDelta) -> bool:
-        """Return True if the name in this delta is that of another call.
+        """Return True if the name in this delta is that of another call than `call`; False if it is a part of the
+        call's name, or the name again.
 
-        Else it is a part of the call's name, or the name again. `call` without a name takes any name.
-        """
+        A `call` without a name takes any name."""
         if not call.name:
             return False
         if call.named_in_chunk == self.chunk or call.closed:
@@ -250,10 +251,8 @@ class CallMatcher:
         return call.name in tools and delta.name in tools and call.name + delta.name not in tools
 
     def _is_second_call(self, call: PartialCall, delta: CallDelta) -> bool:
-        """Decide about a call's name that arrives again after arguments.
-
-        Return True if it begins a second call of the same tool, False if the server repeats the name in every chunk.
-        """
+        """Return whether the delta, which has the name of `call` again after arguments, begins a second call of the
+        same tool (True), or the server repeats the name in every chunk (False)."""
         state = call.scan()
         if state.is_complete:
             is_repeated_delta = bool(delta.id) and delta.id == call.id and call.has_argument_text(delta.arguments)
@@ -310,16 +309,18 @@ class NativeCalls:
 
     @property
     def next_index(self) -> int:
-        """Return the index that the next call would have."""
+        """Return the index that the next call would have; calls beyond the limit have none and do not count."""
         return self._first + min(len(self._calls), self._limits.calls)
 
     def begin_chunk(self) -> None:
-        """Begin the next chunk. Two names in one chunk are those of two calls."""
+        """Note that the deltas that follow are those of the next chunk: two names within one chunk are those of two
+        calls."""
         self._matcher.chunk += 1
 
     def add(self, delta: CallDelta) -> None:
-        """Add one call delta to its call, and emit the events that it makes certain. Arguments for a call that has
-        ended are not read; new ones are reported as a problem."""
+        """Add one call delta to its call, and emit the events that it makes certain: the end of earlier calls, the
+        start of this one and, with `live`, a part of its arguments. Arguments for a call that has ended are not read;
+        new ones are reported as a problem."""
         known = len(self._calls)
         call = self._matcher.match(delta)
         if call.closed or (call.started and call.index - self._first < self._ended):
@@ -347,15 +348,16 @@ class NativeCalls:
             self._end_ready()
 
     def close_slot(self, slot: Slot | None) -> None:
-        """Mark the call in this slot (None: the last call) as closed, and end the calls that are certain."""
+        """Mark the call in this slot (None: the last call) as closed, and end the calls that are now certainly
+        complete. Nothing happens for an unknown slot."""
         call = self._matcher.find_by_slot(slot)
         if call is not None and not call.closed:
             call.closed = True
             self._end_ready()
 
     def end_complete(self) -> None:
-        """End the first calls in order whose arguments are complete, because text or reasoning follows them; stop at
-        one that is not."""
+        """End the open calls in order, because text or reasoning follows them, up to the first one that is neither
+        closed nor has complete JSON as its arguments."""
         for call in self._calls[self._ended :]:
             if not call.closed and (call.custom or not call.scan().is_complete):
                 return
@@ -367,7 +369,8 @@ class NativeCalls:
             self._end_call(self._calls[self._ended], truncated=truncated and self._ended == len(self._calls) - 1)
 
     def _end_ready(self) -> None:
-        """End calls in order, as long as each is certainly complete. The last call must be closed too."""
+        """End the open calls in order, up to the first one that is not certainly complete. The last call of all must
+        also be closed, since the end of the answer may still truncate it."""
         while self._ended < len(self._calls):
             call, is_last = self._calls[self._ended], self._ended == len(self._calls) - 1
             if is_last and not (call.closed and call.has_ended):
@@ -391,8 +394,8 @@ class NativeCalls:
             self._start_up_to(each)
 
     def _start_up_to(self, call: PartialCall) -> None:
-        """Emit the start of this call and of those before it. Their ids and names are final from then on. A call beyond
-        the limit is not started."""
+        """Emit the start of this call and of those before it that have none, with problems of their names. Their ids
+        and names are final from then on. A call beyond the limit is not started."""
         if call.started or call.index - self._first >= self._limits.calls:
             return
         for each in self._calls[self._started : call.index - self._first + 1]:
@@ -443,8 +446,8 @@ class NativeCalls:
         self._out.append(CallEnd(call.index, finalized))
 
     def _convert_custom_call(self, call: PartialCall, text: str) -> None:
-        """Turn a custom call into a function call if its free text is a JSON object, the tool takes no text, and
-        repairs are on."""
+        """Turn a custom call into a function call, in place, if its free text is a JSON object, the tool takes no free
+        text, and repairs are on; otherwise leave it unchanged."""
         if self._accepts_text(call.name) or self._policy_for(call.name) == "off" or len(text) > self._limits.call:
             return
         if isinstance(decode(text, self._limits.depth), dict):
@@ -452,7 +455,7 @@ class NativeCalls:
             call.repairs += (Repair("double_encoded", "exact", "", compact_json(text), text),)
 
     def _emit_as_text(self, call: PartialCall) -> None:
-        """Emit a call beyond the limit as text; the first of them is also reported."""
+        """Emit a call beyond the limit on calls as text, and for the first such call a problem."""
         if call.index - self._first == self._limits.calls:
             message = f"the reply has more than {self._limits.calls} calls; the rest was not read"
             self._out.append(Problem("too_large", message))
@@ -473,8 +476,9 @@ class NativeCalls:
         return self._restore_name(call, text, value)
 
     def _restore_name(self, call: PartialCall, text: str, value: Any) -> tuple[str, Any]:
-        """Take the missing name of a call from its arguments, or infer it, and store it in the call. Return the
-        arguments as text and as a value, without the name."""
+        """Take the missing name of a call from its arguments, or infer it from them, and store it in the call with a
+        repair. Return the arguments as text and as a value, without the name. If no name is found, the call has none
+        still, and both are returned unchanged."""
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
             call.name, value = hoisted
@@ -534,11 +538,10 @@ class NativeCalls:
         return not isinstance(properties, dict) or "input" in properties
 
     def _extra_members(self, call: PartialCall, text: str) -> tuple[ExtraMember, ...]:
-        """Return the unknown fields of the call, each with its role in the repair of the arguments; fields without a
-        role are left out.
+        """Return the unknown fields of the call as `ExtraMember`s, each with its role, which decides how the repair of
+        the arguments treats it; fields without a role are left out.
 
-        A field that the server may have added matters only if it is an argument.
-        """
+        A field that the server may have added matters only if it is an argument."""
         members = [ExtraMember(field.key, field.value, "clash") for field in call.conflicts if field.inner]
         has_arguments = bool(text.strip(_BLANKS))
         for field in call.unknown.values():
@@ -550,7 +553,8 @@ class NativeCalls:
 
 
 def _custom_call_fault(name: str, text: str) -> tuple[str, str]:
-    """Return code and message of the problem that a function tool was called as a custom tool with free text."""
+    """Return code and message of the problem of a call of a function tool that came as a custom call with free text;
+    the text is quoted."""
     quoted = f"{text[:_MAX_QUOTED]!r}{' and more' if len(text) > _MAX_QUOTED else ''}"
     message = f"{name!r} was called as a custom tool, with free text: {quoted}; it is a function, so send its"
     return "arguments_not_object", f"{message} arguments as a JSON object"

@@ -48,7 +48,7 @@ def _response_deltas(response: Json) -> Iterator[Delta]:
 
 
 def _call_entry(index: int, call: Call, extras: Extras | None) -> Json:
-    """Return a call as an entry of `tool_calls`; its arguments are an object and it has no id."""
+    """Return a call as an entry of `tool_calls`, with its position, its arguments as an object, and no id."""
     function = {"index": index, "name": call.name, "arguments": call.arguments}
     return {"type": "function", "function": function, **extra_fields(extras, call.id)}
 
@@ -90,11 +90,13 @@ class OllamaChat(Dialect):
         return self.response_deltas(payload)
 
     def opaque_fields(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]:
-        """Return the fields that a server requires back unchanged, in the form of `OpenAIChat.opaque_fields`."""
+        """Return what `OpenAIChat.opaque_fields` returns: the opaque fields of the message, and for each call in order
+        its id and its opaque fields."""
         return CHAT.opaque_fields(response)
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield the turns of the model as `ModelTurn` and all other messages, as in Chat."""
+        """Yield a history as `OpenAIChat.history_entries` does: turns of the model as `ModelTurn`, all others as
+        messages of Chat."""
         return CHAT.history_entries(history)
 
     def assistant_message(

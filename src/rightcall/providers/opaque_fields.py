@@ -50,7 +50,7 @@ class OpaqueFields:
 
     def _add_messages(self, payload: Json) -> None:
         """Collect the blocks of an event of the Messages API as they begin, and the pieces of their thinking and
-        signatures."""
+        signatures. A whole message replaces all that was collected."""
         kind, slot = text(payload.get("type")), integer(payload.get("index"))
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
@@ -62,7 +62,8 @@ class OpaqueFields:
             self._whole = payload
 
     def _add_responses(self, payload: Json) -> None:
-        """Collect the finished items of an event of the Responses API."""
+        """Collect the finished item of an event of the Responses API; a whole response replaces all that was
+        collected."""
         item = obj(payload.get("item"))
         if payload.get("type") == "response.output_item.done" and item is not None:
             self._blocks[len(self._blocks)] = item
@@ -80,7 +81,8 @@ class OpaqueFields:
                 self._blocks[len(self._blocks)] = part
 
     def _add_chat(self, payload: Json) -> None:
-        """Collect the opaque fields of the message in a Chat chunk's first choice, and of its calls by index."""
+        """Collect the opaque fields of the message in a Chat chunk's first choice, and of its calls by index. A chunk
+        that is a whole response replaces all that was collected."""
         choice = next((c for c in objects(payload.get("choices")) if not c.get("index")), {})
         if obj(choice.get("message")) is not None:
             self._whole = payload
@@ -93,8 +95,8 @@ class OpaqueFields:
 
 
 def _merge_fields(kept: Json, more: Json) -> None:
-    """Add the fields in `more` to `kept`: append to texts and lists, merge objects, replace any other value. `id` and
-    `type` are replaced too, and null changes nothing."""
+    """Add the fields in `more` to `kept`, in place: append to texts and lists, merge objects, replace any other value.
+    `id` and `type` are replaced too, and null changes nothing."""
     for key, value in more.items():
         before = kept.get(key)
         if isinstance(value, str) and key not in ("id", "type"):

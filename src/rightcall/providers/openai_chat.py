@@ -108,7 +108,8 @@ def calls_of(message: Json) -> list[Delta]:
 
 
 def _delta_field_deltas(fields: Json) -> list[Delta]:
-    """Return the deltas of the `delta` of one choice: content, pieces of calls, and of the legacy `function_call`."""
+    """Return the deltas of `fields`, the object under `delta` in one choice of a chunk: content, pieces of calls, and
+    pieces of the legacy `function_call` if there are no calls."""
     deltas = _content_deltas(fields)
     calls = fields.get("tool_calls")
     entries = objects(calls) if calls else []
@@ -151,8 +152,8 @@ def _call_delta(entry: Json, position: int | None, *, whole: bool = False) -> Ca
 
 
 def _call_list_deltas(entries: Iterable[Any]) -> list[Delta]:
-    """Return one delta per entry of a list of whole calls: a call, a call with a fault if it has no `function`, or a
-    `Fault` if it is not an object."""
+    """Return one delta per entry of a list of whole calls: a `CallDelta`, which has a fault if the entry has no
+    `function` and is no custom call; or a `Fault` for an entry that is not an object."""
     deltas: list[Delta] = []
     for entry in entries:
         fields = obj(entry)
@@ -198,7 +199,8 @@ def _reasoning(message: Json) -> str:
 
 
 def _thinking_text(thinking: Any) -> str:
-    """Return the text of a reasoning part, whose content is text or parts itself."""
+    """Return the text of the value `thinking` of a reasoning part, which is a text itself or a list of parts; "" for
+    anything else."""
     return text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
 
 
@@ -255,8 +257,9 @@ def chat_content(content: Any) -> Any:
 
 
 def _chat_part(given: Any) -> Json:
-    """Convert a part of the content of any API's message to `text` or `image_url`; other objects stay unchanged, and a
-    value that is no object becomes text ("" unless it is a string)."""
+    """Convert a part of the content of any API's message to a part of Chat: a text part to `text`, an image to
+    `image_url`. Other objects stay unchanged, and a value that is no object becomes a text part ("" unless it is a
+    string)."""
     part = obj(given)
     if part is None:
         return {"type": "text", "text": text(given)}
@@ -288,8 +291,8 @@ def _data_url(kind: Any, data: Any) -> str:
 
 
 def _call_entry(call: Call, extras: Extras | None) -> Json:
-    """Return a call as an entry of `tool_calls`, with its opaque fields; a custom call, whose opaque `type` is
-    `custom`, as that."""
+    """Return a call as an entry of `tool_calls`, with the opaque fields that `extras` has for its id. A call whose
+    opaque `type` is "custom" becomes a custom call."""
     fields = extra_fields(extras, call.id)
     if fields.pop("type", "function") == "custom":
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **fields}
@@ -422,7 +425,8 @@ class OpenAIChat(Dialect):
         return {**message, **extra_fields(extras, "")}
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Json:
-        """Return the turn as servers accept it: reasoning only from `extras`, and only next to calls."""
+        """Return a reply as the assistant's turn in the form that servers accept: reasoning is taken only from
+        `extras`, and sent only next to calls."""
         message = self.assistant_message(reply, extras=extras, reasoning_key=None)
         dropped = () if reply.attempts else REASONING
         return {key: value for key, value in message.items() if key not in dropped}

@@ -63,15 +63,16 @@ def _output_items(response: Any) -> list[Json]:
 
 
 def _chat_calls(response: Json, calls: list[CallDelta]) -> list[Delta]:
-    """Return the calls under `tool_calls` that are not among `calls`, by id or by name and arguments, so that no call
-    runs twice."""
+    """Return, as deltas, the calls under the response's `tool_calls` that are not among `calls`, by id or by name and
+    arguments, so that no call runs twice."""
     ids, same = {call.id for call in calls}, {(call.name, call.arguments) for call in calls}
     others = openai_chat.calls_of(response)
     return [c for c in others if not (isinstance(c, CallDelta) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
 def _ending_deltas(response: Json) -> Iterator[Delta]:
-    """Yield the error and the finish reason of a response as deltas, if it has an error or a status."""
+    """Yield a `Fault` if the response has an error or failed, and a `Finish` with the normalized reason if it has a
+    status; nothing otherwise."""
     status = text(response.get("status"))
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
@@ -116,8 +117,8 @@ def _ended_call_delta(item: Json, slot: Slot | None, *, completed: bool = True, 
 
 
 def _call_delta(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> CallDelta:
-    """Convert a function call item or a custom call item to a delta, with its `call_id`, or else its `id`. `all` and
-    `whole` are those of `CallDelta`."""
+    """Convert a function call item or a custom call item to a delta for this slot. Its id is the item's `call_id`, or
+    else the item's `id`. `all` and `whole` are those of `CallDelta`."""
     custom = item.get("type") == "custom_tool_call"
     return CallDelta(
         slot=slot,
@@ -144,8 +145,9 @@ def _item_keys(payload: Json) -> list[Slot]:
 
 
 def _find_slot(payload: Json, state: StreamState) -> Slot | None:
-    """Return the slot of the call of an event: the index of its item, if an event with its id had one, else the id;
-    None if the event has neither. An event with both is recorded in `state`."""
+    """Return the slot of the call that an event belongs to: the index of its item; without an index, the one that an
+    earlier event gave for its id, or else the id. None if the event has neither. An event with both is recorded in
+    `state`."""
     keys = _item_keys(payload)
     if len(keys) > 1:
         state["slot", keys[1]] = keys[0]
@@ -153,8 +155,8 @@ def _find_slot(payload: Json, state: StreamState) -> Slot | None:
 
 
 def _record_delivery(kind: str, payload: Json, state: StreamState, part: Any = True) -> Any:
-    """Record in `state` that content of this event's item was delivered, as `part`. Return the part recorded before, or
-    None if this is the first."""
+    """Record in `state` that content of this kind ("text" or "reasoning") of this event's item was delivered; `part`
+    says which part of the item. Return the part that was recorded before, or None if this is the first."""
     places = [(kind, key) for key in _item_keys(payload)]
     before = next((state[place] for place in places if place in state), None)
     state.update(dict.fromkeys(places, part))
@@ -163,10 +165,10 @@ def _record_delivery(kind: str, payload: Json, state: StreamState, part: Any = T
 
 
 def _record_item_end(kind: str, payload: Json, state: StreamState) -> bool:
-    """Record the end of an item's content, and return True if that content was delivered as deltas before.
+    """Record in `state` that the content of this event's item has ended, and return True if it was delivered before, so
+    that it must not be read again.
 
-    Deltas whose keys cannot be compared with those of the item belong to the item that ends next.
-    """
+    Pieces whose keys cannot be compared with those of the item count as those of the item that ends next."""
     last = state.pop(("last", kind), None)
     is_next = last is not None and {*map(type, last)}.isdisjoint(map(type, _item_keys(payload)))
     return _record_delivery(kind, payload, state) is not None or is_next
@@ -191,7 +193,8 @@ def _read_reasoning(payload: Json, state: StreamState) -> Iterator[Delta]:
 
 
 def _read_item_start(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read the event that begins an item; only calls have a delta, and their ids are recorded."""
+    """Read the event that begins an item: for a call, record its id in `state` and yield its first delta; for other
+    items nothing."""
     item = obj(payload.get("item")) or {}
     if item.get("type") in _CALLS:
         call = _call_delta(item, _find_slot(payload, state))
@@ -200,13 +203,13 @@ def _read_item_start(payload: Json, state: StreamState) -> Iterator[Delta]:
 
 
 def _read_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read an event with a piece of a call's arguments, or of the input of a custom call."""
+    """Read an event with a piece of a call's arguments, or of a custom call's input: yield it as one `CallDelta`."""
     custom = "custom" in text(payload.get("type"))
     yield CallDelta(slot=_find_slot(payload, state), arguments=text(payload.get("delta")), custom=custom)
 
 
 def _read_final_arguments(payload: Json, state: StreamState) -> Iterator[Delta]:
-    """Read the event with the final arguments of a call, which replace the pieces."""
+    """Read the event with the final arguments of a call: yield one `CallDelta`, which replaces the pieces."""
     custom = "input" in payload
     given = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
     yield CallDelta(slot=_find_slot(payload, state), arguments=given, custom=custom, all=True)
@@ -280,8 +283,8 @@ def _other_message(item: Json) -> Json | None:
 
 
 def _call_item(call: Call, extras: Extras | None) -> Json:
-    """Return a call as an input item, with its opaque fields; a custom call, by its opaque `type`, as
-    `custom_tool_call`."""
+    """Return a call as an input item, with the opaque fields that `extras` has for its id; the opaque `type`, if there
+    is one, is the type of the item, such as `custom_tool_call`."""
     fields = extra_fields(extras, call.id)
     kind = fields.pop("type", "")
     if kind not in ("", *_CALLS):  # an item type of one tool, whose fields are the arguments
@@ -293,8 +296,8 @@ def _call_item(call: Call, extras: Extras | None) -> Json:
 
 
 def _opaque_call_fields(item: Json) -> Json:
-    """Return the fields of a call item that rightcall does not read and that are not null, and the `type` of a custom
-    call."""
+    """Return the fields of a call item that rightcall does not read and that are not null; for a custom call also its
+    `type`."""
     kept = {key: value for key, value in item.items() if key not in _CALL_KEYS and value is not None}
     return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept
 
@@ -306,8 +309,8 @@ _PART_TYPES = frozenset(("output_text", "refusal", "summary_text", "reasoning_te
 
 
 def _is_output(fields: Json) -> bool:
-    """Return True if `output` is a list, a known item, or a text with `tool_calls` next to it. The key must be
-    there."""
+    """Return True if the object's `output` is a list, a known item, or a text with `tool_calls` next to it. Raises
+    `KeyError` if the key is missing."""
     output = fields["output"]
     if isinstance(output, str):
         return bool(fields.get("tool_calls"))
@@ -363,8 +366,8 @@ class OpenAIResponses(Dialect):
         return {"reasoning": reasoning} if reasoning else {}, fields
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield results and messages of others as messages of Chat, and adjacent items of the model as one `ModelTurn`
-        with a list."""
+        """Yield results and messages that the model did not write as messages of Chat, and all adjacent items of the
+        model as one `ModelTurn` with the list of these items. Entries that are no objects are left out."""
         turn: list[Json] = []
         for item in objects(history):
             message = _other_message(item)
@@ -398,7 +401,8 @@ class OpenAIResponses(Dialect):
         return out + [_call_item(call, extras) for call in turn.calls]
 
     def accepted_message(self, reply: Reply, extras: Extras) -> Any:
-        """Return the turn as servers accept it: of the reasoning, only the items in `extras` are sent back."""
+        """Return a reply as the assistant's turn in the form that servers accept: of its reasoning, only the items in
+        `extras` are sent back."""
         return self.assistant_message(reply, reasoning="", extras=extras)
 
     def tool_result(self, call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:

@@ -62,7 +62,7 @@ def read(
 
     Raises `CallerError` for an invalid option.
     """
-    options = _answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
+    options = _make_answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return _join_replies(_read_choices(response, api, options, Ids() if ids is None else ids, separate=False))
 
 
@@ -80,13 +80,14 @@ def read_all(
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> list[Reply]:
-    """Return one reply per choice or candidate, at least one. `response`, `tools`, `api`, `format`, `reasoning`,
-    `repair`, `rescue`, `reasoning_calls`, `choice`, `ids` and `limits` are those of `read`."""
-    options = _answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
+    """Return one reply per choice or candidate of a provider's answer, in their order, at least one. `response`,
+    `tools`, `api`, `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids` and `limits` are those
+    of `read`, and so are the exceptions."""
+    options = _make_answer_options(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return _read_choices(response, api, options, Ids() if ids is None else ids, separate=True)
 
 
-def _answer_options(
+def _make_answer_options(
     tools: Toolset | Iterable[ToolLike] | None,
     format: str | Format,
     reasoning: Literal["auto", "open", "off"],
@@ -98,8 +99,9 @@ def _answer_options(
     *,
     live: bool = False,
 ) -> AnswerOptions:
-    """Check the options of `read` or `Stream` and return them as one value. `tools` become a toolset. Raises
-    `CallerError` for an invalid option."""
+    """Return the options of `read` or `Stream` as one value, with `tools` as a toolset (None stays None unless the
+    choice is "none"). Raises `CallerError` for an invalid `reasoning`, `repair`, `rescue` or `reasoning_calls` and
+    `BadTools` for unusable tools; `format`, `choice` and `limits` are not checked here."""
     toolset = Toolset.of(tools, choice=choice)
     read_options(toolset, reasoning, repair, rescue, reasoning_calls)  # raises where an option is invalid
     return AnswerOptions(toolset, format, reasoning, repair, rescue, reasoning_calls, choice, live, limits or Limits())
@@ -180,7 +182,7 @@ def _read_recording(payloads: list[Any], api: str) -> tuple[list[Deltas], str, J
 
 
 def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
-    """Parse a model's output with the same options as an answer."""
+    """Parse the text of a model, which is no provider's answer, with these options, and return the reply."""
     return parse(
         text,
         tools=options.tools,
@@ -199,16 +201,17 @@ def _parse_text(text: str, options: AnswerOptions, ids: Ids) -> Reply:
 
 
 def _chunk_deltas(payload: Json, api: str, state: StreamState) -> Deltas:
-    """Return the deltas of one chunk; an error in its place, or a chunk while the API is "auto", is a fault. `state` is
-    that of `Dialect.chunk_deltas`."""
+    """Return the deltas of one decoded chunk of the dialect `api`, each with the number of its choice. A server's error
+    in place of a chunk is one `Loss`, and a chunk of unknown shape (`api` is "auto") one `Fault` that does not block.
+    `state` is that of `Dialect.chunk_deltas`."""
     if error := _error_message(payload):
         return [(0, _provider_error(error))]
     return [(0, _unknown_shape(payload))] if api == "auto" else DIALECTS[api].chunk_deltas(payload, state)
 
 
 def _unknown_shape(response: Any) -> Fault:
-    """Return the fault, which does not block, that a value is not an answer of a known API. It names the keys of the
-    value."""
+    """Return the `Fault`, which does not block, for a value that is not an answer of a known API; its message names the
+    keys of the value, or quotes it."""
     shape = f"keys {', '.join(map(repr, list(fields)[:8]))}" if (fields := obj(response)) else f"{response!r:.80}"
     return Fault("unknown_shape", f"the value is not an answer of a known API: {shape}", blocking=False)
 
@@ -224,7 +227,7 @@ def _error_message(response: Any) -> str:
 
 
 def _provider_error(message: str) -> Loss:
-    """Return a server's error as a loss: the end of any choice may be missing."""
+    """Return the `Loss` for an error that a server sent, with its message: the end of any choice may be missing."""
     return Loss("provider_error", f"the server reported an error: {message}")
 
 
@@ -242,8 +245,8 @@ def _group_by_choice(deltas: Deltas) -> tuple[dict[int, list[Delta]], bool]:
 
 
 def _join_replies(replies: list[Reply]) -> Reply:
-    """Join replies whose calls are numbered consecutively: their parts and problems in order, all else from the first.
-    A finish reason of truncation takes precedence."""
+    """Join replies whose calls are numbered consecutively to one: parts and problems in order, all else from the first.
+    The finish reason is that of the first truncated reply, else of the first reply."""
     if len(replies) == 1:
         return replies[0]
     parts = [part for reply in replies for part in reply.parts]
@@ -331,7 +334,7 @@ class Stream:
         limits: Limits | None = None,
     ) -> None:
         self._api = dialect_name(api)
-        self._options = _answer_options(
+        self._options = _make_answer_options(
             tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits, live=live
         )
         self._ids = Ids() if ids is None else ids
@@ -365,8 +368,8 @@ class Stream:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self) -> list[Event]:
-        """End the stream and return the remaining events, those of all other choices included. Closing twice does
-        nothing."""
+        """End the stream and return the remaining events, those of all other choices included. A second call returns an
+        empty list."""
         if self._closed:
             return []
         self._closed = True
@@ -394,7 +397,8 @@ class Stream:
 
     @property
     def reply(self) -> Reply:
-        """The reply so far; complete once the stream is closed. Before that, it has only the first choice."""
+        """Return the reply so far; before the stream is closed, it has only the first choice and only events that are
+        certain."""
         unfinished = Reply() if self._first is None else self._first.reply
         reply = _join_replies(self._replies) if self._closed else unfinished
         return _with_provider_fields(reply, self._api, self._usage, self._opaque_fields.response(self._api))
@@ -405,7 +409,8 @@ class Stream:
         return self._first is not None and self._first.has_native_calls
 
     def _feed_text(self, delta: TextDelta) -> list[Event]:
-        """Read a piece of the first choice's text, which the caller has already extracted, and return its events."""
+        """Read a piece of text of the first choice, which the caller has already extracted from its chunk, and return
+        the events that it made certain."""
         self._state[0] = True
         first = self._get_first_assembler()
         first.add_chunk([delta])

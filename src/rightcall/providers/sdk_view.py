@@ -97,8 +97,8 @@ def arguments(value: Any) -> str:
 
 
 def is_parsed(value: Any) -> bool:
-    """Return True if the arguments are a value that the server parsed, and not text that the model wrote; False for
-    null."""
+    """Return True if call arguments arrived as a value that the server parsed; False for text, which the model wrote,
+    and for null."""
     return value is not None and not isinstance(value, str)
 
 

@@ -56,15 +56,15 @@ def detect_dialect(response: Any) -> str | None:
 
 
 def _first_detecting(dialects: Iterable[Dialect], fields: Json) -> str | None:
-    """Return the name of the first of these dialects that detects the object as its own; None if none does."""
+    """Return the name of the first of these dialects whose `detects` accepts the object; None if none does."""
     return next((dialect.name for dialect in dialects if dialect.detects(fields)), None)
 
 
 def _is_plain_chat(fields: Json) -> bool:
-    """Return True if this is a response or a message with the usual fields of Chat and no others.
+    """Return True if this is a response or a message with the usual fields of Chat and no others, so that it needs no
+    further detection.
 
-    Most answers are. No other dialect detects such a response, and only Ollama has such messages too.
-    """
+    Most answers are. No other dialect detects such a response, and only Ollama has such messages too."""
     keys = fields.keys()
     if "choices" in keys:
         return keys <= _RESPONSE_KEYS and fields.get("object") != "response"

@@ -31,8 +31,9 @@ class Payloads:
         self._event = ""
 
     def feed(self, chunk: str | bytes) -> list[Json | Loss]:
-        """Read a chunk of the stream and return the payloads that are complete with it. An object of an event named
-        `error` is returned as `{"error": object}`."""
+        """Read a chunk of the stream and return the payloads that are complete with it: objects, and a `Loss` for each
+        invalid payload. An object of an event named `error` is returned as `{"error": object}`, unless it has that
+        key."""
         text = chunk if isinstance(chunk, str) else self._decode(chunk)
         out: list[Json | Loss] = []
         lines = text.split("\n")
@@ -50,15 +51,15 @@ class Payloads:
         return out
 
     def close(self) -> list[Json | Loss]:
-        """End the stream. An incomplete payload is returned as a `Loss`; the list is empty otherwise."""
+        """End the stream and return a `Loss` for an incomplete payload; an empty list if there is none."""
         out: list[Json | Loss] = []
         self._parts.append(self._head)
         self._reject_payload(out)
         return out
 
     def _read_line(self, text: str, out: list[Json | Loss]) -> None:
-        """Read a line, or a piece of one; complete payloads are appended to `out`. Fields other than data and event are
-        ignored."""
+        """Read a line, or a piece of one: add data to the payload, and append complete payloads to `out`. Fields other
+        than data and event are ignored."""
         if not self._field:
             text = self._read_field(text)
         if self._field == "data:":
@@ -67,8 +68,9 @@ class Payloads:
             self._event = (self._event + text)[:_MAX_EVENT_NAME]
 
     def _read_field(self, text: str) -> str:
-        """Find the field of the line and return what follows its name; "" while the name is incomplete. A line without
-        a field's name is data."""
+        """Find the name of the line's field, store it in `_field`, and return what follows it in `text`. While the name
+        is incomplete, store its beginning in `_head` and return "". A line without a field's name is data. A new
+        event's name replaces the last one."""
         start = (self._head + text).lstrip(" \r\n")
         if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
             self._head = start  # without blanks, which every piece would scan again
@@ -79,8 +81,9 @@ class Payloads:
         return start.removeprefix(self._field)
 
     def _read_data(self, text: str, out: list[Json | Loss]) -> None:
-        """Add a piece of a `data:` line to the current payload; emit the payload once it is complete, reject it once it
-        is invalid."""
+        """Add a piece of a `data:` line to the current payload. Append the payload to `out` once its JSON is complete,
+        or a `Loss` (nothing for `[DONE]`) once it is invalid. The length is not limited. Blank text before a payload is
+        ignored."""
         if not self._parts and not text.strip():
             return
         self._parts.append(text)
@@ -91,8 +94,9 @@ class Payloads:
             self._reject_payload(out)
 
     def _emit_payload(self, value: Any, out: list[Json | Loss]) -> None:
-        """Append the objects of the complete payload to `out` and begin a new one. The payload of an `error` event is
-        an error."""
+        """Append the JSON objects of a decoded payload, an object or a list, to `out` and begin a new payload. An
+        object of an `error` event is appended as `{"error": object}`, unless it has that key. An `Undecodable` value is
+        appended as a `Loss`; other values are dropped."""
         if isinstance(value, Undecodable):
             self._reject_payload(out)
             return
@@ -119,8 +123,8 @@ class Payloads:
 
 
 def parse_recording(text: str) -> list[Any] | None:
-    """Return the payloads of a recorded stream (`data:` lines, or JSON lines). Return None if the text is not one: if
-    it has no payloads, or one of them is not valid JSON."""
+    """Return the payloads of a recorded stream (`data:` lines, or JSON lines) as a list. Return None if the text is no
+    recorded stream: it does not begin like one, has no payloads, or has one that is not valid JSON."""
     if not text.lstrip().startswith(("data:", "event:", "{")):
         return None
     reader = Payloads()
@@ -129,7 +133,8 @@ def parse_recording(text: str) -> list[Any] | None:
 
 
 def decode_container(text: str) -> Any:
-    """Return the value of a text that is a JSON object or list; None for any other text."""
+    """Return the dict or list that a JSON text stands for; None for a text that is not one whole JSON object or
+    list."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     value: Any = decode(text, _MAX_DEPTH)
