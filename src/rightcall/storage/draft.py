@@ -35,8 +35,8 @@ class Draft:
             raise
 
     def publish(self) -> None:
-        """Sync the draft to disk and rename it to its final name, which replaces an existing file. The handle stays
-        open."""
+        """Sync the draft to disk and rename it to its final name, which replaces an existing file, with the owner and
+        mode of `like` if given. The handle stays open. Raises `OSError`."""
         if self._like is not None:
             keep_owner_and_mode(self.handle, self._like)
         os.fsync(self.handle)
@@ -58,8 +58,8 @@ class Draft:
 
 
 def _create_locked_file(folder: int, mode: int) -> tuple[str, int]:
-    """Create a file with a random name in the open folder and return its name and handle. It is locked exclusively,
-    so that `delete_stale_drafts` does not delete it."""
+    """Create a file with a random name in the open folder and return its name and handle. It is locked exclusively, so
+    that `delete_stale_drafts` does not delete it. Raises `OSError`."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         name = f".{secrets.token_hex(8)}.rightcall"
@@ -72,8 +72,8 @@ def _create_locked_file(folder: int, mode: int) -> tuple[str, int]:
 
 
 def delete_stale_drafts(folder: int) -> None:
-    """Delete the draft files in an open folder that no running process has locked: killed processes left them.
-    Errors are ignored."""
+    """Delete the draft files in an open folder that no running process has locked: processes that were killed left
+    them. Errors of single files are ignored; raises `OSError` if the folder cannot be listed."""
     for name in filter(_NAME.fullmatch, os.listdir(folder)):
         with suppress(OSError):
             handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -92,8 +92,8 @@ def write_all(handle: int, data: bytes) -> None:
 
 
 def keep_owner_and_mode(handle: int, before: os.stat_result) -> None:
-    """Set the owner and mode of an open file to those of the file that it replaces. If the owner may not be changed,
-    the mode is set without setuid and setgid."""
+    """Set the owner and mode of an open file to those in `before`, the status of the file that it replaces. If the
+    owner may not be changed, the mode is set without setuid and setgid. Raises `OSError`."""
     own = os.fstat(handle)
     mode = stat.S_IMODE(before.st_mode)
     if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):

@@ -33,12 +33,14 @@ class FoundFile:
         self.size = os.fstat(handle).st_size
 
     def at(self, place: int, size: int) -> bytes:
-        """Return up to `size` bytes from the offset `place`; fewer at the end of the file."""
+        """Return up to `size` bytes of the file from the offset `place`; fewer at the end of the file. Raises
+        `OSError`."""
         return os.pread(self.handle, size, place)
 
     @cached_property
     def first(self) -> bytes:
-        """The first line with its newline; at most `LONGEST` bytes."""
+        """Return the first line of the file with its newline, or its first `LONGEST` bytes if the line is longer; read
+        once. Raises `OSError`."""
         read: list[bytes] = []
         place = 0
         while place < LONGEST and (piece := self.at(place, min(1 << 16, LONGEST - place))):
@@ -51,7 +53,7 @@ class FoundFile:
 
     @cached_property
     def row(self) -> Json | None:
-        """The first line as a JSON object; None if it is anything else."""
+        """Return the first line as a JSON object; None if it is anything else. Raises `OSError`."""
         try:
             value = json.loads(self.first.decode("utf-8"))
         except (ValueError, RecursionError):
@@ -67,13 +69,16 @@ class FileKind(msgspec.Struct, frozen=True):
 
 
 def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] | None = None) -> FileKind:
-    """Return the kind of JSON lines files whose first row has this `key`, with one of `values` if any are given.
+    """Return the kind of JSON lines files whose first row has this `key`, with one of `values` if any are given, and
+    for which `also`, if given, returns True. `name` is its name in messages.
 
-    An incomplete first line is recognised if it begins as the package writes it: with this key and value."""
+    A file that is only an incomplete first line is of this kind if it begins as the package writes it: with this key
+    and value."""
     begins = [json.dumps({key: value}, separators=(",", ":"))[:-1].encode() for value in values]
     begins = begins or [json.dumps({key: 0})[:-2].encode()]
 
     def knows(found: FoundFile) -> bool:
+        """Return whether an open file is of this kind."""
         row = found.row
         if row is not None:
             return key in row and (not values or row[key] in values) and (also is None or also(row))
@@ -95,10 +100,11 @@ LINES = FileKind("file of JSON lines", lambda found: found.row is not None)
 
 
 def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | None = None) -> os.stat_result | None:
-    """Return the status of the file at `path`, which may be replaced; None if there is none.
+    """Return the status of the file at `path` if a file of this `kind` may replace it; None if there is none.
 
-    Raises `NotOurs` for everything else: a file of another kind (unless `force`), a read-only file, a folder, a link, a
-    device. `folder` is the handle of its open folder."""
+    Raises `NotOurs` if it must not be replaced: a file of another kind that is not empty (unless `force`), a read-only
+    file, a folder, a link, a device; and `FileFailed` if it cannot be read. `folder` is the handle of its open
+    folder."""
     name = path if folder is None else path.name or "."
     try:
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -113,7 +119,7 @@ def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | N
 
 
 def _refuse_unwritable(path: Path, before: os.stat_result) -> None:
-    """Raise `NotOurs` unless this is the status of a writable regular file; `force` does not change that."""
+    """Raise `NotOurs` unless `before` is the status of a writable regular file. `path` is for the message."""
     mode = before.st_mode
     if stat.S_ISDIR(mode):
         raise NotOurs(f"cannot open {path}: Is a directory; name a file")
@@ -140,8 +146,8 @@ def _read_link(path: Path) -> str:
 
 
 def _check_kind_on_disk(path: Path, name: Path | str, kind: FileKind, folder: int | None) -> None:
-    """Open the file and raise `NotOurs` if it is of another kind than `kind`, `FileFailed` if it cannot be opened or
-    read."""
+    """Open the file `name`, relative to the handle `folder` unless that is None, and raise `NotOurs` if it is of
+    another kind than `kind`, `FileFailed` if it cannot be opened or read. `path` is for messages."""
     try:
         handle = os.open(name, _FLAGS, dir_fd=folder)
     except OSError as error:
@@ -165,7 +171,8 @@ def check_kind(found: FoundFile, kind: FileKind) -> None:
 
 
 def failed(step: str, path: Path | str, error: Exception) -> str:
-    """Return an error message: the failed step (a verb), the file, the cause and, for known error numbers, the cure."""
+    """Return (not raise) an error message that the step (a verb such as "open") failed for the file: the cause and, for
+    known error numbers, the cure."""
     if not isinstance(error, OSError):
         return f"cannot {step} {path}: {error}"
     cure = _CURES.get(error.errno or 0, "")
@@ -203,8 +210,8 @@ _BEGINNINGS: dict[bytes, str] = {
 
 
 def describe_content(found: FoundFile) -> str:
-    """Return a short description of a file's content for an error message: its type by its first bytes, the schema
-    of its first row, or its first characters."""
+    """Return a short description of a file's content for an error message: its type by its first bytes, the schema or
+    keys of its first row, or its first characters. Raises `OSError`."""
     for mark, name in _BEGINNINGS.items():
         if found.at(0, len(mark)) == mark:
             return name
@@ -227,7 +234,8 @@ def _describe_row(row: Json) -> str:
 
 
 def _decode_beginning(start: bytes) -> str | None:
-    """Return the first bytes of a file as text, without an incomplete last character; None for binary data."""
+    """Return the first bytes of a file as text, without an incomplete last character; None for bytes that are not UTF-8
+    or contain a null byte."""
     try:
         text = start.decode("utf-8")
     except UnicodeDecodeError as error:

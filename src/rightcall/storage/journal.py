@@ -61,24 +61,25 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the file has no content; a stream always counts as empty."""
+        """Return whether the file has no content; a stream always counts as empty."""
         return self._is_stream or os.fstat(self._file).st_size == 0
 
     @property
     def begins_anew(self) -> bool:
-        """Whether the first appended line will replace the existing file."""
+        """Return whether the first appended line will replace the existing file."""
         return self._draft is not None
 
     def append(self, row: Json) -> None:
-        """Append one row and sync it to disk."""
+        """Append one row as a JSON line and sync it to disk. Raises `FileFailed`."""
         self.append_all((row,))
 
     def append_all(self, rows: Iterable[Json]) -> None:
-        """Append several rows with one sync."""
+        """Append several rows as JSON lines, all or none, with one sync. Raises `FileFailed`."""
         self.append_bytes(b"".join([encode_row(row) for row in rows]))
 
     def append_bytes(self, lines: bytes) -> None:
-        """Append complete lines and sync them to disk."""
+        """Append bytes that are complete lines and sync them to disk; nothing happens for b"". The first lines of a
+        journal that begins anew replace the existing file. Raises `FileFailed`."""
         if not lines:
             return
         self._write(lines)
@@ -88,12 +89,14 @@ class Journal:
             _call_naming_errors("sync", self.path, _sync, self._file)
 
     def make_private(self) -> None:
-        """Make the file readable by its owner only."""
+        """Set the mode of the file so that only its owner can read and write it; nothing happens for a stream. Raises
+        `FileFailed`."""
         if not self._is_stream:
             _call_naming_errors("change", self.path, os.fchmod, self._file, _PRIVATE)
 
     def close(self) -> None:
-        """Close the file, and discard a replacement that was not written."""
+        """Close the file, release its lock, and discard a replacement that was not written: the existing file is then
+        unchanged. A second call does nothing."""
         if self._draft is not None:
             self._draft.discard()
         for handle in (self._file, self._folder):
@@ -110,8 +113,9 @@ class Journal:
     # -- opening -------------------------------------------------------------------------------------------------------
 
     def _open(self, kind: FileKind, *, fresh: bool, force: bool, alone: bool, torn: str) -> None:
-        """Open the file for appending, after checking its kind and its last line. If its content is to be replaced,
-        create the replacement instead. Raises `NotOurs` or `FileFailed`."""
+        """Open the file for appending, after checking its kind and its last line; a missing file is created. If its
+        content is to be replaced (`fresh`, or another kind with `force`), create the replacement instead. Raises
+        `NotOurs` for a file that must not be appended to or replaced, and `FileFailed`."""
         ensure_parent_dir(self.path)
         begin_anew = fresh | self._must_replace_other_kind(kind, force)
         self._file = _call_naming_errors("open", self.path, os.open, self.path, _FLAGS, _PRIVATE)
@@ -131,8 +135,9 @@ class Journal:
         _call_naming_errors("sync", self.path, os.fsync, self._file)
 
     def _must_replace_other_kind(self, kind: FileKind, force: bool) -> bool:
-        """Return whether the existing file is of another kind and `force` allows to replace it. Raises `NotOurs` for
-        another kind without `force`."""
+        """Return True if the existing file is of another kind and `force` allows to replace it; False if it may be
+        appended to, or there is none. Raises `NotOurs` for another kind without `force`, and for what `force` does not
+        allow either."""
         try:
             existing(self.path, kind)
         except NotOurs:
@@ -143,8 +148,8 @@ class Journal:
         return False
 
     def _lock(self) -> None:
-        """Lock the file until this process ends. Raises `FileFailed` if another process holds the lock or has
-        replaced the file."""
+        """Lock the file against other processes until it is closed. Raises `FileFailed` if another process holds the
+        lock or has replaced the file."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._file), os.stat(self.path)
@@ -159,7 +164,7 @@ class Journal:
 
     def _create_replacement(self) -> Draft:
         """Return a draft beside the file, opened for appending, that will replace it. Stale drafts in the folder are
-        deleted first."""
+        deleted first. Raises `OSError`."""
         delete_stale_drafts(self._folder)
         draft = Draft(self._folder, self.path.name, mode=_PRIVATE)
         fcntl.fcntl(draft.handle, fcntl.F_SETFL, os.O_APPEND)
@@ -183,7 +188,8 @@ class Journal:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        """Write all of `data`. If that fails, remove what was written of it and raise `FileFailed`."""
+        """Write all of `data` to the file, or to its replacement, without a sync. If that fails, remove what was
+        written of it and raise `FileFailed`; every later write raises if it could not be removed."""
         if self._is_broken:
             raise FileFailed(f"cannot write {self.path}: an earlier line is incomplete")
         handle = self._file if self._draft is None else self._draft.handle
@@ -199,8 +205,8 @@ class Journal:
             raise
 
     def _remove_partial_write(self, handle: int, start: int, written: int) -> None:
-        """Truncate the file to its size before a failed write. If that fails too, every later write raises, and the
-        next reader finds an incomplete last line."""
+        """Truncate the file to `start`, its size before a failed write of which `written` bytes arrived. If that fails
+        too, every later write raises, and the next reader finds an incomplete last line. Nothing is raised here."""
         try:
             if written and not self._is_stream and os.fstat(handle).st_size == start + written:
                 os.ftruncate(handle, start)
@@ -208,21 +214,22 @@ class Journal:
             self._is_broken = True
 
     def _replace_old_file(self, draft: Draft) -> None:
-        """Rename the draft over the old file and write to it from now on."""
+        """Rename the draft over the old file, and use it as the journal's file from now on. Raises `OSError`."""
         draft.publish()
         os.close(self._file)
         self._file, draft.handle, self._draft = draft.handle, -1, None
 
 
 def append_jsonl(path: str | Path, row: Json) -> None:
-    """Open a journal, append one row and sync it to disk."""
+    """Append one row to the file of JSON lines at `path`, which is created if it is missing, and sync it to disk.
+    Raises `NotOurs` for a file that is not JSON lines and `FileFailed`, also for an incomplete last line."""
     with Journal(path) as journal:
         journal.append(row)
 
 
 def touch_jsonl(path: str | Path) -> None:
-    """Create an empty journal if it is missing, and check that it can be appended to. An incomplete last line is
-    never removed; it raises `FileFailed`."""
+    """Create an empty file of JSON lines if it is missing, and check that rows can be appended to it. Raises `NotOurs`
+    for another kind of file and `FileFailed`, also for an incomplete last line, which is never removed."""
     Journal(path).close()
 
 
@@ -239,7 +246,8 @@ def _count_after_last_newline(file: int, size: int) -> int:
 
 
 def _call_naming_errors(name: str, path: Path, do: Any, *given: Any) -> Any:
-    """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the file."""
+    """Return `do(*given)`. If that raises `OSError` or `ValueError`, raise a `FileFailed` that names the file and the
+    step, which is `name`, such as "open"."""
     try:
         return do(*given)
     except (OSError, ValueError) as error:

@@ -39,7 +39,7 @@ def encode_row(row: Json) -> bytes:
 
 
 def finite(value: Any) -> Any:
-    """Return a copy of JSON data with null in place of NaN and infinity."""
+    """Return a copy of JSON data with null in place of each NaN and infinity; tuples become lists."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
@@ -108,8 +108,11 @@ def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) ->
 
 
 def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[Line]:
-    """Yield each line as a `Line` with its number, byte offset, size, row and bytes, under the same rules as
-    `read_rows`."""
+    """Yield each line that is not blank as a `Line`: its number from 1, byte offset, size, row and bytes.
+
+    The row is a `LineFault` if the line is no JSON object, too long (then without its bytes), or an incomplete last
+    line. A last line without a newline is a row if it is complete. `seen` is called with the size of each line in
+    bytes, also of a blank one. Raises `FileFailed` if the file cannot be read."""
     place = 0
     for number, (line, size) in enumerate(_read_raw_lines(Path(path)), 1):
         if seen is not None:
@@ -125,8 +128,8 @@ def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -
 
 
 def read_at(file: BinaryIO, place: int, size: int) -> Json:
-    """Return the row of the line at this byte offset and of this size, known from an earlier reading. Raises
-    `FileFailed` if there is no valid row any more."""
+    """Return the row of the line at the byte offset `place` and of this size, both known from an earlier reading of the
+    open file. Raises `FileFailed` if there is no valid row any more."""
     file.seek(place)
     row = decode_row(file.read(size))
     if isinstance(row, LineFault):
@@ -135,8 +138,8 @@ def read_at(file: BinaryIO, place: int, size: int) -> Json:
 
 
 def _read_raw_lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
-    """Yield each line with its newline and its size; None in place of a line that is longer than `LONGEST`. Raises
-    `FileFailed`."""
+    """Yield each line of a file with its newline, and its size in bytes; None in place of a line that is longer than
+    `LONGEST`. Raises `FileFailed` if the file cannot be read."""
     try:
         with path.open("rb") as file:
             while line := file.readline(LONGEST + 1):

@@ -26,8 +26,8 @@ _LARGEST_PROJECT_FILE = 1_000_000
 
 
 def register_found() -> list[BadFormat]:
-    """Register the user's formats from TOML files and entry points, and return an error for each file, folder and
-    package that is unusable."""
+    """Register the user's formats from TOML files and entry points, which runs the code of the latter. Return an error
+    for each file, folder and package that is unusable; nothing is raised for these."""
     faults: list[BadFormat] = []
     for path in _find_toml_files(faults):
         try:
@@ -43,21 +43,21 @@ def register_found() -> list[BadFormat]:
 
 
 def format_folders(faults: list[BadFormat] | None = None) -> list[Path]:
-    """Return the folders and files that exist and are searched for user formats, in order of precedence. Faults are
-    appended to `faults`."""
+    """Return the folders and files that exist and are searched for user formats, in order of precedence. Faults, such
+    as unreadable settings, are appended to `faults` unless it is None."""
     return [place for place in _candidate_folders([] if faults is None else faults) if place.exists()]
 
 
 def _candidate_folders(faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the folders to search, existing or not, in order of precedence. A missing folder of RIGHTCALL_FORMATS is
-    appended to `faults`."""
+    """Yield the folders to search, existing or not, in order of precedence: those in RIGHTCALL_FORMATS, those of the
+    project, that of the user's configuration. A missing folder of RIGHTCALL_FORMATS is appended to `faults` too."""
     for named in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         if not Path(named).exists():
             faults.append(
                 BadFormat(f"{VARIABLE} names {named!r}, which does not exist; create the folder, or unset the variable")
             )
         yield Path(named)
-    yield from _project_folders(faults)
+    yield from _project_format_folders(faults)
     try:
         config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         yield Path(config, "rightcall", "formats")
@@ -65,8 +65,10 @@ def _candidate_folders(faults: list[BadFormat]) -> Iterator[Path]:
         return
 
 
-def _project_folders(faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the format folders of the working folder and its parents, up to the first one that is a project root."""
+def _project_format_folders(faults: list[BadFormat]) -> Iterator[Path]:
+    """Yield the format folders of the working folder and its parents, up to and including the project root, existing or
+    not: `.rightcall/formats`, and the folders that rightcall.toml and pyproject.toml list. Unusable settings are
+    appended to `faults`."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         yield folder / PROJECT
@@ -77,8 +79,9 @@ def _project_folders(faults: list[BadFormat]) -> Iterator[Path]:
 
 
 def _configured_folders(path: Path, table: tuple[str, ...], faults: list[BadFormat]) -> Iterator[Path]:
-    """Yield the folders that the key `formats` of a project's TOML file lists, relative to the file; none if there
-    is no file or no key. An unreadable file or an invalid list is appended to `faults`."""
+    """Yield the folders that the key `formats` lists in a project's TOML file, in the table at the keys `table`,
+    relative to the file. None are yielded without the file or the key, or if the file is too large. An unreadable file
+    or an invalid list is appended to `faults`."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_PROJECT_FILE:
             return

@@ -50,10 +50,12 @@ class PartedFile:
         self._is_whole = self._is_published = False
 
     def begin(self, run: str, *, resume: bool) -> list[Json]:
-        """Open the file for appending, and return the notes of the parts that an earlier run left, if `resume`.
+        """Open the file for appending. With `resume`, keep the valid parts of an earlier run and return their notes;
+        without it, or if there are none, start anew and return an empty list.
 
-        `run` identifies what determines the bytes; another one in the journal raises `FileFailed`. Raises `NotOurs` for
-        foreign files at any of the three paths, and `FileFailed` while another process writes here."""
+        `run` identifies what determines the bytes: raises `FileFailed` if the resumed journal has another one, and
+        while another process writes here; raises `NotOurs` for foreign files at any of the three paths, and
+        `CallerError` if the file is one of its sources."""
         self._check_replaceable()
         ensure_parent_dir(self.path)
         self._notes = self._call("open", os.open, self.journal, _FLAGS, _PRIVATE)
@@ -72,17 +74,19 @@ class PartedFile:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the resumed run was complete, except for the renaming of its file."""
+        """Return whether the resumed run was complete, except for the renaming of its file; False before `begin`."""
         return self._is_whole
 
     def append(self, data: bytes, note: Json) -> None:
-        """Append one part: its bytes, and a journal line with its size, checksum and `note`. If this raises, the
-        earlier parts remain."""
+        """Append one part: its bytes, and a journal line with its size, checksum and `note`. Nothing is synced. Raises
+        `FileFailed`; the earlier parts then remain."""
         self._call("write", write_all, self._data, data)
         self._append_entry({"size": len(data), "crc": zlib.crc32(data), "note": note})
 
     def publish(self) -> None:
-        """Sync the complete file, rename it to its final name, and delete its journal."""
+        """Sync the complete file, rename it to its final name, and delete its journal. For a run that was interrupted
+        after the renaming, only delete the journal. Raises `FileFailed`, and `NotOurs` if another file appeared at the
+        final name."""
         if not self._is_published:
             before = self._check_replaceable()
             if not self._is_whole:
@@ -99,14 +103,16 @@ class PartedFile:
             os.close(folder)
 
     def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """Yield all bytes that were appended, from the first part on, in pieces of at most `size` bytes."""
+        """Yield all bytes of the data file, from the first part on, in pieces of at most `size` bytes. Raises
+        `FileFailed`."""
         place = 0
         while data := self._call("read", os.pread, self._data, size, place):
             yield data
             place += len(data)
 
     def parts(self) -> Iterator[tuple[int, bytes, Json]]:
-        """Yield the offset, the bytes and the note of each part that was appended."""
+        """Yield the offset, the bytes and the note of each part that was appended, also by the resumed run. Raises
+        `FileFailed`."""
         place = 0
         for entry, _ in islice(self._read_entries(), 1, None):
             if "size" in entry:
@@ -114,7 +120,8 @@ class PartedFile:
                 place += entry["size"]
 
     def at(self, place: int, size: int) -> bytes:
-        """Return the `size` bytes at an offset; fewer if the file ends before."""
+        """Return the `size` bytes of the data at the offset `place`; fewer if the file ends before. Raises
+        `FileFailed`."""
         found: list[bytes] = []
         while size and (data := self._call("read", os.pread, self._data, size, place)):
             found.append(data)
@@ -146,16 +153,16 @@ class PartedFile:
     # -- opening -------------------------------------------------------------------------------------------------------
 
     def _check_replaceable(self) -> os.stat_result | None:
-        """Return the status of the final file, None if there is none. Raises `CallerError` if it is a source,
-        `NotOurs` if it or the journal must not be replaced."""
+        """Return the status of the existing final file, None if there is none. Raises `CallerError` if it is a source,
+        `NotOurs` if it must not be replaced; before the journal is open, also if the journal must not be."""
         refuse_source_as_output(self.path, self._sources)
         if self._notes < 0:
             existing(self.journal, JOURNAL, force=self._force)
         return existing(self.path, self.kind, force=self._force)
 
     def _lock(self) -> None:
-        """Lock the journal until this process ends. Raises `FileFailed` if another process holds the lock or has
-        replaced the journal."""
+        """Lock the journal against other processes until it is closed. Raises `FileFailed` if another process holds the
+        lock or has replaced the journal."""
         try:
             fcntl.flock(self._notes, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(self._notes), os.stat(self.journal)
@@ -169,8 +176,9 @@ class PartedFile:
         return f"cannot lock {self.journal}: another run writes to {self.path}; wait, or name another file"
 
     def _start_anew(self, run: str) -> None:
-        """Start a new run: delete an old part file, begin the journal, and create the part file. The journal is
-        written first, because a part file without a journal belongs to another program."""
+        """Start a new run: delete the part file of an earlier run, truncate and begin the journal, then create the part
+        file. The journal is written first, because a part file without a journal belongs to another program. Raises
+        `NotOurs` for such a part file, unless `force`, and `FileFailed`."""
         if os.path.lexists(self.part):
             self._check_leftover_part()
             self._call("write", os.unlink, self.part)
@@ -179,8 +187,8 @@ class PartedFile:
         self._data = self._call("open", os.open, self.part, _FLAGS | os.O_EXCL, _PRIVATE)
 
     def _check_leftover_part(self) -> None:
-        """Raise `NotOurs` for an existing part file without a journal, unless `force`; then the new, empty journal
-        is deleted."""
+        """Raise `NotOurs` if the existing part file must not be deleted: it has no journal, and `force` is not set. The
+        new, empty journal is deleted then."""
         try:
             existing(self.part, _NOT_OURS, force=self._force or os.fstat(self._notes).st_size > 0)
         except NotOurs:
@@ -189,8 +197,8 @@ class PartedFile:
             raise
 
     def _open_data(self, *, is_whole: bool) -> int:
-        """Return a handle of the bytes of the resumed run: of the final file if that run was interrupted after
-        renaming it, else of the part file."""
+        """Return a handle of the bytes of the resumed run: of the final file, for reading, if that run was interrupted
+        after renaming it (this sets `_is_published`), else of the part file. Raises `FileFailed`."""
         self._is_published = is_whole and not os.path.lexists(self.part) and self.path.exists()
         if self._is_published:
             handle: int = self._call("open", os.open, self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -212,7 +220,8 @@ class PartedFile:
 
     def _keep_valid_parts(self, entries: list[tuple[Json, int]]) -> list[Json]:
         """Return the notes of the parts whose bytes match their checksums, up to the first that does not match, and
-        truncate both files after them. A published file that was changed counts as no parts."""
+        truncate both files after them. `entries` are the journal's lines with the offsets of their ends. For a
+        published file that was changed since, start a new part file and return an empty list."""
         notes: list[Json] = []
         place, (_, end) = 0, entries[0]
         for entry, behind in entries[1:]:
@@ -229,8 +238,8 @@ class PartedFile:
         return notes
 
     def _discard_changed_file(self) -> list[Json]:
-        """Start a new part file, because the published file was changed since, and return the notes of its parts:
-        none."""
+        """Open a new part file instead of the published file, which was changed since and stays as it is, truncate the
+        journal to its first line, and return an empty list: there are no parts."""
         os.close(self._data)
         self._is_published = False
         self._data = self._call("open", os.open, self.part, _FLAGS, _PRIVATE)
@@ -248,7 +257,8 @@ class PartedFile:
         return bool(found == entry["crc"])
 
     def _truncate(self, place: int, end: int) -> None:
-        """Truncate the data to `place` bytes and the journal to `end` bytes, and seek to their ends."""
+        """Truncate the data to `place` bytes and the journal to `end` bytes, and seek to their ends. Raises
+        `FileFailed`."""
         for handle, size in ((self._notes, end), (self._data, place)):
             if os.fstat(handle).st_size != size:
                 self._call("cut", os.ftruncate, handle, size)
@@ -259,8 +269,8 @@ class PartedFile:
         self._call("write", write_all, self._notes, encode_row(entry))
 
     def _call(self, name: str, do: Any, *given: Any) -> Any:
-        """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the
-        file."""
+        """Return `do(*given)`. If that raises `OSError` or `ValueError`, raise a `FileFailed` that names the final file
+        and the step, which is `name`, such as "write"."""
         try:
             return do(*given)
         except (OSError, ValueError) as error:

@@ -14,7 +14,8 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a device or an open file descriptor, such as /dev/null or /dev/stdout."""
+    """Return whether a path names a known device (/dev/null, /dev/full, /dev/tty) or an open file descriptor, such as
+    /dev/stdout or /dev/fd/3. Only the name is looked at."""
     name = os.path.normpath(path)
     return name in _DEVICES or _parse_descriptor(name) is not None
 

@@ -52,7 +52,8 @@ class WholeFile:
         self._file: IO[bytes] | None = None
 
     def open(self) -> None:
-        """Create the hidden file to write to. Raises `FileFailed`, and what `check` raises."""
+        """Create the hidden file to write to, and the folder above it; a stream is opened itself. Raises `FileFailed`,
+        and what `check` raises."""
         if is_stream(self.path):
             self._file = self._open_buffered(self._call("open", open_stream, self.path))
             return
@@ -94,12 +95,13 @@ class WholeFile:
 
     @property
     def file(self) -> IO[bytes]:
-        """The open file object; only valid between `open` and `discard`."""
+        """Return the open file object for writing bytes; only valid between `open` and `discard`."""
         assert self._file is not None, "outside its with block"
         return self._file
 
     def sha256(self) -> str:
-        """Return the hexadecimal SHA-256 of what has been written so far. Must not be called for a stream."""
+        """Return the hexadecimal SHA-256 of all that has been written so far. Must not be called for a stream. Raises
+        `FileFailed`."""
         self._call("write", self.file.flush)
         found, place = sha256(), 0
         assert self._draft is not None, "a stream cannot be read again"
@@ -110,14 +112,15 @@ class WholeFile:
 
     # -- ending --------------------------------------------------------------------------------------------------------
 
-    def finish(self) -> None:
-        """Sync the content to disk, without renaming the file yet."""
+    def sync(self) -> None:
+        """Flush the buffer and sync the hidden file to disk, without renaming it yet; a stream is only flushed. Raises
+        `FileFailed`."""
         self._call("write", self.file.flush)
         if self._draft is not None:
             self._call("write", os.fsync, self._draft.handle)
 
     def publish(self) -> None:
-        """Rename the hidden file to its final name; nothing happens for a stream."""
+        """Sync the hidden file and rename it to its final name; nothing happens for a stream. Raises `FileFailed`."""
         if self._draft is not None:
             self._call("write", self._draft.publish)
 
@@ -144,8 +147,8 @@ class WholeFile:
         return os.fdopen(handle, "wb", 1 << 20)
 
     def _call(self, name: str, do: Any, *given: Any) -> Any:
-        """Return `do(*given)`. Its `OSError` or `ValueError` becomes a `FileFailed` that names the step and the
-        file; `BrokenPipeError` is raised unchanged."""
+        """Return `do(*given)`. If that raises `OSError` or `ValueError`, raise a `FileFailed` that names the file and
+        the step, which is `name`, such as "write"; `BrokenPipeError` is raised unchanged."""
         try:
             return do(*given)
         except BrokenPipeError:  # of a stream: its reader has exited, which ends the whole command
@@ -163,7 +166,8 @@ class Outputs:
         self._outputs = outputs
 
     def open(self) -> None:
-        """Create the hidden files of all outputs. Raises `FileFailed`, and what `WholeFile.check` raises."""
+        """Create the hidden files of all outputs, to be written to. Raises `FileFailed`, and what `WholeFile.check`
+        raises."""
         for each in self._outputs:
             each.open()
 
@@ -177,12 +181,12 @@ class Outputs:
 
 
 def _publish_or_discard(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
-    """Publish all outputs once all are complete and checked. With an `error`, or at the first failure, discard those
-    that are not published yet; the failure is raised."""
+    """Sync and check all outputs, then publish them in order, and close them. With an `error`, or at the first failure,
+    which is raised, discard those that are not published yet."""
     try:
         if error is None:
             for each in outputs:
-                each.finish()
+                each.sync()
             for each in outputs:
                 each.check()  # another program may have created the file meanwhile
             for each in outputs:
@@ -193,6 +197,7 @@ def _publish_or_discard(outputs: Sequence[WholeFile], error: BaseException | Non
 
 
 def refuse_source_as_output(path: Path, sources: Iterable[str | Path]) -> None:
-    """Raise `CallerError` if the file to write is one of the files to read, also under another name."""
+    """Raise `CallerError` if the file to write at `path` exists and is one of the files to read, also under another
+    name."""
     if any(path.exists() and Path(each).exists() and path.samefile(each) for each in sources):
         raise CallerError(f"{path} is an input of this command and would be overwritten; name another output file")
