@@ -58,10 +58,11 @@ class AllowRule(msgspec.Struct, frozen=True):
 
     @classmethod
     def offered(cls, tool: str, arguments: Mapping[str, Any], root: Root | None) -> AllowRule | None:
-        """Return the rule to offer to a user who is asked about a call of this `tool` with these `arguments`.
+        """Return the rule to offer to a user who is asked about a call of this `tool` with these `arguments`; None if
+        there is none.
 
-        The rule allows little more than that call. None if there is no such rule. Paths are relative to `root`.
-        """
+        For `bash` it allows the command, or its first word with any plain words; for the tools that write files, the
+        folder of the file at `path`; for other tools, every call. Paths are relative to `root`."""
         if tool == BASH:
             return _choose_command_rule(str(arguments.get("command", "")))
         if tool not in WRITES:
@@ -70,7 +71,8 @@ class AllowRule(msgspec.Struct, frozen=True):
         return None if path is None else cls(tool, f"{path.rpartition('/')[0]}/*".removeprefix("/"))
 
     def covers(self, tool: str, arguments: Mapping[str, Any], root: Root | None) -> bool:
-        """Return whether a call of this `tool` with these `arguments` is allowed. Paths are relative to `root`."""
+        """Return whether this rule allows a call of this `tool` with these `arguments`. A rule for one of the tools
+        that write files covers both. Paths are relative to `root`; one outside it is not covered by a pattern."""
         if tool != self.tool and not (tool in WRITES and self.tool in WRITES):
             return False
         if not self.pattern:
@@ -103,12 +105,12 @@ def _is_command_covered(command: str, pattern: str) -> bool:
 
 
 def _choose_command_rule(command: str) -> AllowRule | None:
-    """Return the rule to offer for a command: its first word, or `git` or `make` with their subcommand, followed by any
-    words.
+    """Return the rule to offer for a shell command: its first word, or `git` or `make` with their subcommand, followed
+    by any plain words.
 
-    A command that a shell interprets, or that runs other programs, is offered as it is. None for an empty command, and
-    for one that ends with ` *`, because the rule would cover other commands.
-    """
+    The rule is exactly the command if a shell interprets characters of it, or if its first word is a program that runs
+    other programs. None for an empty command, and for one that ends with ` *`, because the rule would cover other
+    commands."""
     first, *rest = command.split(maxsplit=2) or [""]
     if not first or command.endswith(" *"):
         return None  # as a rule it would cover other commands

@@ -17,7 +17,8 @@ _PATH = {"type": "string", "description": "Absolute path, or one relative to the
 
 
 def _schema(required: tuple[str, ...], **properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an object with these properties and no others."""
+    """Return the JSON Schema of an object with these properties and no others; `required` are the names of those that
+    must be there."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 

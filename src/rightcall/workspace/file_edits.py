@@ -69,8 +69,8 @@ def plan_call(root: Root, invocation: Invocation) -> FileEdit | None:
 
 
 def _plan_write(root: Root, parts: list[str], after: bytes) -> FileEdit:
-    """Return the change that writing the content `after` would make, without writing. `before` is None for a new
-    file, and for one too large to be kept."""
+    """Return the change that writing the content `after` would make, without writing. Its `before` is None for a new
+    file, and for one too large to be kept. Raises `ToolError` for a file that cannot be read."""
     path = "/".join(parts)
     try:
         before, _ = read_whole_file(root, parts, path)
@@ -87,7 +87,8 @@ def _plan_write(root: Root, parts: list[str], after: bytes) -> FileEdit:
 
 
 def _describe_change(before: bytes, after: bytes) -> str:
-    """Return the unified diff of two contents, shortened if it is long; a sentence if the content before is binary."""
+    """Return the unified diff from the content `before` to the content `after`, shortened if it is long; a sentence if
+    `before` is binary."""
     if b"\0" in before:
         return f"(a binary file of {len(before)} bytes is replaced by a text)"
     return _shorten_diff(unified_diff(before.decode("utf-8", "replace"), after.decode("utf-8")))
@@ -105,7 +106,7 @@ def _digest(data: bytes) -> str:
 
 
 def _count_existing_folders(root: Root, parts: list[str]) -> int:
-    """Return how many of the folders above a path exist."""
+    """Return how many of the folders above the path `parts`, counted from the root, exist; 0 if it has none."""
     for depth in range(len(parts) - 1, 0, -1):
         with suppress(ToolError), root.folder(parts[:depth]):
             return depth
@@ -125,10 +126,10 @@ class EditLog(Hook):
         self._running: dict[Invocation, FileEdit] = {}
 
     def preview(self, invocation: Invocation) -> FileEdit | None:
-        """Return the change that this `invocation` would make, to be shown to the user.
+        """Return the change that this `invocation` would make, to be shown to the user, and store it: the call is
+        skipped later if its change then differs.
 
-        None for a tool that writes no file, and for a call that will fail.
-        """
+        None for a tool that writes no file, and for a call that will fail."""
         try:
             edit = plan_call(self._root, invocation)
         except ToolError:  # the tool raises it again when the call runs
@@ -138,13 +139,14 @@ class EditLog(Hook):
         return edit
 
     def fails(self, invocation: Invocation) -> bool:
-        """Return whether `preview` found that this `invocation` will fail. The user need not be asked about such a
-        call."""
+        """Return whether the stored `preview` of this `invocation` found that the call will fail, so that the user need
+        not be asked; False without a preview."""
         return invocation in self._shown and self._shown[invocation] is None
 
     def before(self, invocation: Invocation) -> Skip | None:
-        """Plan the change of this `invocation` and keep it for `after`. Return a `Skip` if the change differs from
-        the one that `preview` returned, because the file was changed meanwhile; None otherwise."""
+        """Plan the change of this `invocation` and keep it for `after`. Return a `Skip` if the change differs from the
+        one that `preview` returned, because the file was changed meanwhile; None otherwise, also for a call that will
+        fail or writes no file."""
         was_shown, shown = invocation in self._shown, self._shown.pop(invocation, None)
         try:
             edit = plan_call(self._root, invocation)
@@ -158,7 +160,8 @@ class EditLog(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
-        """Add the planned change of this `invocation` to `edits` if its `result` says that the call completed."""
+        """Add the planned change of this `invocation` to `edits`, and report it to the listener, if its `result` is of
+        kind "completed"; otherwise drop it."""
         self._shown.pop(invocation, None)
         edit = self._running.pop(invocation, None)
         if edit is not None and result.kind == "completed":
@@ -173,11 +176,11 @@ class EditLog(Hook):
 
 
 def undo(root: Root, edit: FileEdit) -> str:
-    """Restore a file below `root` to its content before this `edit`, and return a sentence that says so.
+    """Restore the file below `root` that this `edit` changed to its content before, or remove it if the edit created
+    it, and return a sentence that says so.
 
     Raises `ToolError`, and leaves the file unchanged, if it was changed since, cannot be written, or was too large to
-    be kept.
-    """
+    be kept."""
     parts = root.parts(edit.path)
     with root.changing:
         if edit.before is None and not edit.is_new:

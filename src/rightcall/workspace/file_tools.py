@@ -30,8 +30,9 @@ _SNIFF = 8 * 1024
 
 
 def read_file(root: Root, path: str, line: int = 1, limit: int = MOST_LINES) -> str:
-    """Return at most `limit` lines of a text file unchanged, from `line` on, counted from 1. If the file continues,
-    the text ends with a hint how to read on. Raises `ToolError`, also for a line after the end."""
+    """Return at most `limit` lines (and `MOST_LINES`) of a text file unchanged, from `line` on, counted from 1. If the
+    file continues, the text ends with a hint how to read on. Raises `ToolError`, also for a line after the end and for
+    a file that is no UTF-8 text."""
     with root.file(root.parts(path)) as handle:
         size = os.fstat(handle).st_size
         _require_text(os.pread(handle, _SNIFF, 0), path, size)
@@ -75,8 +76,9 @@ def _read_bounded_lines(handle: int) -> Iterator[bytes]:
 
 
 def _end_before_limit(taken: list[bytes], line: bytes, path: str, first: int, number: int) -> str:
-    """Return the lines before line `number`, which exceeds the limit on bytes, with a hint how to read on; or the
-    start of that line if there are none."""
+    """Return the text of a reading that ends because line `number`, whose bytes are `line`, exceeds the limit on bytes:
+    the lines `taken` before it with a hint how to read on, or, if there are none, the start of that line with a
+    note."""
     if taken:
         return _decode(taken, path) + _continuation_hint(first, number - 1)
     shown = line[:MOST_BYTES].decode("utf-8", "ignore")
@@ -84,7 +86,7 @@ def _end_before_limit(taken: list[bytes], line: bytes, path: str, first: int, nu
 
 
 def _continuation_hint(first: int, last: int) -> str:
-    """Return the last line of an output that ends before the file does."""
+    """Return the hint that ends a text with the lines `first` to `last` of a file: how to read the lines after them."""
     return f"[lines {first} to {last}; the file continues: read it with line={last + 1}]"
 
 
@@ -97,7 +99,8 @@ def _decode(lines: list[bytes], path: str) -> str:
 
 
 def _require_text(beginning: bytes, path: str, size: int) -> None:
-    """Raise `ToolError` if the first bytes of a file contain a null byte."""
+    """Raise `ToolError` if the first bytes of a file contain a null byte: it is binary. `path` and `size` are for the
+    message."""
     if b"\0" in beginning:
         raise ToolError(f"{path} is a binary file ({size} bytes), not text")
 
@@ -123,11 +126,11 @@ def encode_text(content: str) -> bytes:
 
 
 def replace_file(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
-    """Replace the content of a file by `data`, or create it and the folders above it.
+    """Replace the content of a file by `data`, or create it and the folders above it; another process sees the old or
+    the new content.
 
-    `seen` is the state of the file when it was read, None if it was not. Raises `ToolError` if the file was changed
-    since, is read-only or is no regular file.
-    """
+    `parts` is the path below the root, `path` the path in messages. `seen` is the status of the file when it was read,
+    None if it was not. Raises `ToolError` if the file was changed since, is read-only or is no regular file."""
     if not parts or path.endswith("/"):
         raise ToolError(f"{path!r} is a folder; name a file in it")
     with root.folder(parts[:-1], make=True) as folder:
@@ -143,13 +146,14 @@ def replace_file(root: Root, parts: list[str], path: str, data: bytes, *, seen: 
 
 
 def _file_version(file: os.stat_result) -> tuple[int, int, int]:
-    """Return inode, size and time of change of a file: they differ if it was changed."""
+    """Return inode, size and modification time of a file, which differ from earlier ones if it was changed or
+    replaced."""
     return file.st_ino, file.st_size, file.st_mtime_ns
 
 
 def _replace_by_draft(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
-    """Write `data` to a temporary file in the open folder and rename it to `name`, with the owner and mode of the
-    file `before`. Raises `OSError`."""
+    """Write `data` to a temporary file in the open folder and rename it to `name`, with the owner and mode of the file
+    `before` (None: a new file). Raises `OSError`."""
     draft = Draft(folder, name, like=before)
     try:
         write_all(draft.handle, data)
@@ -169,8 +173,8 @@ class TextEdit(NamedTuple):
 
 
 def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
-    """Replace `old_text`, which must occur exactly once in the file, by `new_text`. Return a sentence with the
-    changed line. Raises `ToolError`."""
+    """Replace `old_text`, which must occur exactly once in the file, by `new_text`, and write the file. Return a
+    sentence with the changed line. Raises `ToolError`."""
     with root.changing:
         edit = plan_edit(root, path, old_text, new_text)
         replace_file(root, root.parts(path), path, encode_text(edit.after), seen=edit.seen)
@@ -178,9 +182,9 @@ def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
 
 
 def plan_edit(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
-    """Return the result of an edit without writing it. If the file has Windows line ends and the text does not, they
-    are added to both texts. Raises `ToolError` if the text does not occur exactly once, is empty, or equals the new
-    text."""
+    """Return the `TextEdit` that replaces `old_text` in the file by `new_text`, without writing it. If `old_text`
+    occurs only with Windows line ends, both texts get these. Raises `ToolError` if `old_text` does not occur exactly
+    once, is empty, or equals `new_text`, and if the file cannot be read."""
     if not old_text:
         raise ToolError("old_text is empty; give the text to replace")
     if old_text == new_text:
@@ -196,7 +200,7 @@ def plan_edit(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
 
 
 def _convert_to_crlf(text: str) -> str:
-    """Return the text with Windows line ends."""
+    """Return the text with Windows line ends, also if some lines have them already."""
     return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
@@ -209,8 +213,8 @@ def _read_whole_text(root: Root, parts: list[str], path: str) -> tuple[str, os.s
 
 
 def read_whole_file(root: Root, parts: list[str], path: str) -> tuple[bytes, os.stat_result]:
-    """Return the whole content of a file and its state. Raises `ToolError`, also for a file that is too large to be
-    edited."""
+    """Return the whole content of a regular file and its status when it was read. Raises `ToolError` if it cannot be
+    opened, and for more than `LARGEST_EDIT` bytes."""
     with root.file(parts) as handle:
         seen = os.fstat(handle)
         size = seen.st_size
@@ -242,8 +246,8 @@ def _describe_matches(text: str, old_text: str, path: str, count: int) -> str:
 
 
 def list_dir(root: Root, path: str) -> str:
-    """Return one line per entry: d for a folder, l for a link, f for a file, ? for anything else, then the name. The
-    entries are sorted; those over `MOST_ENTRIES` are only counted. Raises `ToolError`."""
+    """Return one line per entry of a folder: d for a folder, f for a file, l for a link, ? for anything else, then the
+    name. Lines are sorted by type, then name; a last line counts those over `MOST_ENTRIES`. Raises `ToolError`."""
     with root.folder(root.parts(path)) as folder, os.scandir(folder) as entries:
         listed = islice(entries, MOST_SORTED)
         names = sorted(f"{_entry_type(entry)} {_escape_unprintable(entry.name)}" for entry in listed)
@@ -261,5 +265,6 @@ def _entry_type(entry: os.DirEntry[str]) -> str:
 
 
 def _escape_unprintable(name: str) -> str:
-    """Return a name as one printable line: a line break in it must not look like two entries."""
+    """Return a file's name as one printable line: unchanged, or quoted with escapes if it has unprintable characters,
+    since a line break in it must not look like two entries."""
     return name if name.isprintable() else ascii(name)

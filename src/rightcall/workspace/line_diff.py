@@ -25,7 +25,8 @@ def unified_diff(before: str, after: str) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Return the lines of a text without line breaks; a last line without a line break gets a note that says so."""
+    """Return the lines of a text without line breaks. A last line without a line break gets, after a line break, a note
+    that says so."""
     if not text:
         return []
     lines = text.split("\n")
@@ -35,8 +36,8 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _compute_opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
-    """Return opcodes as `SequenceMatcher` does. Only lines between the equal start and the equal end are compared;
-    more than `_COMPARED` of them are replaced as a whole."""
+    """Return the opcodes that turn the lines `old` into `new`, as `SequenceMatcher.get_opcodes` does. Only lines
+    between the equal start and the equal end are compared; more than `_COMPARED` of them are replaced as a whole."""
     head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     remaining = min(len(old), len(new)) - head
     pairs = zip(reversed(old), reversed(new), strict=False)
@@ -53,7 +54,7 @@ def _compute_opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
 
 
 def _group_changes(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
-    """Yield the opcodes of each hunk: changes and up to `CONTEXT` equal lines around them."""
+    """Yield the opcodes of each hunk: neighbouring changes, and up to `CONTEXT` equal lines before and after them."""
     group: list[Opcode] = []
     for at, (tag, i, j, k, m) in enumerate(opcodes):
         if tag != "equal":

@@ -13,8 +13,8 @@ _SHOWN = 8  # lines
 
 
 def describe_nearest(text: str, wanted: str) -> str:
-    """Return the end of an error message for a text that does not occur in the file: where it occurs with other
-    white space, or the most similar lines, or that there are none."""
+    """Return the end of an error message for a text `wanted` that does not occur in the file's `text`: the lines where
+    it occurs with other white space, or the most similar lines, or that none is similar."""
     lines, sought = _split_lines(text)[:_LINES], _split_lines(wanted)
     at = _find_ignoring_blanks(lines, sought)
     if at is not None:
@@ -27,13 +27,13 @@ def describe_nearest(text: str, wanted: str) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Return lines as read_file counts them: only a line feed ends one."""
+    """Return the lines of a text without line ends, as read_file counts them: only a line feed ends one."""
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _find_ignoring_blanks(lines: list[str], sought: list[str]) -> int | None:
-    """Return the index of the first line from which the lines match if white space is ignored; None if they match
-    nowhere."""
+    """Return the index in `lines` at which all `sought` lines follow if white space is ignored, the first such index;
+    None if they occur nowhere."""
     bare = [line.split() for line in lines]
     want = [line.split() for line in sought]
     starts = [at for at, line in enumerate(bare) if want and line == want[0]]
@@ -41,8 +41,8 @@ def _find_ignoring_blanks(lines: list[str], sought: list[str]) -> int | None:
 
 
 def _find_most_similar(lines: list[str], sought: list[str]) -> int | None:
-    """Return the index where the sought lines would begin, by the line most similar to the longest of them; None if
-    no line is similar enough."""
+    """Return the index in `lines` at which the `sought` lines would begin, if their longest line is aligned with the
+    line most similar to it; None if no line is similar enough."""
     if not sought:
         return None
     anchor = max(range(len(sought)), key=lambda at: len(sought[at].strip()))
@@ -57,7 +57,8 @@ def _find_most_similar(lines: list[str], sought: list[str]) -> int | None:
 
 
 def _find_candidates(lines: list[str], wanted: str) -> list[int]:
-    """Return the indexes, ascending, of the few lines that share most pairs of letters with the wanted one."""
+    """Return the indexes, ascending, of the `_CANDIDATES` lines that share most pairs of letters with the text
+    `wanted`."""
     sought = _count_letter_pairs(wanted)
     alike: list[float] = []
     for line in lines:

@@ -40,8 +40,9 @@ class Root:
         self.changing = threading.Lock()
 
     def parts(self, path: str) -> list[str]:
-        """Return the names of the folders and the file on a path, relative to the root, with `..` resolved. An
-        absolute path must be below the root. Raises `ToolError` for a path outside it."""
+        """Return the names of the folders and the file on a path, relative to the root, with `..` and a leading `~`
+        resolved; an empty list for the root itself. Links are not resolved, and nothing need exist. Raises `ToolError`
+        for a path outside the root and for an invalid one."""
         if "\0" in path or len(path) > _LONGEST or not _is_encodable(path):
             cause = "it contains a null character or a lone surrogate, or is too long"
             raise ToolError(f"{_quote_path(path)} is not a valid path: {cause}")
@@ -59,8 +60,8 @@ class Root:
 
     @contextmanager
     def folder(self, parts: list[str], *, make: bool = False) -> Iterator[int]:
-        """Open the folder with these names below the root and yield its handle. With `make`, missing folders are
-        created. Raises `ToolError`."""
+        """Open the folder with these names below the root and yield its handle, which is closed at the end. With
+        `make`, missing folders are created. Raises `ToolError`."""
         at = _open(self.path, _FOLDER, None)
         try:
             for name in parts:
@@ -83,7 +84,8 @@ class Root:
 
     @contextmanager
     def file(self, parts: list[str]) -> Iterator[int]:
-        """Open a regular file for reading and yield its handle. Raises `ToolError` for anything else."""
+        """Open the regular file with these names below the root for reading and yield its handle, which is closed at
+        the end. Raises `ToolError` if there is none, and for a folder, a link or a device."""
         if not parts:
             raise ToolError("the workspace itself is a folder; name a file in it")
         with self.folder(parts[:-1]) as folder:
@@ -95,8 +97,8 @@ class Root:
                 os.close(handle)
 
     def existing(self, name: str, folder: int, parts: list[str]) -> os.stat_result | None:
-        """Return the status of the regular file with this name in an open folder; None if there is none. Raises
-        `ToolError` for anything else. `parts` is its path in messages."""
+        """Return the status of the regular file `name` in the open folder; None if there is no such entry. Raises
+        `ToolError` for an entry of another type, such as a link. `parts` is its path in messages."""
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -131,7 +133,8 @@ _REASONS = {
 
 
 def _resolve_dots(path: str, root: str) -> list[str]:
-    """Return the names of a path, with `.` and `..` resolved. Raises `ToolError` if `..` leads out of the root."""
+    """Return the names of a path relative to the root, without empty names and `.`, and with `..` resolved. Raises
+    `ToolError` if `..` leads out of the root."""
     names: list[str] = []
     for name in path.split("/"):
         if name in ("", "."):
@@ -146,6 +149,7 @@ def _resolve_dots(path: str, root: str) -> list[str]:
 
 
 def _is_encodable(path: str) -> bool:
+    """Return whether a path can be passed to the operating system: it has no lone surrogate that stands for no byte."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -162,7 +166,8 @@ def _open(name: str, flags: int, folder: int | None) -> int:
 
 
 def _make_folder(name: str, folder: int) -> None:
-    """Create a folder in an open folder; an existing entry of this name is left. Raises `ToolError`."""
+    """Create a folder with this name in an open folder; do nothing if an entry of this name exists, whatever it is.
+    Raises `ToolError`."""
     try:
         os.mkdir(name, dir_fd=folder)
     except FileExistsError:

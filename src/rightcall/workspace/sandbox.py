@@ -45,7 +45,8 @@ def sandbox_prefix(choice: str, root: str, *, network: bool) -> list[str]:
 
 
 def _bubblewrap_prefix(root: str, network: bool) -> list[str]:
-    """Return the words that run a command in bubblewrap, where only the root and /tmp can be written."""
+    """Return the words to put before a command so that it runs in bubblewrap, where only the root and an empty /tmp can
+    be written and it sees no other processes; without `network`, also no network. Nothing is started."""
     words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
     words += ["--bind", root, root, "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
     words += _drop_capabilities() if os.geteuid() == 0 else []
@@ -58,11 +59,10 @@ _SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 
 
 def _drop_capabilities() -> list[str]:
-    """Return bubblewrap's options that limit a command of the user root.
+    """Return bubblewrap's options that limit a command of the user root; nothing is changed in this process.
 
     bubblewrap keeps the capabilities of root, and they allow `mount -o remount,rw /`, so most are dropped. The settings
-    of the machine are writable for root without any capability, and are mounted read-only.
-    """
+    of the machine are writable for root without any capability, and are mounted read-only."""
     words = ["--cap-drop", "ALL"]
     for power in _KEPT:
         words += ["--cap-add", power]
@@ -72,8 +72,8 @@ def _drop_capabilities() -> list[str]:
 
 
 def _unshare_prefix() -> list[str]:
-    """Return the words that give a command its own process ids and /proc, and nothing else. The command is not the
-    first process, which would ignore signals."""
+    """Return the words to put before a command so that it has its own process ids and /proc, and no other limits. A
+    shell is the first process, because the first process would ignore signals."""
     words = [_UNSHARE, "--pid", "--fork", "--kill-child", "--mount-proc"]
     words += [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
     return [*words, "/bin/sh", "-c", '"$@"; exit $?', "sh"]
@@ -86,13 +86,13 @@ def sandbox_name(words: list[str]) -> str:
 
 
 def hides_processes(words: list[str]) -> bool:
-    """Return whether a command with this prefix sees no processes but its own."""
+    """Return whether a command with these words before it sees no processes but its own."""
     return bool(words) and words[0] in ("bwrap", _UNSHARE)
 
 
 def _seatbelt_prefix(root: str, network: bool) -> list[str]:
-    """Return the words that run a command in macOS's sandbox-exec, where only the root and /private/tmp can be
-    written."""
+    """Return the words to put before a command so that it runs in macOS's sandbox-exec, where only the root and
+    /private/tmp can be written; without `network`, also no network."""
     quoted = root.replace("\\", "\\\\").replace('"', '\\"')
     rules = ["(version 1)", "(allow default)", '(deny file-write* (subpath "/"))']
     rules += [f'(allow file-write* (subpath "{quoted}") (subpath "/private/tmp") (literal "/dev/null"))']
@@ -102,7 +102,8 @@ def _seatbelt_prefix(root: str, network: bool) -> list[str]:
 
 @lru_cache(16)
 def _is_usable(words: tuple[str, ...]) -> bool:
-    """Return whether a sandbox is installed and can run a command here; in many containers it cannot. Cached."""
+    """Return whether a sandbox, given as the words to put before a command, is installed and can run a command here,
+    which is tried; in many containers it cannot. The answer is cached."""
     if shutil.which(words[0]) is None or (words[0] == "sandbox-exec") != (sys.platform == "darwin"):
         return False
     try:

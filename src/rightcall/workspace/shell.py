@@ -31,7 +31,8 @@ class ShellOutput:
         self._dropped = 0
 
     def add(self, data: bytes) -> None:
-        """Append bytes; those between the kept beginning and the kept end are dropped and counted."""
+        """Append bytes of the output. Only the beginning and the end are kept, half of `most` bytes each; the bytes
+        between them are dropped and counted."""
         room = self._half - len(self._head)
         self._head += data[: max(room, 0)]
         self._tail += data[max(room, 0) :]
@@ -42,7 +43,7 @@ class ShellOutput:
 
     @property
     def truncated(self) -> bool:
-        """Whether bytes were dropped."""
+        """Return whether bytes were dropped."""
         return self._dropped > 0
 
     def text(self) -> str:
@@ -62,12 +63,11 @@ def build_environment(allowed: Sequence[str], extra: Mapping[str, str]) -> dict[
 async def run_command(
     command: str, folder: str, *, prefix: Sequence[str], seconds: float, most: int, env: Mapping[str, str]
 ) -> str:
-    """Run a command with `sh -c` in a folder and return its exit status and output. All processes of its group are
-    killed when it ends.
+    """Run a command with `sh -c` in a folder and return its exit status and output as text. All processes of its group
+    are killed when it ends.
 
-    `prefix` is put before the command; `most` is the number of bytes of output to keep. Raises `ToolError` after
-    `seconds`, and if the command cannot be started.
-    """
+    `prefix` is put before the command; `most` is the number of bytes of output to keep; `env` is its whole environment.
+    Raises `ToolError` after `seconds`, and if the command cannot be started; a failing command raises nothing."""
     if "\0" in command:
         raise ToolError("the command contains a null character")
     # asyncio's own pipe would make the process count as running while any process holds its output open.
@@ -100,8 +100,8 @@ async def run_command(
 async def _start_process(
     words: Sequence[str], folder: str, env: Mapping[str, str], sink: int
 ) -> asyncio.subprocess.Process:
-    """Start the process, with `sink` as its output, and return it. If the call is cancelled meanwhile, the process
-    is killed with its group."""
+    """Start the process, with `sink` as its output and error output, and return it. If the task is cancelled meanwhile,
+    the process is killed with its group. Raises `OSError`."""
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *words,
@@ -141,7 +141,7 @@ async def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _stop_reading(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
-    """Cancel the task that reads the output and close the pipe."""
+    """Cancel the task that reads the output, wait until it has ended, and close the pipe."""
     reading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await reading

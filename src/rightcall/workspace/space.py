@@ -57,12 +57,13 @@ class Workspace:
 
     @property
     def sandbox(self) -> str:
-        """The sandbox that confines `bash`: "bwrap", "sandbox-exec", or "" for none."""
+        """Return the name of the sandbox that confines `bash`: "bwrap", "sandbox-exec", or "" for none."""
         return sandbox_name(self._prefix)
 
     @property
     def exposure(self) -> str:
-        """A sentence about what a shell command can do because no sandbox prevents it; "" if nothing."""
+        """Return a sentence about what a shell command can do because no sandbox prevents it; "" if there is
+        nothing."""
         found = [] if self.sandbox else ["write whatever you can"]
         found += [] if hides_processes(self._prefix) else ["read the keys in this program's environment"]
         return f"a shell command can {' and '.join(found)}: there is no sandbox against it" if found else ""
@@ -106,7 +107,9 @@ class Workspace:
         return file_tools.list_dir(self.root, path)
 
     async def bash(self, command: str, cwd: str = "") -> str:
-        """Run a shell `command` in the folder `cwd` of the workspace; return its exit status and output."""
+        """Run a shell `command` in the folder `cwd` of the workspace ("" for its root) and return its exit status and
+        output. Raises `ToolError` after the time limit, and if the command cannot be started or `cwd` is outside the
+        workspace."""
         parts = self.root.parts(cwd) if cwd else []
         with self.root.folder(parts):
             folder = "/".join([self.root.path.rstrip("/"), *parts]) or "/"
