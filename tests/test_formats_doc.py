@@ -7,7 +7,7 @@ import pytest
 
 from format_fields import AROUND, BODY, CHANNELS, KINDS, PROTOCOL, examples, meanings
 from rightcall import Format, formats, parse
-from rightcall.cli.formats_command import sample
+from rightcall.cli.formats_command import render_sample
 from rightcall.formats import Channels, Protocol
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.toml import SPECIAL
@@ -23,7 +23,7 @@ def test_the_page_has_every_format_with_a_sample() -> None:
 
 def test_every_sample_has_two_calls_and_no_line_that_ends_its_block() -> None:
     for format in formats.FORMATS.values():
-        text = sample(format)
+        text = render_sample(format)
         assert "get_weather" in text and "get_time" in text and "~~~" not in text
 
 
@@ -35,7 +35,7 @@ def test_the_toml_on_the_page_is_a_format_that_keeps_the_laws() -> None:
 @pytest.mark.parametrize("key", examples())
 def test_the_example_of_a_key_is_a_format_that_reads_what_it_writes(key: str) -> None:
     format = Format.from_toml(examples()[key])
-    text = sample(format, calls=1)
+    text = render_sample(format, calls=1)
     assert "get_weather" in text
     assert [call.name for call in parse(text, format=format).calls] == ["get_weather"]
 

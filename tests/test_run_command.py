@@ -390,7 +390,7 @@ import os, signal
 from rightcall.cli.run_command import JsonNotes, _run_task
 
 class Stuck:
-    def begin(self, task): pass
+    def start_task(self, task): pass
     def stop(self): pass
     def items(self):
         os.kill(os.getpid(), signal.SIGINT)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from rightcall.cli.formats_command import sample
+from rightcall.cli.formats_command import render_sample
 from rightcall.formats import Format
 from rightcall.formats.spec import Body, Braced, Channels, Envelope, NameThenJson, Params, Protocol, Pythonic, TsCall
 from rightcall.safe_text import visible
@@ -145,7 +145,7 @@ def section() -> str:
         _table("### `[protocol]`: replies that are blocks and nothing else", Protocol, "protocol", PROTOCOL),
     ]
     for kind, lines in BODY.items():
-        shown = visible(sample(Format.from_toml(toml_of(kind)), calls=1)).strip()
+        shown = visible(render_sample(Format.from_toml(toml_of(kind)), calls=1)).strip()
         head = f'### `[body]` with `kind = "{kind}"`\n\n~~~text\n{shown}\n~~~'
         tables.append(_table(head, KINDS[kind], kind, lines))
     return "\n".join(tables)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from format_fields import section
-from rightcall.cli.formats_command import sample
+from rightcall.cli.formats_command import render_sample
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format
 from rightcall.safe_text import visible
@@ -102,4 +102,4 @@ def _named_only() -> str:
 
 
 def _section(format: Format) -> str:
-    return f"\n### {format.name}\n\n~~~\n{visible(sample(format)).rstrip()}\n~~~\n"
+    return f"\n### {format.name}\n\n~~~\n{visible(render_sample(format)).rstrip()}\n~~~\n"

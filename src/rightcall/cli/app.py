@@ -59,11 +59,11 @@ _CURES = {errno.ENOSPC: "free some space", errno.EDQUOT: "free some space", errn
 
 @contextmanager
 def output_failures() -> Iterator[None]:
-    """Exit if standard output cannot be written in this context: silently for a closed pipe, else with one line.
+    """Return a context that ends this process if standard output cannot be written: silently for a closed pipe, else
+    with one line.
 
     A closed pipe gives exit code 141, as for a program that SIGPIPE ends: a reader that closes it, as `head` does,
-    needs no message. A full or failing disk gives exit code 1; any other `OSError` is raised.
-    """
+    needs no message. A full or failing disk gives exit code 1; any other `OSError` is raised."""
     try:
         try:
             yield
@@ -102,7 +102,8 @@ class CommandGroup(typer.Typer):
         super().__init__(pretty_exceptions_enable=False, **{**defaults, **options})
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
-        """Return the decorator that adds a function as a command with our help page."""
+        """Return the decorator that adds a function as a command with the help page of `help_page`. `name` is the
+        command's name, None for that of the function."""
         return super().command(name, **{"cls": HelpedCommand, **options})
 
 
@@ -122,7 +123,8 @@ class HelpedGroup(TyperGroup):
         formatter.write(help_page(self, ctx))
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        """Parse the arguments into a context. Exits if --help cannot be written to standard output."""
+        """Parse the arguments into a context and return it. Exits if standard output cannot be written, as --help
+        does."""
         with output_failures():
             return super().make_context(*args, **options)
 
@@ -150,7 +152,8 @@ class HelpedGroup(TyperGroup):
 
 
 def _report_usage_error(error: Any) -> None:
-    """Report an error of the option parser in one line and exit; for a command without arguments, print its help."""
+    """Report an error of the option parser in one line on standard error and exit with its code; for a group that was
+    called without arguments, print its help instead."""
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.ctx.get_help(), err=True)
     else:
@@ -167,6 +170,7 @@ class LazyCommands(HelpedGroup):
     """The group of the commands in `COMMANDS`."""
 
     def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help page."""
         return [*COMMANDS]
 
     def get_command(self, ctx: Any, name: str) -> Any:
@@ -181,7 +185,8 @@ class LazyCommands(HelpedGroup):
 
 
 def _load_command(name: str) -> Any:
-    """Import the attribute that `COMMANDS` names and return it as a command: a group as it is, a function wrapped."""
+    """Import the attribute that `COMMANDS` gives for `name` and return it as a command: a `CommandGroup` as a group, a
+    function wrapped."""
     module, _, attribute = COMMANDS[name].partition(":")
     value = getattr(import_module(f"rightcall.cli.{module}"), attribute)
     if isinstance(value, CommandGroup):
@@ -198,7 +203,7 @@ app = CommandGroup(cls=LazyCommands, add_completion=True)
 
 
 def _print_version(requested: bool) -> None:
-    """Print the version and exit, if `requested`."""
+    """Print the version and exit, if `requested`; otherwise do nothing."""
     if requested:
         typer.echo(f"rightcall {__version__}")
         raise typer.Exit()
@@ -244,11 +249,13 @@ def help_page(command: Any, ctx: Any) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a text, which empty lines separate, each on one line."""
     return [" ".join(each.split()) for each in text.split("\n\n") if each.strip()]
 
 
 def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return name and help text of each argument, option and command, by section title. Empty sections are left out."""
+    """Return a dict from the title of each section of a help page to the names and help texts of its arguments, options
+    or commands. Empty sections are left out."""
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
@@ -265,7 +272,8 @@ def _sections(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def _option_name(name: str) -> str:
-    """Return the names of an option with our names for its type: `--n N` for `--n <int>`."""
+    """Return the names of an option, as the option parser formats them, with our names for its type: `--n N` for `--n
+    <int>`."""
     for type_name, metavar in _TYPE_NAMES.items():
         name = name.replace(type_name, metavar)
     return name.replace("<", "").replace(">", "")
@@ -283,7 +291,8 @@ def _option_help(text: str) -> str:
 
 
 def _commands(group: TyperGroup, ctx: Any) -> Iterable[tuple[str, str]]:
-    """Yield the name and the first paragraph of help of each visible command of a group."""
+    """Yield the name and the first paragraph of help ("" without help) of each visible command of a group. The commands
+    are imported."""
     for name in group.list_commands(ctx):
         command = group.get_command(ctx, name)
         if command is not None and not command.hidden:

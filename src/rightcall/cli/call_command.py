@@ -73,7 +73,8 @@ def call_command(
 
 
 def _check_options(source: str, workspace: str, *, isolate: bool) -> None:
-    """Exit with a usage error without a source of tools, or if --isolate is given without --from."""
+    """Exit with a usage error if neither --from nor --workspace is given, or if --isolate is given without --from;
+    otherwise do nothing."""
     if not source and not workspace:
         exit_with_usage_error("no tools: pass --from MODULE, a Python module or file, or --workspace DIR")
     if isolate and not source:
@@ -81,7 +82,8 @@ def _check_options(source: str, workspace: str, *, isolate: bool) -> None:
 
 
 def _repair_call(tool: str, arguments: str, toolset: Toolset, policy: str) -> Reply:
-    """Return a reply with this one call, repaired and checked, and its problems: if one blocks, the call is not run."""
+    """Repair and check one call of the tool `tool`, whose `arguments` are JSON text, and return a reply with this call
+    and its problems. The call is not run here."""
     repaired = check_calls([Call(tool, {}, arguments, id="call_1", raw=arguments)], toolset, policy)[0]
     return Reply(parts=(repaired.call,), problems=repaired.problems)
 
@@ -99,7 +101,8 @@ def _print_result(result: Result, trace: Trace) -> None:
 
 
 def _print_warnings(shell: Workspace | None, isolate: bool) -> None:
-    """Warn of what the shell of the workspace can reach, and of processes that --isolate cannot end on this system."""
+    """Print on standard error what commands can reach in the workspace `shell` (None: nothing), and with `isolate` that
+    on this system some processes are not ended."""
     if shell is not None and shell.exposure:
         print_message(shell.exposure)
     if isolate and sys.platform != "linux":

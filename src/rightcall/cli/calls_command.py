@@ -64,7 +64,7 @@ def check_command(
 
 
 def _print_check(problems: list[Problem], calls: int, rejected: int) -> None:
-    """Print the problems of all calls, and how many of the calls are rejected."""
+    """Print the problems, and how many of the `calls` are rejected."""
     out = console()
     show_problems(out, problems)
     counted = f"{calls} call{'' if calls == 1 else 's'}"
@@ -115,7 +115,8 @@ def _run_rows(
     *,
     json: bool,
 ) -> Totals:
-    """Check or repair the calls in all rows, print the summary, and return the totals."""
+    """Check or repair the calls in all rows of the files, write one line of JSON per row, print the summary, and return
+    the totals. Exits for wrong options and unusable files."""
     with usage_errors():
         key = run_key(many.keys, what, policy, files=(tools,))
         output: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
@@ -124,8 +125,8 @@ def _run_rows(
 
 
 def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]:
-    """Return the calls in the JSON `file`, checked and repaired. Exits with a usage error without `tools`, a file of
-    tools."""
+    """Return the calls in the JSON file `file`, repaired by `policy` ("off": only checked), with their problems.
+    `tools` is a file of tool definitions; exits with a usage error if it is None, and for unusable files."""
     if tools is None:
         exit_with_usage_error("no tools: pass --tools FILE")
     with usage_errors():
@@ -134,13 +135,13 @@ def _check_calls(file: str, tools: str | None, policy: str) -> list[CheckedCall]
 
 
 def _exit_if_rejected(found: list[CheckedCall]) -> None:
-    """Exit with code 1 if one of these calls is rejected."""
+    """Exit with code 1 if one of these calls is rejected; otherwise do nothing."""
     if not all(each.call.ok for each in found):
         raise typer.Exit(1)
 
 
 def _print_codes(json: bool) -> None:
-    """Print all problem codes, as a table or as JSON."""
+    """Print all problem codes, as a table or, if `json` is set, as JSON."""
     if json:
         fields = ("code", "blocking", "cause", "cure")
         typer.echo(format_json([{key: getattr(code, key) for key in fields} for code in CODES.values()]))
@@ -150,7 +151,7 @@ def _print_codes(json: bool) -> None:
 
 
 def _print_rules(json: bool) -> None:
-    """Print all repair rules, as a table or as JSON."""
+    """Print all repair rules, as a table or, if `json` is set, as JSON."""
     if json:
         fields = ("name", "kind", "what", "sent", "arguments")
         rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in fields}) for rule in RULES]

@@ -59,14 +59,15 @@ DEFAULT_URL = "http://127.0.0.1:8081/v1"
 
 
 def _check_value(text: str | None) -> str | None:
-    """Return the value of an option. Raises `BadParameter` if it is a flag, since then the value is missing."""
+    """Return the value of an option unchanged, also None. Raises `BadParameter` if it begins with "--": then it is the
+    next option, and the value is missing."""
     if text is not None and text.startswith("--"):
         raise typer.BadParameter(f"a value is missing before {text}")
     return text
 
 
 def _check_models(texts: list[str]) -> list[str]:
-    """Return the names of models. Raises `BadParameter` if one is blank or a flag."""
+    """Return the names of models unchanged. Raises `BadParameter` if one is blank or begins with "--"."""
     for text in texts:
         if not (_check_value(text) or "").strip():
             raise typer.BadParameter("the model's name is blank")
@@ -74,7 +75,8 @@ def _check_models(texts: list[str]) -> list[str]:
 
 
 def _check_domains(text: str) -> str:
-    """Return the list of domains as the text it is. Raises `BadParameter` if it names none or is a flag."""
+    """Return the comma-separated text of --domains unchanged. Raises `BadParameter` if it has no name or begins with
+    "--"."""
     if not [name for name in (_check_value(text) or "").split(",") if name.strip()]:
         raise typer.BadParameter("name at least one domain")
     return text
@@ -168,7 +170,8 @@ _CONVERTED = ("guard", "required", "system")
 
 
 def _resolve_system_message(text: str) -> str:
-    """Return the content of the file with this name, stripped; if there is none, the text itself."""
+    """Return the content of the file whose name is `text`, stripped; if there is no such file, `text` itself. Exits if
+    the file cannot be read."""
     is_file = len(text) < 4_000 and "\n" not in text and os.path.isfile(text)
     return read_text(text).strip() if is_file else text
 
@@ -204,6 +207,7 @@ class ToolSource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_real(self) -> bool:
+        """Return whether real tools are to be run, of a module or an MCP server, and not stubs."""
         return bool(self.tools or self.mcp)
 
 
@@ -232,7 +236,7 @@ def capture(
     written are kept.
     """
     with usage_errors():
-        names = _parse_domain_names(domains)
+        names = _parse_domain_option(domains)
         chosen = [] if source.is_real else find_domains(names)
         hooks = _approval_hooks(source)
         _check_sources(model, endpoint, replay)
@@ -250,8 +254,9 @@ def capture(
     _print_run(run, as_json=json)
 
 
-def _parse_domain_names(domains: str) -> list[str]:
-    """Return the names in a comma-separated list of domains; "all" is replaced by all built-in domains."""
+def _parse_domain_option(domains: str) -> list[str]:
+    """Split the option --domains into names of capture domains and paths of TOML files; "all" stands for all built-in
+    domains. Duplicates are kept, names are not checked."""
     from rightcall.capture.domain import built_in_names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
@@ -259,7 +264,8 @@ def _parse_domain_names(domains: str) -> list[str]:
 
 
 def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> None:
-    """Exit with a usage error if the options name more than one source of answers, or no model."""
+    """Exit with a usage error if --replay is given together with a server or --record, if --local is combined with
+    another server or --model, or if no model is named."""
     if replay is not None and (endpoint.local or endpoint.base_url or endpoint.record) is not None:
         exit_with_usage_error(
             "--replay takes the answers from a recording; it excludes --local, --base-url and --record"
@@ -268,7 +274,8 @@ def _check_sources(model: list[str], endpoint: Endpoint, replay: str | None) -> 
 
 
 def _check_files(output: Path, record: str | None, replay: str | None, *, force: bool) -> None:
-    """Check before anything is sent that no file would be overwritten by mistake. Raises `CallerError` or exits."""
+    """Check, before anything is sent, that the rows and the recording would overwrite no foreign file and not each
+    other or the `replay`. Raises `CallerError`, or exits with a usage error."""
     check_output(output, force=force)
     if record is not None:
         check_cassette(record, force=force)
@@ -279,7 +286,8 @@ def _check_files(output: Path, record: str | None, replay: str | None, *, force:
 
 
 def _with_default_url(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint with the URL of a local proxy, unless an option or the environment names a server."""
+    """Return the endpoint with the URL of a local proxy as its server; unchanged if --base-url or an environment
+    variable names a server, or if its API is not one of OpenAI's."""
     names = API_DEFAULTS[cast(Api, endpoint.api)].url_names
     if endpoint.base_url or any(os.environ.get(name) for name in names) or "OPENAI_BASE_URL" not in names:
         return endpoint
@@ -288,10 +296,10 @@ def _with_default_url(endpoint: Endpoint) -> Endpoint:
 
 @contextmanager
 def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
-    """Report an error that ends a run, or Ctrl-C, in one line and exit with code 1; wrong usage with code 2.
+    """Return a context in which an error that ends a run, or Ctrl-C, is reported in one line and exits with code 1, and
+    wrong usage with code 2.
 
-    For Ctrl-C the line mentions --resume if the output file `resumable` has a journal.
-    """
+    For Ctrl-C the line mentions --resume if the output file `resumable` has a journal."""
     try:
         with backend_errors():
             try:
@@ -336,7 +344,8 @@ async def _run_with_real_tools(
     output: Path,
     options: dict[str, Any],
 ) -> Capture:
-    """Connect to the real tools, run the capture with them, and return it."""
+    """Connect to the tools that `source` names, run the capture of the domains `names` with them, and return it.
+    Whatever tools print goes to standard error."""
     async with _open_real_tools(source) as tools:
         with contextlib.redirect_stdout(sys.stderr):  # keep what tools print out of our output
             return await run_capture(backend, find_domains(names, tools=tools), settings, output, **options)
@@ -344,15 +353,16 @@ async def _run_with_real_tools(
 
 @asynccontextmanager
 async def _open_real_tools(source: ToolSource) -> AsyncIterator[Toolset]:
-    """Yield the tools of the module and of the MCP servers, which stay connected in this context."""
+    """Yield the tools of the module and of the MCP servers as one toolset. The servers stay connected in this context.
+    Raises `BackendError` for a server that cannot be used."""
     async with AsyncExitStack() as stack:
         loaded = [load_tools(source.tools)] if source.tools else []
         yield Toolset(*loaded, *await connect_mcp_servers(stack, source.mcp or ()))
 
 
 def _approval_hooks(source: ToolSource) -> list[HookLike]:
-    """Return the hook that asks before a real tool runs, or allows all with --yes; none for stubs. Asking needs a
-    terminal."""
+    """Return a list with the hook that asks the user before a real tool runs, or with --yes one that allows all; an
+    empty list for stubs. Exits with a usage error if the user must be asked without a terminal."""
     if not source.is_real:
         return []
     if source.yes:
@@ -365,7 +375,8 @@ def _approval_hooks(source: ToolSource) -> list[HookLike]:
 
 
 async def _ask_user(invocation: Invocation) -> Permission:
-    """Ask the user whether this call may run, without blocking the event loop, and return the answer."""
+    """Ask the user on the terminal whether this call may run, in a thread so that the event loop goes on, and return
+    the answer."""
     name = invocation.tool.name
     text = f"run {brief(name)} {brief(invocation.call.json, 500)}?"
     return await asyncio.to_thread(ask_permission, text, AllowRule.offered(name, invocation.arguments, None))
@@ -376,7 +387,8 @@ async def _ask_user(invocation: Invocation) -> Permission:
 
 @contextmanager
 def _progress_bar(*, shown: bool = True) -> Iterator[Progress | None]:
-    """Yield a progress bar with rate and time left. None if it is not to be shown, or standard error is no terminal."""
+    """Yield a progress bar on standard error with rate and time left; None if `shown` is False or standard error is no
+    terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -455,7 +467,8 @@ class CaptureProgress(Watch):
         self._print_line(f"capture warning scenario {self._describe_task(task)} failed: {error}")
 
     def done(self, task: Task) -> None:
-        """Advance the progress bar by one scenario and update its rate of rows. Prints no line."""
+        """Advance the progress bar, if there is one, by one scenario, whichever the `task` is, and update its rate of
+        rows. Prints no line."""
         if self._progress is not None and self._bar is not None:
             self._progress.advance(self._bar)
             seconds = self._progress.tasks[0].elapsed or 0.0
@@ -477,7 +490,7 @@ _HEADS = ("scenarios", "done", "calls wanted", "calls", "valid", "right tool", "
 
 
 def _print_run(run: Capture, *, as_json: bool) -> None:
-    """Print the counts of each model and where the rows are, or all of it as JSON."""
+    """Print the counts of each model in a finished run and where the rows are; `as_json`: the data of `_run_json`."""
     if as_json:
         typer.echo(format_json(_run_json(run)))
         return

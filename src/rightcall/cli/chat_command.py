@@ -50,8 +50,8 @@ class ChatLoop:
         self.is_sound = True
 
     def send_message(self, line: str) -> None:
-        """Send one message of the user and print the answer. If that fails, `BackendError` is raised and nothing is
-        kept."""
+        """Send `line` as a message of the user, print the answer, and add both to `asked`. Sets `is_sound` to False if
+        the answer has a blocking problem. Raises `BackendError` if sending fails; then `asked` is unchanged."""
         asked = _add_messages(self.asked, {"role": "user", "content": line})
         with closing(self.backend.stream_sync(asked)) as stream:
             self._print_answer(stream)
@@ -60,7 +60,8 @@ class ChatLoop:
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _print_answer(self, stream: SyncStreaming) -> None:
-        """Print an answer as it arrives, or as one line of JSON when it is complete."""
+        """Print an answer as it arrives, and then its problems; with --json, print it as one line of JSON when it is
+        complete. Consumes the stream."""
         if self.as_json:
             for _ in stream:
                 pass
@@ -72,11 +73,13 @@ class ChatLoop:
 
 
 def _add_messages(asked: Request, *messages: Json) -> Request:
+    """Return a copy of the request with these messages after its own."""
     return msgspec.structs.replace(asked, messages=[*asked.messages, *messages])
 
 
 def print_live_events(out: Console, events: Iterator[Event]) -> int:
-    """Print text as it arrives and calls when they are complete; return how many events were printed."""
+    """Print text and reasoning as they arrive, calls when they are complete, and a remark for each `Recast`; return how
+    many of these events were printed. Other events are ignored."""
     written, calls, flow = 0, 0, Flow(out)
     for event in events:
         if isinstance(event, Text | Reasoning):
@@ -96,7 +99,7 @@ def print_live_events(out: Console, events: Iterator[Event]) -> int:
 
 
 def _show_spinner_until_first(stream: Iterator[Event]) -> Iterator[Event]:
-    """Yield the events. On a terminal a spinner is shown until the first one."""
+    """Yield all events of the stream. If standard error is a terminal, a spinner is shown there until the first one."""
     with _spinner("waiting for the model"):
         first = next(stream, None)
     if first is not None:
@@ -112,8 +115,8 @@ def _spinner(text: str) -> AbstractContextManager[object]:
 
 
 def not_run_messages(answer: Answer) -> list[Json]:
-    """Return a tool message for each call, since every call in a history needs one: that it was not run, or its
-    problems."""
+    """Return a tool message for each call of the answer, since every call in a history needs one: for a valid call that
+    it was not run, for a rejected call its problems."""
     results = [Result(call, NOT_RUN) if call.ok else rejected_result(call, call.problems) for call in answer.attempts]
     return [result.message() for result in results]
 
@@ -163,7 +166,8 @@ def chat(
 
 
 def _load_backend(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
-    """Return the backend of the endpoint. On a terminal a spinner is shown while a local model is loaded."""
+    """Return the backend of the endpoint for this model. On a terminal a spinner is shown while a local model is
+    loaded. Exits with code 2 for wrong options."""
     if endpoint.local is None:
         return endpoint.backend(model, force=force)
     with _spinner(f"loading {visible(endpoint.local, one_line=True)}"):
@@ -171,11 +175,11 @@ def _load_backend(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
 
 
 def converse(talk: ChatLoop) -> None:
-    """Run all turns until the end of the input.
+    """Run one turn of the chat for each line of standard input, until its end.
 
-    On a terminal, a failed or interrupted turn is reported and dropped. Otherwise a failure is raised, and a blocking
-    problem in an answer exits with code 1 at the end.
-    """
+    On a terminal, the user is prompted, and a failed or interrupted turn is reported and dropped. Otherwise
+    `BackendError` is raised at a failure, and after the last line a blocking problem in any answer exits with code
+    1."""
     if not sys.stdin.isatty():
         for line in _read_piped_lines():
             talk.send_message(line)
@@ -194,7 +198,8 @@ def converse(talk: ChatLoop) -> None:
 
 
 def _read_piped_lines() -> Iterator[str]:
-    """Yield the lines of standard input that are not blank, without line ends."""
+    """Yield the lines of standard input that are not blank, without line ends. A line longer than `MAX_LINE` is yielded
+    in pieces."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     while line := sys.stdin.readline(MAX_LINE):

@@ -89,7 +89,9 @@ def contract_command(
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
-    """Return the format called `name`, or the one defined in `file`. Exits with a usage error if both are given."""
+    """Return the format called `name`, or the one that the TOML `file` defines (None: no file). Exits with a usage
+    error if a file and another name than "contract" are given; raises `CallerError` for an unknown or invalid
+    format."""
     if file is None:
         return choose_format(name, None)
     if name != "contract":

@@ -63,7 +63,8 @@ DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Name
 
 
 def _split_names(text: str) -> list[str]:
-    """Return the names in a comma-separated list. Exits with a usage error if there is none."""
+    """Return the names in a comma-separated list, stripped. Exits with a usage error, which names --domains, if there
+    is none."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         exit_with_usage_error("name at least one domain: --domains shopping")
@@ -75,7 +76,8 @@ def _split_names(text: str) -> list[str]:
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Report bad rows and unusable files in this context in one line with exit code 1, wrong usage with exit code 2."""
+    """Return a context in which bad rows (`BadRows`) and unusable files are reported in one line with exit code 1, and
+    wrong usage with exit code 2."""
     with usage_errors():
         try:
             yield
@@ -85,7 +87,8 @@ def failures() -> Iterator[None]:
 
 
 def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
-    """Print `value` as JSON, or `lines` with labels; on standard error if the rows went to standard output."""
+    """Print `value` as JSON if `json` is set, else `lines` with their labels, without those that are empty or None. The
+    output is on standard error if `value` says that the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
         typer.echo(format_json(dict(value)), err=aside)
@@ -98,7 +101,8 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
 
 
 def _format_value(value: object) -> str:
-    """Return a value of a result as text: a mapping as `name 1,234, ...`, a bool as yes or no."""
+    """Return a value of a result as text: a mapping of counts as `name 1,234, ...`, a bool as yes or no, an integer
+    with separators."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
@@ -377,7 +381,7 @@ def export_command(
 
 
 def _log_kind(name: str) -> str:
-    """Return the kind of log with this name or alias. Raises `CallerError` for an unknown one."""
+    """Return the canonical name of the kind of log with this name or alias. Raises `CallerError` for an unknown one."""
     from rightcall.datasets.logs import resolve_log_kind
 
     return resolve_log_kind(name)
@@ -454,7 +458,7 @@ class _FirstRows:
         self._what, self._count = what, 0
 
     def report(self, where: Where, why: str) -> None:
-        """Count a row, and print its place and the reason if it is one of the first three."""
+        """Count a row, and print its place and the reason `why` on standard error if it is one of the first three."""
         self._count += 1
         if self._count <= _MAX_REPORTED:
             report_row(where, why)
@@ -551,7 +555,9 @@ def mutate_command(
 
 
 def _parse_kinds(options: list[str] | None, most: int) -> dict[str, int]:
-    """Return the maximum number of each kind in KIND[=MOST] options, of all kinds without any. Raises `CallerError`."""
+    """Return a dict from each kind of mutation in the KIND[=MOST] options to its maximum number, which is `most`
+    without "=MOST"; all kinds if there are no options. Raises `CallerError` for a number that is none; the names of
+    kinds are not checked."""
     from rightcall.datasets.mutating import KINDS
 
     limits: dict[str, int] = {}

@@ -68,7 +68,8 @@ def demo(
 def _demo_json(
     folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool
 ) -> dict[str, Any]:
-    """Return the output of the demo as JSON data, with the same choice of scenes and captures."""
+    """Return the demo as JSON data: always the first screen, with `everything` all scenes, with `wants_model` the
+    captures of the model."""
     from rightcall.cli import demo_model
 
     result = first_screen_json()
@@ -82,7 +83,7 @@ def _demo_json(
 
 
 def _print_demo(folder_path: Path | None, everything: bool, wants_model: bool, *, recorded: bool, force: bool) -> None:
-    """Print the chosen scenes, and either the captures of the model or the first screen."""
+    """Print all scenes with `everything`; then the captures of the model with `wants_model`, else the first screen."""
     from rightcall.cli import demo_model
 
     out = console()
@@ -96,7 +97,8 @@ def _print_demo(folder_path: Path | None, everything: bool, wants_model: bool, *
 
 
 def _number_scenes(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
-    """Yield all scenes with their numbers. The scene of the model is made last, since it takes longest."""
+    """Yield all scenes with their numbers, from 1. The last one, the scene of the model, is made only when it is
+    reached, since it takes longest."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
 
@@ -122,7 +124,7 @@ class Scene(msgspec.Struct, frozen=True):
     source: str = ""
 
     def play(self) -> Reply:
-        """Parse the reply in chunks and return the result."""
+        """Parse the reply of the scene in chunks of `chunk` characters and return it as a `Reply`."""
         parser = Parser(self.format, tools=self.tools or TOOLS, repair=self.repair)
         for start in range(0, len(self.text), self.chunk):
             parser.feed(self.text[start : start + self.chunk])
@@ -131,7 +133,7 @@ class Scene(msgspec.Struct, frozen=True):
 
 
 def _optional_tool(name: str, **types: str) -> Tool:
-    """Return a tool whose parameters are all optional, with these types."""
+    """Return a tool whose parameters are all optional; `types` has their JSON types by name."""
     return Tool(
         name=name,
         parameters={"type": "object", "properties": {key: {"type": type} for key, type in types.items()}},
@@ -251,6 +253,7 @@ class PromptScene(msgspec.Struct, frozen=True):
     format: str = "contract"
 
     def play(self) -> Contract:
+        """Return the contract for the demo's tools: the text of the prompt and its size."""
         return contract(TOOLS, budget=self.budget, format=self.format)
 
     def excerpt(self) -> str:
@@ -281,7 +284,7 @@ class GrammarScene(msgspec.Struct, frozen=True):
     elsewhere: str
 
     def play(self) -> Grammar:
-        """Return the grammar for the tools and the one with the difficult schema."""
+        """Return one grammar for the demo's tools and a tool whose schema a grammar cannot fully express."""
         email = {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"}
         ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
         odd = Tool(name="invite", parameters={"type": "object", "properties": {"email": email, "ids": ids}})
@@ -314,7 +317,8 @@ class RunScene(msgspec.Struct, frozen=True):
     source: str = ""
 
     def play(self) -> CallResults:
-        """Parse the reply, run its calls except those that a hook denies, and return reply, results and trace."""
+        """Parse the reply, run its calls except those that a hook denies, and return reply, results and trace. The
+        tools are harmless."""
         tools = _make_log_tools()
         reply, trace = parse(self.text, tools=tools, format="hermes"), Trace()
         limits = RunLimits(result=Bounds(string_chars=200))
@@ -323,7 +327,8 @@ class RunScene(msgspec.Struct, frozen=True):
 
 
 def _make_log_tools() -> Toolset:
-    """Return the two tools of the scene. They are made when it runs, so that other scenes do not wait for it."""
+    """Return two tools for the scene that runs calls: one that reads a long log, and one that must never run. They are
+    made when the scene is played, so that other scenes do not wait for them."""
 
     @tool(read_only=True)
     async def read_log(path: str) -> str:
@@ -339,6 +344,7 @@ def _make_log_tools() -> Toolset:
 
 
 def _deny_changes(invocation: Invocation) -> Skip | None:
+    """Return None, which allows the call, for a read-only tool, and a `Skip` for any other: a hook."""
     return None if invocation.tool.read_only else Skip("the user refused", "not approved")
 
 
@@ -359,7 +365,7 @@ ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *PROMPT_SCENES, GRAMMAR_SCENE, *RUN
 
 
 def _print_scene(out: Console, number: int, scene: AnyScene) -> None:
-    """Print one scene with its number and title."""
+    """Print one scene: its number and title, what other parsers do, and the result. Playing it may run its calls."""
     heading(out, f"{number}. {scene.title}")
     if isinstance(scene, PromptScene):
         _print_prompt(out, scene)
@@ -387,7 +393,8 @@ def _print_grammar(out: Console, scene: GrammarScene) -> None:
 
 
 def _print_scene_reply(out: Console, scene: Scene | RunScene) -> None:
-    """Print a reply, what other parsers do with it, and what rightcall does with it."""
+    """Print the reply of a scene, what other parsers do with it, and what rightcall does with it. A `RunScene` is
+    played, which runs its calls."""
     if scene.source:
         row(out, "source", visible(scene.source, one_line=True), "dim")
     row(out, "raw", visible(scene.text), "dim")
@@ -407,7 +414,7 @@ def print_call_results(out: Console, ran: CallResults) -> None:
 
 
 def _scene_json(number: int, scene: AnyScene) -> dict[str, Any]:
-    """Return one scene with its result as JSON data."""
+    """Play one scene and return it with its result as JSON data; `number` is its number in the demo."""
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
     if isinstance(scene, PromptScene):
         prompt = scene.play()
@@ -440,6 +447,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def _required_tool(name: str, **types: Json) -> Tool:
+    """Return a tool whose parameters, given as schemas by name, are all required."""
     return Tool(name=name, parameters={"type": "object", "properties": types, "required": list(types)})
 
 
@@ -454,6 +462,8 @@ SCREEN_TOOLS = Toolset(
 
 
 def _pair(where: str, title: str, before: str, text: str, format: str = "hermes") -> Pair:
+    """Return a scene of the first screen: `where` it occurs, its title, what happens `before` (without rightcall), and
+    the text of the reply."""
     return Pair(where, Scene(title, before, format, text, tools=SCREEN_TOOLS))
 
 

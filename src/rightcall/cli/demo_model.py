@@ -39,6 +39,7 @@ MODEL = "smollm2"
 
 
 def _tool(name: str, **properties: Json) -> Tool:
+    """Return a tool whose parameters, given as schemas by name, are all required."""
     return Tool(name=name, parameters={"type": "object", "properties": properties, "required": list(properties)})
 
 
@@ -53,8 +54,8 @@ TOOLS = Toolset(  # the tools that the recorded question offers
 
 
 def model_scene(*, recorded: bool = False) -> Scene:
-    """Return the scene of the local model's answer, or of its recording. Both get the recorded request, at temperature
-    0."""
+    """Ask the local model the recorded question, at temperature 0, and return its answer as a scene. With `recorded`,
+    or if the model cannot be run, the recording answers instead, which the scene's `source` says."""
     if recorded:
         return _make_scene(
             ReplayBackend(RECORDING).complete_sync(_read_recorded_request()), f"a recording of {MODEL}, as you asked"
@@ -71,7 +72,7 @@ def model_scene(*, recorded: bool = False) -> Scene:
 
 
 def _read_recorded_request() -> Request:
-    """Return the request of the recording."""
+    """Return the request that was recorded with the model's answer."""
     body = load_cassette(RECORDING).exchanges[0].request.body or {}
     return Request(
         messages=body["messages"],
@@ -111,6 +112,7 @@ _BASE_SETTINGS = Settings(
 
 
 def _capture_mode(about: str, **changes: Any) -> CaptureMode:
+    """Return a mode of the demo: the common settings with these changes. `about` describes it."""
     return CaptureMode(about, msgspec.structs.replace(_BASE_SETTINGS, **changes))
 
 
@@ -133,14 +135,15 @@ class CaptureDemo(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> list[tuple[str, str]]:
-        """The files that the demo wrote, each as a label and a path."""
+        """Return the files that the demo wrote, each as a label and a path."""
         rows = [(f"rows, {name}", str(run.output)) for name, run in self.runs.items()]
         labelled = ("labelled", str(self.folder / "labelled.jsonl"))
         return [*rows, labelled, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
 
 
 def check_folder(folder: Path | None, *, force: bool = False) -> None:
-    """Raise `NotOurs` if the demo would overwrite a file in this folder that rightcall did not write. None passes."""
+    """Raise `NotOurs` if the demo would overwrite a file in this folder that rightcall did not write, unless `force`.
+    Do nothing for None, which means a new folder."""
     if folder is None:
         return
     for name in MODES:
@@ -152,8 +155,8 @@ def check_folder(folder: Path | None, *, force: bool = False) -> None:
 
 
 def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool = False) -> CaptureDemo:
-    """Capture in all modes, validate, label and export the rows, and return the results. Without `folder`, use a new
-    one."""
+    """Run the model in all modes, validate, label and export the rows, and return the results. The files are written
+    into `folder`, or into a new temporary one for None. With `recorded`, or without the model, a recording answers."""
     folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
     source, runs = _run_captures(folder, recorded=recorded, force=force)
     outputs = [run.output for run in runs.values()]
@@ -164,8 +167,8 @@ def run_demo_capture(folder: Path | None, *, recorded: bool = False, force: bool
 
 
 def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, dict[str, Capture]]:
-    """Run the captures with the model or its recording; return a description of which one answered, and the runs by
-    mode."""
+    """Run the captures of all modes with the model or, if `recorded` is set or the model fails, with its recording.
+    Return a description of which one answered, and the runs by mode."""
     why = "as you asked"
     if not recorded:
         try:
@@ -177,12 +180,14 @@ def _run_captures(folder: Path, *, recorded: bool, force: bool) -> tuple[str, di
 
 
 def recording() -> ReplayBackend:
-    """Open the recording of the captures. It is lenient, since the prompts may have changed."""
+    """Return a backend that answers from the recording of the demo's captures. It is lenient, since the prompts may
+    have changed."""
     return ReplayBackend(CAPTURE_RECORDING, profile="llama.cpp", strict=False)
 
 
 async def run_modes(backend: BaseBackend, folder: Path, *, force: bool = False) -> dict[str, Capture]:
-    """Capture in each mode and return the runs by mode. New rows replace those of an earlier demo."""
+    """Run a capture with the backend in each mode, and return the captures by mode. The rows of each are written into a
+    file in `folder` and replace those of an earlier demo."""
     domains = find_domains(DOMAINS)
     runs = {}
     async with backend:

@@ -100,7 +100,8 @@ def doctor(
 
 @contextmanager
 def _progress_bar(what: str) -> Iterator[Watch | None]:
-    """Yield the function that updates a progress bar on standard error; None without a terminal."""
+    """Yield the function that updates a progress bar with the title `what` on standard error, given the numbers of
+    requests done and planned; None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -135,7 +136,8 @@ _EXCERPT = 700  # characters of a request, and of an answer
 
 
 def show_diagnosis(out: Console, found: Diagnosis, *, samples: int = 6) -> None:
-    """Print a diagnosis: the server, a table for each API, the classes of failure, and `samples` with evidence."""
+    """Print a diagnosis: the server, a table for each API, the classes of failure (the first `samples` with a request
+    and its response), and the totals."""
     _print_server(out, found)
     for api in found.spoken:
         out.print()
@@ -166,7 +168,8 @@ def _column_titles(found: Diagnosis) -> tuple[str, ...]:
 
 
 def _table_rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
-    """Yield the rows of the table of one API: each probe with its verdicts and the classes of its faults."""
+    """Yield the rows of the table of one API: each probe with its verdicts, whole and streamed, without and with the
+    proxy if it was probed, and the classes of its faults."""
     sides = [found] if found.through is None else [found, found.through]
     by_place = {
         (side, each.probe, each.way): each
@@ -182,7 +185,8 @@ def _table_rows(found: Diagnosis, api: str) -> Iterator[list[Cell]]:
 
 
 def _format_verdict(result: ProbeResult | None) -> Text:
-    """Return a verdict in its colour, with the pass rate if the probe was repeated; blank without a result."""
+    """Return the verdict of a probe as text in its colour, with the pass rate if the probe was repeated; blank for
+    None."""
     if result is None:
         return Text("")
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""
@@ -190,7 +194,8 @@ def _format_verdict(result: ProbeResult | None) -> Text:
 
 
 def _print_failure_classes(out: Console, found: Diagnosis, samples: int) -> None:
-    """Print each class of failure: where it occurred, the evidence of the first `samples`, and the cure."""
+    """Print each class of failure: where it occurred, its cure, and for the first `samples` classes one request with
+    its response."""
     for at, failure in enumerate((*found.classes, *found.habits)):
         mine = found.shown(failure)
         out.print()
@@ -211,7 +216,8 @@ def _print_failure_classes(out: Console, found: Diagnosis, samples: int) -> None
 
 
 def _describe_places(results: list[ProbeResult]) -> dict[str, str]:
-    """Return a dict from each message to a text with its places: `chat native: probe, probe; ollama text: probe`."""
+    """Return a dict from each message of these results to a text with the places where it occurred: `chat native:
+    probe, probe; ollama text: probe`."""
     places: dict[str, dict[tuple[str, str], list[str]]] = {}
     for each in results:
         places.setdefault(each.says, {}).setdefault((each.api, each.way), []).append(each.title)
@@ -231,7 +237,8 @@ def _print_evidence(out: Console, result: ProbeResult) -> None:
 
 
 def _excerpt(text: str, left_out: int) -> str:
-    """Return the beginning of a text in one line, then the number of characters left out. Compact JSON gets spaces."""
+    """Return the beginning of a text in one line; if it is longer, or `left_out` characters were dropped before, also
+    the number of characters that are missing. Compact JSON gets spaces."""
     text = text.replace(',"', ', "').replace('":', '": ').replace('":  ', '": ')
     left = max(0, len(text) - _EXCERPT) + left_out
     return visible(text[:_EXCERPT], one_line=True) + (f" … ({left:,} more)" if left else "")

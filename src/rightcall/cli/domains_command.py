@@ -47,7 +47,8 @@ def domains(
 
 
 def _check_files(files: list[str], json: bool) -> None:
-    """Print the errors in these files, or what the domains contain. Exits with code 1 if there are errors."""
+    """Read these TOML files and print the errors of each, or a summary of its domain. Exits with code 1 if there are
+    errors, with a usage error if there are no files."""
     if not files:
         exit_with_usage_error("no file: `rightcall domains check my.toml`")
     results: list[dict[str, Any]] = []
@@ -71,7 +72,8 @@ def _check_files(files: list[str], json: bool) -> None:
 
 
 def _domain_json(domain: Domain, *, whole: bool) -> dict[str, Any]:
-    """Return a domain as JSON data: name, description and counts; with `whole`, also its tools and requests."""
+    """Return a domain as JSON data: name, description, and the numbers of tools, scenarios and kinds; with `whole`,
+    also the names of its tools and the requests of its scenarios."""
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     description: dict[str, Any] = {"name": domain.name, "about": domain.about, "tools": len(domain.tools)}
     description |= {"scenarios": len(domain.scenarios), "kinds": dict(sorted(kinds.items()))}

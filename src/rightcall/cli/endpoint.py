@@ -146,14 +146,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     record: Record = None
 
     def check_model(self, model: str, *, required: bool = False) -> None:
-        """Exit with a usage error if the model options contradict each other, or if one is `required` and missing."""
+        """Exit with a usage error if --local is combined with --base-url or `model` (the value of --model), or if
+        `required` and neither --local nor a model is given."""
         if self.local is not None and (self.base_url is not None or model):
             exit_with_usage_error("--local runs a model on this machine; it excludes --base-url and --model")
         if required and self.local is None and not model:
             exit_with_usage_error("no model: pass --model NAME, or --local NAME to run one on this machine")
 
     def backend(self, model: str, *, force: bool = False) -> BaseBackend:
-        """Return a new backend, inside a recorder with --record. Wrong options exit with code 2."""
+        """Return a new backend for the chosen server or local model, inside a recorder with --record; `force` lets the
+        recorder replace a foreign file. Exits with code 2 for wrong options."""
         with usage_errors():
             if self.lora and self.local is None:
                 exit_with_usage_error("--lora needs a model that runs on this machine: pass --local NAME")
@@ -161,11 +163,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             return backend if self.record is None else Recorder(backend, self.record, force=force)
 
     def _local_backend(self, name: str) -> BaseBackend:
+        """Return the backend that runs the local model `name` with these options."""
         return LocalBackend(name, mode=self.mode.value, lora=self.lora, timeouts=self.timeouts)
 
     @property
     def local_name(self) -> str:
-        """The name of the local model for rows, such as `model` or `model+adapter`."""
+        """Return the name of the local model for rows, such as `model` or `model+adapter`; "" without a local model."""
         names = [each for each in (self.local, self.lora) if each]
         return "+".join([Path(each).stem if is_model_path(each) else each for each in names])
 
@@ -183,7 +186,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def timeouts(self) -> Timeouts:
-        """The four timeouts, in seconds."""
+        """Return the four time limits, in seconds, as one value."""
         return Timeouts(
             connect=self.connect_timeout, first_byte=self.first_byte_timeout, idle=self.idle_timeout, total=self.timeout
         )
@@ -191,7 +194,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def backend_errors() -> Iterator[None]:
-    """Report a failing server in this context in one line with exit code 1, and wrong usage with exit code 2."""
+    """Return a context in which a failing server (`BackendError`) is reported in one line with exit code 1, and wrong
+    usage with exit code 2."""
     with usage_errors():
         try:
             yield

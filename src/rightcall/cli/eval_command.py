@@ -180,13 +180,14 @@ def eval_command(
 
 
 def _model_name(model: str, endpoint: Endpoint) -> str:
-    """Return the name of the model for the rows. Exits with a usage error if none is given."""
+    """Return the name of the model for the rows: `model`, or that of the local model. Exits with a usage error if
+    neither is given."""
     endpoint.check_model(model, required=True)
     return model if endpoint.local is None else endpoint.local_name
 
 
 def _mode_without_grammar(mode: ModeName) -> Mode:
-    """Return the mode for configurations without a grammar. Exits with a usage error for the mode grammar."""
+    """Return the mode for configurations that add no grammar. Exits with a usage error for the mode grammar."""
     if mode is ModeName.grammar:
         exit_with_usage_error("--mode is for configurations without a grammar; +grammar and full use one")
     modes: dict[str, Mode] = {each: each for each in MODES}
@@ -194,8 +195,9 @@ def _mode_without_grammar(mode: ModeName) -> Mode:
 
 
 def _check_files(out: str | None, html: str | None, endpoint: Endpoint, *, resume: bool, force: bool) -> Path:
-    """Return the path of the rows, the null device without --out. Refuse, before anything is sent, to overwrite other
-    files."""
+    """Return the path of the rows; the null device without --out. Before anything is sent, raise `CallerError` if a
+    foreign file would be overwritten, unless `force`, or if --out is also the page or the recording. Exits with a usage
+    error for --resume without --out."""
     if out is None:
         if resume:
             exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
@@ -232,16 +234,18 @@ def _run_evaluation(
 
 
 async def _run_in_backend(backend: BaseBackend, run: Evaluation) -> None:
-    """Run the evaluation while the backend is open."""
+    """Open the backend, run the evaluation to its end, and close the backend. Raises the error that ended the run."""
     async with backend:
         await run.go()
 
 
 def _sources(out: str | None) -> list[str]:
+    """Return --out as a list of files that must not be overwritten; empty without it."""
     return [] if out is None else [out]
 
 
 def _resume_hint(out: str | None) -> str:
+    """Return a clause about how to resume the run, which needs --out."""
     return "--resume continues it" if out is not None else "to resume a run, pass --out FILE"
 
 
@@ -249,7 +253,8 @@ def _resume_hint(out: str | None) -> str:
 
 
 def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, as_json: bool, force: bool) -> None:
-    """Print the rates on the screen or as JSON, and write the page to the file `html` if one is given."""
+    """Print the rates on the screen or as JSON, and write the page to the file `html` if one is given, which must be
+    none of `sources`."""
     notes = [] if run.done == run.total else [f"{run.done:,} of {run.total:,} cases: {run.stopped or 'some failed'}."]
     described = run.tally, run.settings.model, notes
     if html is not None:
@@ -265,7 +270,8 @@ def _print_result(run: Evaluation, html: str | None, sources: Sequence[str], *, 
 
 
 def _compare_files(files: Sequence[str], html: str | None, *, as_json: bool, force: bool) -> None:
-    """Compare two files of raw rows and print what changed. Exits with code 1 if something got significantly worse."""
+    """Compare two files of raw rows, the older one first, and print what changed; write the page to `html` if given.
+    Exits with code 1 if something got significantly worse, with a usage error if they cannot be compared."""
     if len(files) != 2:
         exit_with_usage_error("compare takes two files of raw rows: the older one, then the newer")
     with usage_errors():
@@ -287,7 +293,8 @@ def _compare_files(files: Sequence[str], html: str | None, *, as_json: bool, for
 
 
 def _read_rows(file: str) -> RecordedRun:
-    """Read the raw rows of an evaluation. Exits with a usage error if the file has none."""
+    """Return the raw rows in a file that `rightcall eval --out` wrote. Exits with a usage error if the file has
+    none."""
     past = read_evaluation(Path(file))
     if past is None:
         exit_with_usage_error(f"{file} has no rows of an evaluation; `rightcall eval --out` writes such files")
@@ -329,7 +336,7 @@ class EvalProgress(EvalWatch):
         self._print_line(f"warning {path}: the last line is incomplete; its {size} bytes are removed")
 
     def notice(self, text: str) -> None:
-        """Print a text in one line, also if quiet."""
+        """Print a text in one line on standard error, also if quiet."""
         self._print_line(text)
 
     def failed(self, case: EvalCase, configuration: str, error: Exception) -> None:
@@ -353,7 +360,7 @@ class EvalProgress(EvalWatch):
 
 @contextmanager
 def eval_progress_bar() -> Iterator[Progress | None]:
-    """Yield a progress bar with the time left; None without a terminal."""
+    """Yield a progress bar on standard error with the time left, or None if that is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

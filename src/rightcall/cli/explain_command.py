@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rightcall.cli.formats_command import sample
+from rightcall.cli.formats_command import render_sample
 from rightcall.cli.inputs import AsJson, code_names, exit_with_usage_error, register_own_formats
 from rightcall.cli.layout import console, format_json, heading, paragraph, row, table
 from rightcall.formats import find, known_formats
@@ -93,6 +93,7 @@ def find_topic(name: str) -> Topic | None:
 
 
 def _known_names() -> list[str]:
+    """Return every name that can be explained, with the aliases of formats."""
     return [*summaries(), *[alias for format in known_formats().formats.values() for alias in format.aliases]]
 
 
@@ -122,9 +123,9 @@ def _split_event_docstring(event: type) -> tuple[str, str]:
 
 
 def _format_topic(format: Format) -> Topic:
-    """Return the explanation of a format, with a sample."""
+    """Return the explanation of a format, with its aliases and a sample reply."""
     what = f"How calls are written by {format.models}." if format.models else "A wire format."
-    return Topic("format", format.name, what, {"aliases": ", ".join(format.aliases), "sample": sample(format)})
+    return Topic("format", format.name, what, {"aliases": ", ".join(format.aliases), "sample": render_sample(format)})
 
 
 def _print_topic(topic: Topic) -> None:
@@ -138,6 +139,7 @@ def _print_topic(topic: Topic) -> None:
 
 
 def _first_sentence(text: str) -> str:
+    """Return the first sentence of a text on one line, without its full stop."""
     return visible(text, one_line=True).partition(". ")[0].rstrip(".")
 
 

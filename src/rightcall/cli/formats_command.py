@@ -38,7 +38,8 @@ class FormatsGroup(HelpedGroup):
     """A group that treats an unknown command as the name of a format: `formats hermes` is `formats show hermes`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that `args` name, or "show" with all of them if the first is no command or option."""
+        """Return the command that the first of `args` names, as the base class does. If it is neither a command nor an
+        option, it is the name of a format: return the command "show" with all of `args` as its arguments."""
         is_name = bool(args) and self.get_command(ctx, args[0]) is None and not args[0].startswith("-")
         return super().resolve_command(ctx, ["show", *args] if is_name else args)
 
@@ -101,7 +102,7 @@ def _print_format(format: Format) -> None:
     row(out, "aliases", ", ".join(format.aliases) or "-")
     row(out, "models", visible(format.models, one_line=True) or "-")
     row(out, "body", " or ".join(type(body).__name__ for body in format.bodies))
-    row(out, "sample", visible(sample(format)), "green")
+    row(out, "sample", visible(render_sample(format)), "green")
 
 
 def _format_data(format: Format) -> dict[str, Any]:
@@ -111,12 +112,13 @@ def _format_data(format: Format) -> dict[str, Any]:
         "aliases": list(format.aliases),
         "models": format.models,
         "bodies": [type(body).__name__ for body in format.bodies],
-        "sample": sample(format),
+        "sample": render_sample(format),
     }
 
 
 def _copy_as_toml(format: Format) -> str:
-    """Return a format as TOML under another name, since the names of built-in formats are reserved."""
+    """Return a format as the text of a TOML file under the name `my_...`, since the names of built-in formats are
+    reserved."""
     own = msgspec.structs.replace(format, name=f"my_{format.name}", aliases=(), models="")
     return (
         f"# Copied from {format.name}. Documentation of the keys: docs/formats.md\n"
@@ -124,9 +126,10 @@ def _copy_as_toml(format: Format) -> str:
     )
 
 
-def sample(format: Format, *, calls: int = 2) -> str:
-    """Return a sample reply in this format: reasoning, text and `calls` calls (1 or 2), as far as it can represent
-    them."""
+def render_sample(format: Format, *, calls: int = 2) -> str:
+    """Return a sample reply in this format: reasoning, text and two calls, without the reasoning, then without the
+    text, then with one call if the format cannot represent it. With `calls=1`, return one call and nothing else; "" if
+    the format cannot represent a call."""
     several: tuple[Sequence[Part], ...] = (
         (Reasoning("The user asks about Oslo."), Text("Let me look."), _WEATHER, _TIME),
         (Text("Let me look."), _WEATHER, _TIME),
@@ -155,6 +158,7 @@ _SAMPLE_TOOLS = Toolset(
 
 
 def _sample_call(name: str, arguments: dict[str, object]) -> Call:
+    """Return a call for the samples, with a fixed id."""
     return Call(name, arguments, json.dumps(arguments), "call12345")
 
 
@@ -230,7 +234,8 @@ def detect_format_command(
 
 
 def _read_template(file: str) -> TemplateSource:
-    """Return the chat templates in a file. Exits with a usage error if it cannot be read or has none."""
+    """Return the chat templates and special tokens in a .jinja, JSON or GGUF file. Exits with a usage error if it
+    cannot be read or has none."""
     try:
         with open(file, "rb") as opened:
             return read_source(opened.read)
@@ -242,8 +247,8 @@ def _read_template(file: str) -> TemplateSource:
 
 
 def _detection_json(detection: Detection) -> dict[str, object]:
-    """Return a detection as JSON data: the formats, the parts that they recover (`shows`), the rendered text, any
-    draft."""
+    """Return a detection as JSON data: the formats, the parts that they recover (`shows`), the rendered text, and the
+    draft of a format if there is one."""
     draft = {"draft": detection.draft} if detection.draft else {}
     return {"formats": list(detection.formats), "shows": detection.shows, "text": detection.text, **draft}
 

@@ -67,7 +67,8 @@ class AllowedReplies(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
     def grammar(self, tools: Toolset | None, format: str | Format) -> Grammar:
-        """Return the grammar for these options. Raises `CallerError`, `GrammarCompileError`."""
+        """Return the grammar of the calls of these tools in this format, as these options say. Raises `CallerError` for
+        an invalid option, `GrammarCompileError` if there is no such grammar."""
         return make_grammar(
             tools or (),
             format=format,
@@ -122,7 +123,8 @@ def grammar_command(
 
 
 def _choose_format(name: str, file: str | None) -> str | Format:
-    """Return the format called `name`, or the one defined in `file`. Exits with a usage error for "auto"."""
+    """Return the format called `name`, or the one that the TOML `file` defines, if it is not None: then `name` is
+    ignored. Exits with a usage error for "auto"; raises `CallerError` for an unknown or invalid format."""
     chosen = choose_format(name if file is None else "auto", file)
     if chosen == "auto":
         exit_with_usage_error(
@@ -138,7 +140,8 @@ def _print_omitted_tools(omitted: dict[str, str]) -> None:
 
 
 def _emit_grammar(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
-    """Return the grammar in the form `emit`, or as fields of a request for `server`, and everything that it relaxes."""
+    """Return the grammar in the form `emit`, or as fields of a request for `server` if that is not None, and everything
+    that it relaxes in this form. Exits with a usage error for "svg" without tools."""
     if server is not None:
         return fragment_and_limits(made, server)
     if emit == "structural-tag":
@@ -165,6 +168,7 @@ def _emit_grammar(made: Grammar, emit: str, server: str | None) -> tuple[Any, tu
 
 
 def _relaxation_json(limit: Relaxation) -> dict[str, str]:
+    """Return a relaxation as JSON data."""
     return {"tool": limit.tool, "path": limit.path, "keyword": limit.keyword, "allows": limit.allows}
 
 

@@ -32,17 +32,17 @@ def print_message(message: str) -> None:
 
 
 def exit_with_usage_error(message: str) -> NoReturn:
-    """Report wrong usage in one line and exit with code 2."""
+    """Report wrong usage in one line on standard error and exit with code 2. Never returns."""
     print_message(message)
     raise typer.Exit(2)
 
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Report a `CallerError` in this context in one line. Wrong usage exits with code 2.
+    """Return a context in which a `CallerError` is reported in one line. Wrong usage exits with code 2.
 
-    A file that cannot be read or written exits with code 1, except a file that rightcall refuses to overwrite.
-    """
+    A file that cannot be read or written exits with code 1, except a file that rightcall refuses to overwrite, which is
+    wrong usage."""
     try:
         yield
     except CallerError as error:
@@ -53,7 +53,8 @@ def usage_errors() -> Iterator[None]:
 
 
 def option_parser(check: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a parser for an option: it returns what `check` returns, and a `CallerError` becomes a usage error."""
+    """Return a parser for an option of typer, which returns what `check` returns for the option's text; a `CallerError`
+    of `check` becomes a usage error (`typer.BadParameter`)."""
 
     def parse(given: str) -> str:
         """Return the checked value, or raise `typer.BadParameter`."""
@@ -109,7 +110,7 @@ def read_text(path: str, most: int = MAX_INPUT) -> str:
 
 
 def describe_path(path: str) -> str:
-    """Return the name of a file for messages."""
+    """Return how messages name an input: "standard input" for `-`, else the path in quotes."""
     return "standard input" if path == "-" else repr(path)
 
 
@@ -149,11 +150,10 @@ def write_text(text: str) -> None:
 
 
 def choose_format(name: str, file: str | None) -> Format | str:
-    """Return the format called `name`, or the one that the TOML `file` defines; the name "auto" is returned as it is.
+    """Return the format called `name`, or the one that the TOML `file` defines; "auto" is returned as a text.
 
-    Registers the formats that the user has installed. Raises `CallerError` for an unknown format; giving both a name
-    and a file is a usage error.
-    """
+    Registers the formats that the user has installed. Raises `CallerError` for an unknown or invalid format; exits with
+    a usage error if a name and a file are given."""
     register_own_formats()
     if file is not None:
         if name != "auto":
@@ -163,7 +163,8 @@ def choose_format(name: str, file: str | None) -> Format | str:
 
 
 def choose_format_name(name: str, file: str | None) -> str:
-    """Return the name of the format, for records and other processes. A format from a file is registered."""
+    """Return the name of the format that `choose_format` returns for these values, or "auto", for records and other
+    processes. A format from a file is registered, so that it can be found by this name."""
     chosen = choose_format(name, file)
     if isinstance(chosen, Format) and file is not None:
         register(chosen)
@@ -171,7 +172,7 @@ def choose_format_name(name: str, file: str | None) -> str:
 
 
 def register_own_formats() -> None:
-    """Register the formats that the user has installed. A faulty one is reported and left out."""
+    """Register the formats that the user has installed. A faulty one is reported on standard error and left out."""
     for fault in discover():
         print_message(f"{fault}; this format is left out")
 
@@ -187,8 +188,7 @@ def read_format_file(path: str) -> Format:
 def read_tools(path: str | None) -> Toolset | None:
     """Return the tools in a JSON file: a list of definitions, one definition, or an object with a list under "tools".
 
-    Returns None without a path. Exits with a usage error if a definition is invalid.
-    """
+    Returns None for None. Exits with a usage error if the file cannot be read or a definition is invalid."""
     if path is None:
         return None
     data = read_json_file(path)
@@ -211,7 +211,8 @@ Offer = tuple[str, str]
 
 
 def format_names(incomplete: str) -> list[Offer]:
-    """Return name and description of the formats that complete this text; of aliases too once something is typed."""
+    """Return the shell completions of this text that are names of formats, each with its description; aliases are among
+    them once something is typed."""
     from rightcall.formats import discover, known_formats
 
     discover()
@@ -222,7 +223,7 @@ def format_names(incomplete: str) -> list[Offer]:
 
 
 def read_format_names(incomplete: str) -> list[Offer]:
-    """Return name and description of the formats that complete this text, with `auto` among them."""
+    """Return the shell completions of this text that are names of formats, or "auto", each with its description."""
     return [
         *_matching_offers(incomplete, [("auto", "the format that the text is written in")]),
         *format_names(incomplete),
@@ -230,8 +231,8 @@ def read_format_names(incomplete: str) -> list[Offer]:
 
 
 def domain_names(incomplete: str) -> list[Offer]:
-    """Return completions of the last name in a comma-separated list: the whole list with a stub domain, and its
-    description."""
+    """Return the shell completions of a comma-separated list of domains: for each stub domain that completes the last
+    name, the whole list and the domain's description."""
     from rightcall.capture.domain import built_in_names, find_domains
 
     before, comma, last = incomplete.rpartition(",")
@@ -240,14 +241,15 @@ def domain_names(incomplete: str) -> list[Offer]:
 
 
 def model_names(incomplete: str) -> list[Offer]:
-    """Return name and description of the local models that complete this text."""
+    """Return the shell completions of this text that are names of local models, each with its description."""
     from rightcall.backends.models import MODELS
 
     return _matching_offers(incomplete, [(model.name, model.about) for model in MODELS.values()])
 
 
 def suite_names(incomplete: str) -> list[Offer]:
-    """Return name and description of the suites of `rightcall eval` that complete this text, also of `compare`."""
+    """Return the shell completions of this text that are names of suites of `rightcall eval`, or "compare", each with
+    its description."""
     from rightcall.evaluation.suites import SUITES
 
     known = [(name, suite.about) for name, suite in SUITES.items()]
@@ -255,8 +257,8 @@ def suite_names(incomplete: str) -> list[Offer]:
 
 
 def configuration_names(incomplete: str) -> list[Offer]:
-    """Return completions of the last name in a comma-separated list: the whole list, and the configuration's
-    description."""
+    """Return the shell completions of a comma-separated list of configurations: for each that completes the last name,
+    the whole list and the configuration's description."""
     from rightcall.evaluation.case_run import CONFIGURATIONS
 
     before, comma, last = incomplete.rpartition(",")
@@ -265,13 +267,14 @@ def configuration_names(incomplete: str) -> list[Offer]:
 
 
 def code_names(incomplete: str) -> list[Offer]:
-    """Return the names that `rightcall explain` can explain and that complete this text, each with a sentence."""
+    """Return the shell completions of this text that `rightcall explain` can explain, each with a sentence."""
     from rightcall.cli.explain_command import summaries
 
     return _matching_offers(incomplete, [(name, what) for name, (_, what) in summaries().items()])
 
 
 def _matching_offers(incomplete: str, offers: Iterable[Offer]) -> list[Offer]:
+    """Return those of `offers`, pairs of a word and its description, whose word begins with `incomplete`."""
     return [(word, about) for word, about in offers if word.startswith(incomplete)]
 
 
@@ -383,11 +386,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _is_group(hint: Any) -> bool:
+    """Return whether the type of a parameter is a struct whose fields are options."""
     return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
 def _option_parameters(known: Parameter, hints: dict[str, Any]) -> Iterator[Parameter]:
-    """Yield the parameter itself, or for a struct one keyword parameter for each of its fields."""
+    """Yield the parameter `known` itself, or, if its type is a struct, a keyword parameter for each field of the
+    struct. `hints` has the types of all parameters by name."""
     hint = hints[known.name]
     if not _is_group(hint):
         yield known.replace(annotation=hint)

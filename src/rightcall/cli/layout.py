@@ -40,11 +40,12 @@ class Screen(Console):
         super().__init__(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr, file=file)
 
     def on_broken_pipe(self) -> None:
-        """Raise `BrokenPipeError`, so that the whole command ends."""
+        """Raise `BrokenPipeError`, so that the whole command ends; the base class would exit by itself."""
         raise BrokenPipeError
 
 
 def console(*, stderr: bool = False) -> Console:
+    """Return a new console that writes to standard output, or with `stderr` to standard error."""
     return Screen(stderr=stderr)
 
 
@@ -57,13 +58,14 @@ class Page(Screen):
 
     @property
     def text(self) -> str:
-        """All output so far."""
+        """Return all output so far."""
         assert isinstance(self.file, io.StringIO)
         return self.file.getvalue()
 
 
 def line_width(out: Console) -> int | None:
-    """Return the width of the output in columns; None if its lines are not wrapped."""
+    """Return the number of columns in which output is wrapped: that of a `Page` or a terminal, or COLUMNS. None if its
+    lines are not wrapped, as in a pipe or a file. At least `_MIN_COLUMNS`, except for a `Page`."""
     if isinstance(out, Page):
         return out.columns
     setting, is_terminal = os.environ.get("COLUMNS", ""), _is_terminal(out)
@@ -77,18 +79,21 @@ def line_width(out: Console) -> int | None:
 
 
 def _is_terminal(out: Console) -> bool:
+    """Return whether the console writes to a terminal."""
     return bool(getattr(out.file, "isatty", bool)())
 
 
 def row(out: Console, label: str, text: str | Styled, style: str = "default") -> None:
-    """Print a label in bold, and text of one or more lines beside it, indented by `LABEL` columns."""
+    """Print a label in bold, and beside it a text of one or more lines, of which all are indented by `LABEL`
+    columns."""
     paragraph(out, text, style, label=_bold(label.ljust(LABEL - 1) + " "), hang=LABEL)
 
 
 def paragraph(
     out: Console, text: str | Styled, style: str = "", *, label: str | Styled = "", hang: int | None = None
 ) -> None:
-    """Print text after a label. Wrapped and further lines are indented under the text, or by `hang` columns."""
+    """Print a text after a label, wrapped to the width of the output. Further lines are indented to the column where
+    the text begins, or by `hang` columns."""
     head = Styled.assemble(label)
     under = len(head) if hang is None else hang
     limit = line_width(out)
@@ -99,7 +104,8 @@ def paragraph(
 
 
 def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
-    """Print terms and their definitions side by side. A long term is on a separate line, its definition below."""
+    """Print terms and their definitions, given as pairs, side by side. A term longer than `_LONGEST_TERM` is on a
+    separate line, its definition below. Raises `ValueError` for no pairs."""
     sizes = [len(word) for word, _ in pairs]
     wide = max([size for size in sizes if size <= _LONGEST_TERM], default=0) + 2 * _INDENT
     wide = max(wide, _LONGEST_TERM // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_TERM else wide
@@ -113,16 +119,17 @@ def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
 
 
 def heading(out: Console, text: str) -> None:
-    """Print a text in bold."""
+    """Print a title in bold."""
     paragraph(out, text, "bold", hang=_INDENT)
 
 
 def _bold(text: str) -> Styled:
+    """Return a text in bold."""
     return Styled.assemble((text, "bold"))
 
 
 def _split_lines(text: str | Styled, style: str) -> list[Styled]:
-    """Return the lines of a text, in `style` if it has no styles. Blank lines stay."""
+    """Return the lines of a text, also blank ones. A plain text gets `style`; a styled one keeps its own."""
     styled = text if isinstance(text, Styled) else Styled(text, style)
     return list(styled.split("\n", allow_blank=True))
 
@@ -139,11 +146,10 @@ class _Piece(NamedTuple):
 
 
 def _wrap(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tuple[int | None, Styled]]:
-    """Yield the pieces of a line that fit the width, each with its indentation; the first one's is None.
+    """Yield the pieces of one line that fit in `limit` columns, each with its indentation, which is None for the first.
 
     `first` columns are already used before the first piece; further ones are indented by `hang`, and more if the line
-    is indented. Without a `limit` the line is yielded whole.
-    """
+    itself is indented. Without a `limit` the line is yielded whole."""
     if limit is None:
         yield None, line
         return
@@ -158,11 +164,10 @@ def _wrap(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tu
 
 
 def _break_line(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
-    """Return the pieces of a line that is broken between words, in `limit` columns.
+    """Return the pieces of one line, broken between words so that each fits in `limit` columns.
 
-    `first` columns are already used before the first piece, and further ones are indented by `hang`. A word that fits
-    a line but not an indented one is indented less; one that is longer than a line is cut.
-    """
+    `first` columns are already used before the first piece, and further ones are indented by `hang`. A word that fits a
+    line but not an indented one is indented less; one that is longer than a line is cut."""
     pieces: list[_Piece] = []
     indent, start, end, used = None, 0, 0, first
     for found in _WORD.finditer(text):
@@ -183,7 +188,8 @@ def _break_line(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
 
 
 def _cut_word(word: str, room: int, further: int) -> Iterator[int]:
-    """Yield the positions at which to cut a word that is longer than a line: `room` columns first, then `further`."""
+    """Yield the positions at which to cut a word that is longer than a line: the first piece has `room` columns, the
+    others have `further`."""
     used = 0
     for at, char in enumerate(word):
         size = get_character_cell_size(char)
@@ -197,7 +203,8 @@ def _cut_word(word: str, room: int, further: int) -> Iterator[int]:
 
 
 def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: int = 0) -> None:
-    """Print a table; numbers are aligned to the right. If it is too wide even with wrapped cells, print records."""
+    """Print a table with these column titles; columns of numbers are aligned to the right. If it is too wide even with
+    wrapped cells, print each row as a record. Titles that are all empty are not printed."""
     cells = [[_cell(value) for value in each] for each in rows]
     titled = [[_bold(head) for head in heads], *cells]
     limit = line_width(out)
@@ -211,12 +218,13 @@ def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *,
 
 
 def _cell(value: Cell) -> Styled:
+    """Return the content of a cell as styled text; an integer gets separators."""
     return value if isinstance(value, Styled) else Styled(f"{value:,}" if isinstance(value, int) else str(value))
 
 
 def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
-    """Return the width of each column: of its longest cell, or less without breaking words. None if too wide for
-    `limit`."""
+    """Return the width of each column: that of its longest cell, or less, so that the table fits in `limit` columns
+    without breaking words. None if that is not possible."""
     columns = list(zip(*rows, strict=True))
     wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
     if limit is None:
@@ -235,7 +243,8 @@ def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | N
 
 
 def _print_table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
-    """Print one row of a table, with wrapped cells on further lines."""
+    """Print one row of a table, with wrapped cells on further lines. `right` says for each column whether it is aligned
+    to the right."""
     folded = [_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
     for at in range(max(map(len, folded))):
         line = Styled(" " * indent)
@@ -276,7 +285,8 @@ class Flow:
         self._out, self._column, self._word = out, 0, Styled()
 
     def write(self, text: str, style: str = "") -> None:
-        """Print the complete words of this text; the last word is kept until it is complete."""
+        """Print this piece of streamed text up to its last word, which is kept until more text or `close` shows that it
+        is complete. If lines are not wrapped, print everything at once."""
         for part in re.findall(r"\n|[^\S\n]|\S+", text):
             if part.isspace():
                 self._print_word()
@@ -294,7 +304,8 @@ class Flow:
         self._column = 0
 
     def _print_blank(self, blank: str, style: str) -> None:
-        """Print a blank or a line break. A blank at the end of a full line is dropped."""
+        """End the kept line at a line break, or print another blank as a space; the space is dropped at the end of a
+        full line."""
         limit = line_width(self._out)
         if blank == "\n":
             self._out.print()
@@ -304,7 +315,7 @@ class Flow:
             self._column += 1
 
     def _print_word(self) -> None:
-        """Print the kept word, on a new line if it does not fit."""
+        """Print the kept word, on a new line if it does not fit, and forget it; a word longer than a line is cut."""
         limit, size = line_width(self._out), cell_len(self._word.plain)
         if limit is not None and self._column and self._column + size > limit:
             self._out.print()
@@ -326,7 +337,8 @@ _LONGEST_BAR = 40
 def bar_chart(
     out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, unit: str = "", style: str = "blue"
 ) -> None:
-    """Print a bar and a number for each label. A bar of the number `most`, or else of the largest, fills the width."""
+    """Print a bar and a number with `unit` for each pair of label and number. The longest bar is that of the number
+    `most`, or if this is 0 of the largest number; larger numbers have no longer bar. Prints nothing for no rows."""
     if not rows:
         return
     limit = line_width(out) or _DEFAULT_COLUMNS

@@ -51,7 +51,8 @@ def tools_command(server: Server, json: AsJson = False) -> None:
 
 
 async def _list_tools(server: str | list[str]) -> Toolset:
-    """Connect to a server, given as a URL or a command, and return its tools. Raises `BackendError`."""
+    """Connect to a server, given as a URL or as the words of a command, and return its tools and invalid definitions;
+    the connection is closed. Raises `BackendError`."""
     from rightcall.mcp.client import connect
 
     async with connect(server) as found:
@@ -107,7 +108,8 @@ def serve_tools_command(
 
 
 def _load_toolset(source: str, workspace: str, read_only: bool) -> Toolset:
-    """Return the tools to serve; with `read_only`, only read-only ones. Exits with a usage error without a source."""
+    """Return the tools of the module `source` and of the workspace folder, each unless it is ""; with `read_only`, only
+    read-only ones. Exits with a usage error if both are "" or have no tools."""
     if not source and not workspace:
         exit_with_usage_error("no tools: pass --from MODULE or --workspace DIR")
     found: list[Any] = [load_tools(source)] if source else []

@@ -65,7 +65,8 @@ def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None
 
 @contextmanager
 def _progress_bar(chosen: Model) -> Iterator[Progress | None]:
-    """Yield the function that updates a progress bar on standard error; None without a terminal."""
+    """Yield the function that updates a progress bar on standard error for the download of this model; None without a
+    terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -76,6 +77,7 @@ def _progress_bar(chosen: Model) -> Iterator[Progress | None]:
         task = bar.add_task(chosen.name, total=None)
 
         def update(stage: str, done: int, total: int) -> None:
+            """Show the stage, and how much of the total is done."""
             bar.update(task, description=f"{stage} {chosen.name}", completed=done, total=total)
 
         yield update
@@ -159,11 +161,12 @@ def serve_model_command(
 
 
 def _raise_keyboard_interrupt(number: int, frame: object) -> None:
+    """Raise `KeyboardInterrupt`: a signal handler."""
     raise KeyboardInterrupt
 
 
 def _model_data(chosen: Model) -> dict[str, Any]:
-    """Return a model and its state in the cache (here, not here or damaged) as JSON data."""
+    """Return a model and its state in the cache ("here", "not here" or "damaged") as JSON data."""
     path = cached_model_file(chosen)
     state = "not here" if not path.exists() else "here" if is_cached(chosen) else "damaged"
     return {
@@ -179,7 +182,7 @@ def _model_data(chosen: Model) -> dict[str, Any]:
 
 
 def _print_rows(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
-    """Print `rows` as JSON, or `text` without --json."""
+    """Print `rows` as JSON if `as_json` is set, else only `text`."""
     if as_json:
         typer.echo(format_json(rows))
     else:

@@ -43,12 +43,14 @@ _AROUND = 160  # characters of context before and after the marked text
 
 
 def _columns(out: Console) -> int:
-    """Return the width for bars and rows of numbers, in columns; a pipe has a width too."""
+    """Return the number of columns for bars and rows of numbers: the width of the output, at least `MIN_COLUMNS`, and a
+    default for a pipe."""
     return max(line_width(out) or _DEFAULT_COLUMNS, MIN_COLUMNS)
 
 
 def write_page(page: WebPage, path: str, *, sources: Sequence[str] = (), force: bool = False) -> None:
-    """Write a page as one self-contained HTML file. Exits if `path` is one of `sources`, or a file of another kind."""
+    """Write a page as one self-contained HTML file. Exits with a usage error if `path` is one of `sources`, or, unless
+    `force`, a file of another kind; with code 1 if it cannot be written."""
     with usage_errors(), WholeFile(path, page_kind(page.kind), sources=sources, force=force) as file:
         file.write_bytes(render_page(page).encode())
 
@@ -91,7 +93,8 @@ def _print_tiles(out: Console, part: FigureTiles) -> None:
 
 
 def _print_table(out: Console, part: PageTable) -> None:
-    """Print a table: the first cell of each row on a line, its numbers below, side by side if they fit."""
+    """Print a table: the first cell of each row on a line, its numbers below, side by side if they fit. Of a folded
+    table only the title is printed, of one without rows nothing."""
     if not part.rows:
         return
     _print_title(out, part.title, part.note)
@@ -131,7 +134,8 @@ def _format_numbers(texts: list[str], cells: tuple[Cell, ...], widths: list[int]
 
 
 def _print_pairs(out: Console, titles: list[str], texts: list[str], cells: tuple[Cell, ...]) -> None:
-    """Print cells that do not fit side by side, each after its title and as many on a line as fit."""
+    """Print cells of one row that do not fit side by side under common titles: each after its own title, as many on a
+    line as fit."""
     line = Text("  ")
     for title, text, cell in zip(titles, texts, cells, strict=True):
         size = len(title) + len(text) + 3
@@ -160,7 +164,8 @@ def _format_cell(cell: Cell) -> str:
 
 
 def _cell_style(cell: Cell) -> str:
-    """Return the style of a cell, by its tone."""
+    """Return the style of a cell: the colour of its tone if it has one, else "default"; also "default" for a rate of
+    0."""
     if isinstance(cell, ToneCell):
         return _TONES[cell.tone]
     return _TONES[cell.tone] if isinstance(cell, PageRate) and cell.rate else "default"
@@ -170,7 +175,7 @@ def _cell_style(cell: Cell) -> str:
 
 
 def _print_chart(out: Console, chart: BarChart) -> None:
-    """Print a chart with one bar for each row; a single row has no bar."""
+    """Print a chart: for each row its label, a bar, its rate and its count. A single row has no bar."""
     _print_title(out, chart.title, chart.note)
     labels = [brief(row.label, 60) for row in chart.rows]
     wide = min(_LABEL, max(map(len, labels)))
@@ -189,7 +194,8 @@ def _print_chart(out: Console, chart: BarChart) -> None:
 
 
 def _draw_bar(row: BarRow, most: float, longest: int) -> str:
-    """Return a bar of block characters, in eighths of a column; the rate `most` has `longest` columns."""
+    """Return the bar of a row as block characters, in eighths of a column, padded to `longest` columns. The rate `most`
+    fills them; a rate of 0 has a thin bar."""
     eighths = round(8 * longest * row.rate.rate / most)
     whole, part = divmod(eighths, 8)
     drawn = "█" * whole + ("", *"▏▎▍▌▋▊▉")[part]
@@ -238,7 +244,8 @@ def _format_sample(out: Console, sample: PageSample) -> Text:
 
 
 def _shorten_piece(piece: SamplePiece, at: int, sample: PageSample) -> str:
-    """Return the text of a piece, without what is far from the finding."""
+    """Return the text of the piece at index `at` of a sample: only its end before the finding, its beginning after it,
+    and the beginning of the finding itself if it is very long."""
     if piece.found or len(piece.text) <= _AROUND:
         return piece.text[: 4 * _AROUND]
     before = any(each.found for each in sample.pieces[at + 1 :]) or sample.is_end

@@ -88,7 +88,8 @@ def parse_command(
 
 
 def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bool, live: bool) -> Parser:
-    """Return the parser for these options. Raises `CallerError`, or exits if a file is unreadable."""
+    """Return a parser with these options. Raises `CallerError` for an invalid option, and exits if a file is
+    unreadable."""
     return Parser(
         choose_format(reading.format, reading.format_file),
         tools=read_tools(reading.tools),
@@ -102,7 +103,8 @@ def _make_parser(reading: ReadingOptions, reasoning: ReasoningMode, *, spans: bo
 
 
 def _refuse_with_rows(**given: object) -> None:
-    """Exit with a usage error for the first of these options that is given: --rows excludes them."""
+    """Exit with a usage error if one of these options, which --rows excludes, has a value that is not None, False or 0;
+    otherwise do nothing."""
     for name, value in given.items():
         if value:
             exit_with_usage_error(f"--{name} is for a single reply; it excludes --rows")
@@ -117,7 +119,8 @@ def _parse_rows(
     *,
     json: bool,
 ) -> None:
-    """Parse the replies of all rows, write one line of JSON for each, and exit with code 1 if some have none."""
+    """Parse the replies of all rows, write one line of JSON for each, and exit with code 1 if a row could not be read
+    or has no reply."""
     with usage_errors():
         key = run_key(many.keys, "parse", reading, reasoning, finish, files=(reading.format_file, reading.tools))
         options = ParseOptions(

@@ -81,7 +81,8 @@ def read_parts(data: Any) -> list[Part]:
 
 
 def _parse_part(item: Any, i: int) -> Part:
-    """Return one part of a reply from JSON data. For other data, exit with a usage error that names item `i + 1`."""
+    """Return the part of a reply (text, reasoning or a call) that a JSON value describes. Exits with a usage error that
+    names item `i + 1` for any other value."""
     if not isinstance(item, dict):
         exit_with_usage_error(f"item {i + 1} is {type(item).__name__}; {_EXPECTED}")
     kind = item.get("type", "call")
@@ -103,10 +104,10 @@ def _parse_part(item: Any, i: int) -> Part:
 
 
 def _parse_arguments(given: Any, exact: Any) -> tuple[Any, str]:
-    """Return the arguments, and their exact JSON text if it is known and equal to them, otherwise "".
+    """Return the arguments of a call, and their exact JSON text, or "" if it is not known. `given` are the arguments,
+    as a value or as JSON text; `exact` is their text in a parsed reply, used only if it means the same.
 
-    A string is parsed, since providers send arguments as text. The caller checks that the result is an object.
-    """
+    The caller checks that the result is an object: JSON text that is invalid is returned as the text itself."""
     if isinstance(given, str):
         return (_decode_json(given), given) if given.strip() else ({}, "{}")
     decoded = _decode_json(exact) if isinstance(exact, str) else None

@@ -47,7 +47,7 @@ def replay(
 
 
 async def _serve(server: ReplayServer, json: bool, key_env: str) -> None:
-    """Print the address and the key, and serve a recording until Ctrl-C or SIGTERM."""
+    """Print the address and the key of the server, and serve the recording until Ctrl-C or SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -94,7 +94,8 @@ def report(
 
 
 def _make_tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
-    """Return the work that parses and counts the rows of logs with these options."""
+    """Return the work that parses and counts the rows of logs with these options; nothing is read yet but the files of
+    format and tools."""
     from rightcall.evaluation.reports.logged_rows import TallyWork
 
     options = ParseOptions(
@@ -109,7 +110,8 @@ def _make_tally_work(reading: ReadingOptions, many: LogRows) -> TallyWork:
 
 
 def _tally_logs(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Workers) -> ReplyTally:
-    """Parse all rows of the logs on all cores and return the counts. Reports unreadable rows."""
+    """Parse all rows of the logs on all cores and return the counts. Reports unreadable rows; exits for unusable files,
+    lost workers and Ctrl-C."""
     from rightcall.evaluation.reports.logged_rows import TallySink
 
     with interruptions(), usage_errors():
@@ -123,6 +125,7 @@ def _tally_logs(logs: Sequence[str], work: TallyWork, many: LogRows, workers: Wo
 
 
 def _title(logs: Sequence[str]) -> str:
+    """Return the title of a report on these logs: the name of the first, and how many more; "" for none."""
     return "" if not logs else logs[0] if len(logs) == 1 else f"{logs[0]} and {len(logs) - 1} more"
 
 

@@ -65,7 +65,8 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     resume: Annotated[bool, typer.Option("--resume", help="Continue the same command after an interruption.")] = False
 
     def arguments(self) -> dict[str, Any]:
-        """Return `jobs`, `engine` and `resume` as keyword arguments for the functions of `rightcall.datasets`."""
+        """Return the values of `jobs`, `engine` and `resume` as keyword arguments for the functions of
+        `rightcall.datasets`; the engine is "local" by default."""
         return {**msgspec.structs.asdict(self), "engine": self.engine or "local"}
 
 
@@ -73,6 +74,7 @@ _PANEL = "Many rows"
 
 
 def _option(*names: str, **more: Any) -> Any:
+    """Return an option of typer in the panel "Many rows" of the help page."""
     return typer.Option(*names, rich_help_panel=_PANEL, **more)
 
 
@@ -108,7 +110,8 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Whether the command reads rows. Exits with a usage error if an option is given that needs --rows."""
+        """Return whether the command reads rows. Exits with a usage error if it does not, but an option is given that
+        needs --rows."""
         if self.rows or self.rows_as:
             return True
         given = [name for name in self.__struct_fields__ if getattr(self, name)]
@@ -118,11 +121,13 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keys(self) -> RowKeys:
+        """Return the keys under which the rows have reply, id, model and tools."""
         return RowKeys(self.text_key, self.id_key, self.model_key, self.tools_key)
 
 
 def one_file(files: Sequence[str] | None) -> str:
-    """Return the only file of a command without --rows, `-` if none is given. Exits with a usage error for several."""
+    """Return the only file of a command without --rows; `-`, standard input, if none is given. Exits with a usage error
+    for several."""
     if files and len(files) > 1:
         exit_with_usage_error(f"expected one file, got {len(files)}; --rows reads several logs of replies")
     return files[0] if files else "-"
@@ -132,7 +137,8 @@ def one_file(files: Sequence[str] | None) -> str:
 
 
 def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str:
-    """Return a text that differs between runs with other options or other contents of these files; None is no file."""
+    """Return a text that identifies a run: it differs for other keys, other options and other contents of these files
+    (None stands for no file). A run is only resumed with the same text. Exits if a file is unreadable."""
     digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
     return format_json([msgspec.to_builtins(keys), [str(each) for each in options], digests])
 
@@ -140,7 +146,9 @@ def run_key(keys: RowKeys, *options: object, files: Sequence[str | None]) -> str
 def run_rows(
     what: str, files: Sequence[str] | None, options: RowOptions, work: RowWork, kind: FileKind, *, json: bool
 ) -> Totals:
-    """Process all rows, print a summary, and return the totals. Unreadable rows are reported on standard error."""
+    """Process all rows of the files, write the results, print a summary, and return the totals. Unreadable rows are
+    reported on standard error and counted as `bad`. Exits for wrong options, unusable files, lost workers and
+    Ctrl-C."""
     if options.resume and (options.out is None or is_stream(options.out)):
         exit_with_usage_error("--resume needs the file of the interrupted run: pass --out FILE")
     start = time.monotonic()
@@ -161,7 +169,8 @@ def run_rows(
 
 @contextmanager
 def interruptions(*, resumable: bool = True) -> Iterator[None]:
-    """Report lost workers in this context in one line with exit code 1, and Ctrl-C with exit code 130."""
+    """Return a context in which lost workers (`WorkerLost`) are reported in one line with exit code 1, and Ctrl-C with
+    exit code 130. For Ctrl-C the line mentions --resume unless `resumable` is False."""
     try:
         yield
     except WorkerLost as error:
@@ -173,7 +182,7 @@ def interruptions(*, resumable: bool = True) -> Iterator[None]:
 
 
 def exit_if_bad(totals: Totals, *, is_bad: bool = False) -> None:
-    """Exit with code 1 if a row could not be read or `is_bad` is set."""
+    """Exit with code 1 if a row could not be read (`totals.bad`) or `is_bad` is set; otherwise do nothing."""
     if totals.bad or is_bad:
         raise typer.Exit(1)
 
@@ -196,7 +205,8 @@ def _print_totals(totals: Totals, out: str | None, seconds: float, *, json: bool
 
 
 def _print_counts(out_console: Console, totals: Totals, time: str, out: str | None) -> None:
-    """Print the counts of rows and calls, the `time` and the output file with labels."""
+    """Print the counts of rows and calls, the `time` as given, and the output file `out` unless it is None, each with
+    its label."""
     earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
     row(out_console, "rows", f"{totals.rows:,}{earlier}")
     counts = totals.counts
@@ -210,7 +220,8 @@ def _print_counts(out_console: Console, totals: Totals, time: str, out: str | No
 
 
 def report_faults(totals: Totals) -> None:
-    """Print the first unreadable rows with place and reason on standard error, and the number of the others."""
+    """Print the first unreadable rows with place and reason on standard error, and the number of the others; nothing if
+    there are none."""
     out, more = console(stderr=True), totals.bad - len(totals.faults)
     for fault in totals.faults:
         paragraph(out, brief(str(fault), 1_000), hang=2)
@@ -225,7 +236,8 @@ _STEP = 1 << 18  # bytes between two updates of the bar
 
 @contextmanager
 def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar while files are read. Yields the function to call with each number of bytes read, or None."""
+    """Show a progress bar while files are read, each `passes` times. Yields the function to call with the number of
+    bytes that were just read, or None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -241,7 +253,7 @@ def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterat
         pending = 0
 
         def add_bytes(size: int) -> None:
-            """Advance the progress bar."""
+            """Add a number of bytes, and advance the progress bar once enough have come together."""
             nonlocal pending
             pending += size
             if pending >= _STEP:
@@ -253,7 +265,8 @@ def read_progress(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterat
 
 @contextmanager
 def row_progress(what: str, sources: Sequence[RowSource]) -> Iterator[Callable[[Totals], None] | None]:
-    """Show a progress bar while rows are processed. Yields the function that updates it, or None without a terminal."""
+    """Show a progress bar while the rows of these sources are processed. Yields the function to call with the totals so
+    far, or None without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

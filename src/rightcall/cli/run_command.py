@@ -129,7 +129,8 @@ class EarlierRun(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
 
     def check(self, task: str) -> None:
-        """Exit with a usage error if options contradict each other, or if `task` is given with --replay or --undo."""
+        """Exit with a usage error if --replay, --undo, --resume and --journal contradict each other, or if there is a
+        `task` with --replay or --undo; otherwise do nothing."""
         if self.replay is not None and (self.resume or self.undo or task or self.journal is not None):
             exit_with_usage_error("--replay only shows a run; it excludes a task, --resume, --undo and --journal")
         if self.undo and (self.resume or task):
@@ -213,8 +214,8 @@ def _session_settings(endpoint: Endpoint, permits: Permits, agent: AgentOptions,
 
 
 def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
-    """Open and return the journal in the file that --journal names; by default in a new file, or with --resume in the
-    newest of `folder`. Exits with a usage error if --resume finds no file, or without it if the file is not empty."""
+    """Open the journal of the run and return it: the file that --journal names; else a new file, or with --resume the
+    newest of `folder`. Exits with a usage error if --resume finds no file, or if the file of a new run is not empty."""
     if earlier.resume:
         path = find_run(earlier.journal, folder) if earlier.journal else last_run(folder)
     else:
@@ -225,7 +226,8 @@ def _open_journal(earlier: EarlierRun, folder: str) -> RunJournal:
 
 
 def _print_warnings(space: Workspace, permits: Permits, settings: SessionSettings) -> None:
-    """Warn of what the agent can reach, and that the user cannot be asked without a terminal."""
+    """Print on standard error what the agent's commands can reach, and that calls are refused if there is no terminal
+    to ask. Nothing is printed for what the options exclude."""
     if space.exposure and not permits.plan:
         print_message(space.exposure)
     if not settings.asks and not (permits.yes or permits.plan):
@@ -233,7 +235,8 @@ def _print_warnings(space: Workspace, permits: Permits, settings: SessionSetting
 
 
 def _report_refusals(journal: RunJournal, settings: SessionSettings) -> bool:
-    """Report calls that were refused because the user could not be asked; return whether there were any."""
+    """Print how many calls were refused because the user could not be asked, and return True; print nothing and return
+    False if there are none, or if the user could be asked."""
     denied = [note for note in journal.notes if note["event"] == "result" and note["reason"] == DENIED]
     if settings.asks or not denied:
         return False
@@ -246,9 +249,9 @@ def _report_refusals(journal: RunJournal, settings: SessionSettings) -> bool:
 
 
 def _run_task(session: RunSession, screen: RunScreen | JsonNotes, task: str | None) -> Json:
-    """Run a task, or continue one for None, show it and return its last note. Ctrl-C stops the task, a second one
-    quits."""
-    session.begin(task)
+    """Run a task (None: continue, see `RunSession.start_task`), show what happens, and return its last note. The first
+    Ctrl-C stops the task, a second one ends this process. Raises the error that ended the task."""
+    session.start_task(task)
     stopping = False
     while True:
         try:
@@ -267,7 +270,7 @@ def _run_task(session: RunSession, screen: RunScreen | JsonNotes, task: str | No
 
 
 def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
-    """Show one item of the session: ask a question, show a note, or pass on an event."""
+    """Show one item of the session: print a note or an event, or ask a question and set its answer."""
     if isinstance(item, Question):
         screen.pause()
         name = item.invocation.tool.name
@@ -281,7 +284,8 @@ def _show_item(item: object, screen: RunScreen | JsonNotes) -> None:
 
 
 def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
-    """Read tasks and slash commands until /exit or the end of input, and run each."""
+    """Read tasks and slash commands from the user until /exit, Ctrl-C or the end of input, and run each. Ctrl-C during
+    a task stops only the task."""
     print_message(f"type a task; {_HELP}")
     while True:
         try:
@@ -298,7 +302,8 @@ def _converse(session: RunSession, screen: RunScreen | JsonNotes) -> None:
 
 
 def _run_slash_command(session: RunSession, line: str) -> None:
-    """Run /plan (switch planning on or off) or /undo (undo the last file change). Print the help for any other."""
+    """Run the command `line`: /plan (switch planning on or off) or /undo (undo the last file change). Print the help
+    for any other. Failures are reported, not raised."""
     if line == "/plan":
         session.set_planning(not session.plans)
         print_message("planning: nothing is changed" if session.plans else "planning is off")
@@ -351,7 +356,8 @@ def runs_folder(workspace: str) -> Path:
 
 
 def _state_folder() -> Path:
-    """Return RIGHTCALL_RUNS, or the platform's folder for program state."""
+    """Return the folder for the runs of all workspaces: RIGHTCALL_RUNS, or one below the platform's folder for program
+    state."""
     if own := os.environ.get("RIGHTCALL_RUNS"):
         return Path(own)
     if sys.platform == "darwin":
@@ -361,7 +367,8 @@ def _state_folder() -> Path:
 
 
 def new_run(workspace: str) -> Path:
-    """Return the path for a new run, in the folder of runs. The names sort in the order of creation."""
+    """Return the path of the file for a new run of this workspace; nothing is created. The names sort in the order of
+    creation."""
     return runs_folder(workspace) / f"{datetime.now(UTC):%Y%m%d-%H%M%S-%f}.jsonl"
 
 
@@ -374,7 +381,8 @@ def last_run(workspace: str) -> Path:
 
 
 def find_run(name: str, workspace: str) -> Path:
-    """Return the path of the run in the file `name`, of the newest one for `last`. Exits if the file does not exist."""
+    """Return the path of the run in the file `name`; for "last", unless there is such a file, that of the newest run of
+    the workspace. Exits with a usage error if the file does not exist."""
     if name == _LAST and not os.path.exists(name):
         return last_run(workspace)
     if not os.path.exists(name):
@@ -396,7 +404,7 @@ class JsonNotes:
     """Writes the notes of a run as lines of JSON, with the methods of `RunScreen`."""
 
     def event(self, event: Event) -> None:
-        """Ignore a partial event: a note with the complete record follows."""
+        """Do nothing with a partial event: a note with the complete record follows."""
 
     def note(self, note: Json) -> None:
         """Write a note as one line of JSON to standard output."""
@@ -421,7 +429,8 @@ class RunScreen:
         self._written = 0
 
     def event(self, event: Event) -> None:
-        """Print a piece of text; while a call is written, update only the status line."""
+        """Print a piece of text, reasoning or a `Recast`; while a call is written, update only the status line. Other
+        events are ignored: a note follows."""
         if isinstance(event, Text | Reasoning):
             self._status.clear()
             self._write("reasoning" if isinstance(event, Reasoning) else "text", event.text)
@@ -437,7 +446,8 @@ class RunScreen:
             self._out.print(f"(the last {event.chars} characters were {event.kind})", style="dim")
 
     def note(self, note: Json) -> None:
-        """Print a finished record by the method for its event, if any. Text that was shown live is skipped."""
+        """Print a finished record by the method `_show_...` for its event; nothing if there is none, or for text that
+        was shown live."""
         kind = str(note.get("event"))
         if kind in ("text", "reasoning"):
             if not self._live:
@@ -471,20 +481,22 @@ class RunScreen:
         row(self._out, label, f"{note['code']}: {brief(str(note['message']), 500)}", style)
 
     def _show_call(self, note: Json) -> None:
-        """Keep a call for later notes, and print it if it is rejected. A runnable call is printed when it starts."""
+        """Keep a call for later notes, and print it only if it is rejected: a runnable call is printed when it
+        starts."""
         self._calls[str(note["id"])] = note
         call = _read_call(note)
         if not call.ok:
             row(self._out, "call", call_status(call))
 
     def _show_start(self, note: Json) -> None:
-        """Print a call that is starting. Of a read-only one, only the result is printed."""
+        """Print a call that is starting, except for a read-only one, of which only the result is printed; update the
+        status line."""
         if not note["read_only"]:
             self._print_call(str(note["id"]), str(note["name"]))
         self._status.show(f"running {brief(str(note['name']), 40)}")
 
     def _print_call(self, id: str, name: str, more: str = "", style: str = "bold") -> None:
-        """Print a call in one line, followed by `more`, and its repairs below."""
+        """Print the call with this id, of the tool `name`, in one line, followed by `more`, and its repairs below."""
         call = self._calls.get(id, {})
         row(self._out, brief(name, 40), Styled(call_line(name, call.get("arguments") or {}), style).append(more, "dim"))
         for repair in msgspec.convert(call.get("repairs", []), list[Repair]):
@@ -506,7 +518,8 @@ class RunScreen:
         row(self._out, "", text + reason, "dim")
 
     def _show_result(self, note: Json) -> None:
-        """Print a result, shortened; of a file or folder that was read, only its size. Skip one of a rejected call."""
+        """Print the result of a call, shortened; of a file or folder that was read only its size. Nothing is printed
+        for a rejected call, which was shown already."""
         id, name, text = str(note["id"]), str(note["name"]), str(note["text"])
         if note["kind"] == "refused" and id in self._calls and not _read_call(self._calls[id]).ok:
             return  # the call was already shown with its problems
@@ -520,7 +533,7 @@ class RunScreen:
         self._status.show(_WAITING)
 
     def _show_guard(self, note: Json) -> None:
-        """Print what a policy of the guard did, unless the rejected call already shows it."""
+        """Print what a policy of the guard did; nothing if it refused a call that was shown as rejected already."""
         if note["action"] == "refuse" and note["policy"] in _SHOWN_WITH_CALL:
             return
         row(self._out, "guard", f"{note['policy']}: {note['action']}: {brief(str(note['reason']), 300)}", "yellow")
@@ -560,11 +573,12 @@ class WaitStatus:
 
 
 def _read_call(note: Json) -> Call:
+    """Return the call that a note of a call records."""
     return msgspec.convert({key: value for key, value in note.items() if key not in ("event", "time")}, Call)
 
 
 def call_line(name: str, arguments: Mapping[str, Any]) -> str:
-    """Return a call in one line: its command, its path, or its arguments as JSON."""
+    """Return what a call does, in one line: the command of bash, the path of a file tool, or the arguments as JSON."""
     if name == BASH:
         folder = f"   (in {brief(str(arguments['cwd']))})" if arguments.get("cwd") else ""
         return f"$ {visible(str(arguments.get('command', '')))}{folder}"
@@ -575,14 +589,16 @@ def call_line(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _count_entries(name: str, text: str) -> str:
-    """Return the number of lines of a result, as `3 lines`, or as `3 entries` of a folder."""
+    """Return the number of lines in `text`, the result of the tool `name`, as text: `3 lines`, or `3 entries` for
+    list_dir."""
     count = text.count("\n") + (1 if text and not text.endswith("\n") else 0)
     one, many = ("entry", "entries") if name == LIST_DIR else ("line", "lines")
     return f"{count:,} {one if count == 1 else many}"
 
 
 def _shorten_output(text: str) -> str:
-    """Return an output with at most `MOST_OUTPUT` lines of it: the number of omitted lines replaces the middle."""
+    """Return an output with at most `MOST_OUTPUT` of its lines: a line with their number replaces those in the middle.
+    Lines over 1,000 characters are cut."""
     lines = text.split("\n")
     if len(lines) <= MOST_OUTPUT:
         return _cut_long_lines(lines)
@@ -591,14 +607,16 @@ def _shorten_output(text: str) -> str:
 
 
 def _cut_long_lines(lines: Sequence[str]) -> str:
+    """Return the lines joined, each cut to 1,000 characters with the number of characters left out."""
     return "\n".join([line if len(line) <= 1000 else f"{line[:1000]} … ({len(line) - 1000} more)" for line in lines])
 
 
 def _format_cost(note: Json) -> str:
-    """Return turns, calls, tokens if known, and seconds of a task as text."""
+    """Return what a task cost as text: its turns, calls, tokens if known, and seconds."""
     tokens = f", {note['prompt']:,} tokens in, {note['completion']:,} out" if note["prompt"] else ""
     return f"{_count(note['turns'], 'turn')}, {_count(note['calls'], 'call')}{tokens}, {note['seconds']:.1f} s"
 
 
 def _count(count: int, word: str) -> str:
+    """Return a number and a word, in the plural unless the number is 1."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

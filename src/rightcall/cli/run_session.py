@@ -3,7 +3,7 @@
 Events, notes and questions are passed to the terminal's thread in order, so that only one thread prints and asks.
 
     with RunSession(...) as session:
-        session.begin("Rename the function.")
+        session.start_task("Rename the function.")
         for item in session.items(): ...
         session.finish()
 """
@@ -72,9 +72,8 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class RunSession:
     """A conversation with an agent in a workspace.
 
-    `begin` starts a task, `items` iterates over what happens, `stop` cancels it, and `finish` returns the outcome. One
-    task runs at a time.
-    """
+    `start_task` starts a task, `items` iterates over what happens, `stop` cancels it, and `finish` returns the outcome.
+    One task runs at a time."""
 
     def __init__(self, backend: BaseBackend, space: Workspace, journal: RunJournal, settings: SessionSettings) -> None:
         self._backend, self._space, self._journal, self._settings = backend, space, journal, settings
@@ -100,12 +99,13 @@ class RunSession:
         self.close()
 
     def close(self) -> None:
-        """Close servers, connections, the journal and the thread."""
+        """Close the connections to backend and MCP servers, the thread and the journal. A running task is cancelled."""
         self._thread.__exit__()
         self._journal.close()
 
     async def _hold_connections(self, ready: Future[list[Toolset]]) -> None:
-        """Open backend and MCP servers, set their tools or an error as the result of `ready`, and hold them open."""
+        """Connect the backend and the MCP servers, set the servers' toolsets, or the error, as the result of `ready`,
+        and keep them connected until this task is cancelled."""
         try:
             async with AsyncExitStack() as stack:
                 await stack.enter_async_context(self._backend)
@@ -117,7 +117,8 @@ class RunSession:
             ready.set_exception(error)
 
     def _make_runner(self, tools: Toolset) -> None:
-        """Make the runner for these tools, with notes, approval and the log of edits as its hooks."""
+        """Set `runner` to a new runner with these tools, whose hooks are the notes, the approval and the log of edits.
+        It continues the conversation of the journal, if there is one."""
         settings, root = self._settings, self._space.root
         conversation = self._journal.conversation or Conversation(system=settings.system)
         self._edits = EditLog(root, lambda invocation, edit: self._notes.edited(invocation, edit))
@@ -141,14 +142,18 @@ class RunSession:
     # -- a task --------------------------------------------------------------------------------------------------------
 
     def set_planning(self, on: bool) -> None:
-        """Turn planning on or off. While it is on, only read-only tools are offered and allowed."""
+        """Turn planning on or off. While it is on, only read-only tools are offered to the model, and no other call is
+        allowed."""
         self.plans = on
         self._approval.mode = "plan" if on else "bypass" if self._settings.yes else "default"
         reading = [tool.name for tool in self._tools if tool.read_only]
         self.runner.tools = self._tools.scoped(reading) if on else self._tools
 
-    def begin(self, task: str | None) -> None:
-        """Start a task on the thread. None continues an interrupted one, or the conversation if there is none."""
+    def start_task(self, task: str | None) -> None:
+        """Start a task on the session's thread and return at once.
+
+        With None, resume an interrupted task without a new message; if none is interrupted, or a file change was
+        undone, send "Go on with the task." as the task."""
         undone = [f"(The user took back your last change of {path}.)" for path in undone_paths(self._journal.notes)]
         if task is None and (undone or self.runner.conversation.status != "open"):
             task = GO_ON
@@ -158,8 +163,8 @@ class RunSession:
         self._running.add_done_callback(lambda _: self._queue.put(None))
 
     async def _run_task(self, task: str | None) -> None:
-        """Run a task, put its events into the queue and the journal. Cancellation and a failing server end it with a
-        note."""
+        """Run a task (None: resume), and put its events into the queue and the journal. A cancellation or a failing
+        server ends it with a note, and is not raised."""
         loop, own = asyncio.get_running_loop(), asyncio.current_task()
         assert own is not None
         self._cancel = lambda: loop.call_soon_threadsafe(own.cancel)
@@ -175,24 +180,27 @@ class RunSession:
             self._notes.over("failed", str(error))
 
     def items(self) -> Iterator[Item]:
-        """Yield events, notes and questions until the task is over. If Ctrl-C interrupts the loop, call it again."""
+        """Yield events, notes and questions, as they come, until the task is over. If Ctrl-C interrupts the loop, call
+        this again."""
         while self._running is not None and not (self._running.done() and self._queue.empty()):
             item = self._queue.get()
             if item is not None:
                 yield item
 
     def stop(self) -> None:
-        """Cancel the task as soon as possible. Its changes to files are kept."""
+        """Request the cancellation of the running task and return at once. Its changes to files are kept."""
         self._cancel()
 
     def finish(self) -> Json:
-        """Return the last note, which has the outcome. Raises the error that ended the task, if there is one."""
+        """Wait for the end of the task and return its last note, which has the outcome. Raises the error that ended the
+        task, if there is one."""
         assert self._running is not None
         self._running.result()
         return self._journal.notes[-1]
 
     async def _ask_user(self, invocation: Invocation) -> Permission:
-        """Put a question about a call into the queue and return the answer; "yes" for a change that will fail."""
+        """Put a question about a call into the queue, wait for the answer, record and return it. A call that is known
+        to fail gets "yes" without a question."""
         if self._edits.fails(invocation):
             return "yes"
         rule = AllowRule.offered(invocation.tool.name, invocation.arguments, self._space.root)
@@ -203,7 +211,8 @@ class RunSession:
         return answer
 
     def undo(self) -> str:
-        """Undo the last file change of this run, between two tasks. Returns and raises as `undo_last_edit`."""
+        """Undo the last file change of this run, between two tasks, and return a message for the user. Raises
+        `ToolError` if it cannot be undone, `CallerError` if there is none."""
         return undo_last_edit(self._journal, self._space)
 
 

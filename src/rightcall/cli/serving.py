@@ -45,8 +45,9 @@ AllowHost = Annotated[
 
 
 def choose_key(key_env: str, no_key: bool, host: str = "127.0.0.1") -> Key | None:
-    """Return the key that clients must send: generated, or from the environment; None with --no-key. May exit with code
-    2."""
+    """Return the key that clients must send: the value of the environment variable `key_env`, or a new one if this is
+    ""; None with `no_key`. Exits with a usage error if both are given, if the variable is not set, or for `no_key` on
+    another host than loopback."""
     if no_key and key_env:
         exit_with_usage_error("--no-key and --api-key-env exclude each other; give one of them")
     if no_key and not is_loopback(host):
@@ -62,7 +63,8 @@ def choose_key(key_env: str, no_key: bool, host: str = "127.0.0.1") -> Key | Non
 
 
 def report_key(key: Key | None, key_env: str) -> None:
-    """Print the key, or where it comes from, on standard error, so that it does not go into a pipe."""
+    """Print on standard error, so that it does not go into a pipe: the generated key, or the variable that has it, or,
+    for None, that no key is required."""
     if key is None:
         print_message("no key is required: every program on this machine may connect (--no-key)")
     elif key_env:
@@ -72,4 +74,5 @@ def report_key(key: Key | None, key_env: str) -> None:
 
 
 def reveal_key(key: Key | None) -> str:
+    """Return the key as a text; "" for None."""
     return "" if key is None else key.reveal()

@@ -54,7 +54,8 @@ def show_reply(out: Console, reply: Reply) -> None:
 
 
 def show_call(out: Console, number: int, call: Call) -> None:
-    """Print a call: name and verdict on one line, then arguments and repairs."""
+    """Print a call with its number: name and verdict on one line, then its arguments (of an incomplete call its raw
+    text) and repairs."""
     row(out, f"call {number}", call_status(call))
     if call.complete:
         row(out, "", visible(_format_arguments(call)), STYLES["call"] if call.ok else "red")
@@ -65,8 +66,8 @@ def show_call(out: Console, number: int, call: Call) -> None:
 
 
 def call_status(call: Call) -> Styled:
-    """Return the name of a call and its verdict: runnable, or rejected with the reason. Adds an id that the model
-    wrote."""
+    """Return the name of a call and its verdict, "runnable" or "rejected" with the reason, as styled text; and its id,
+    if the model wrote it."""
     style = "green" if call.ok else "red"
     text = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")
     reason = blocking_problem(call)
@@ -81,14 +82,15 @@ def call_status(call: Call) -> Styled:
 
 
 def other_problems(problems: Iterable[Problem], calls: Iterable[Call]) -> list[Problem]:
-    """Return the problems that are not named in the verdicts of these calls."""
+    """Return the problems that are not the first blocking problem of one of these calls: the verdicts of calls show
+    that one."""
     named = [reason for call in calls if (reason := blocking_problem(call)) is not None]
     return [problem for problem in problems if problem not in named]
 
 
 def blocking_problem(call: Call) -> Problem | None:
-    """Return the first problem that blocks a call; None if there is none. An incomplete call may be blocked without
-    one."""
+    """Return the first problem that blocks a call. None if the call is ok, and for an incomplete call that has no such
+    problem."""
     return None if call.ok else next((problem for problem in call.problems if problem.blocking), None)
 
 
@@ -144,7 +146,8 @@ def show_events(out: Console, events: Iterable[tuple[int, Event]]) -> None:
 
 
 def _format_event(event: Event) -> str:
-    """Return an event in one line, calls numbered from 1."""
+    """Return an event in one line: its text, or the number of its call, from 1, with a detail; a problem as its code
+    and message."""
     if isinstance(event, Text | Reasoning | Done):
         return brief(event.text)
     if isinstance(event, CallStart):

@@ -26,7 +26,8 @@ _MOST = 20
 
 
 def stats_page(stats: RowStats, title: str) -> WebPage:
-    """Return the page of row statistics. A property with one value is a line of a table, not a chart of one bar."""
+    """Return the statistics of rows as a `WebPage`, with this title. A property with several values has a chart; those
+    with a single value share a table."""
     named = {name: counts for name, counts in stats.counts.items() if counts}
     several = [_count_chart(stats, name, counts) for name, counts in named.items() if len(counts) > 1]
     single = [(name, *_single_value(stats, name, counts)) for name, counts in named.items() if len(counts) == 1]
@@ -43,11 +44,13 @@ def stats_page(stats: RowStats, title: str) -> WebPage:
 
 
 def _sound(stats: RowStats) -> int:
+    """Return the number of rows that are not invalid."""
     return stats.rows - stats.bad
 
 
 def _headline(stats: RowStats) -> Headline:
-    """Return the share of valid calls among labelled rows; without labels, the share of rows that are not invalid."""
+    """Return the headline of the page: the share of valid calls among the labelled rows; without labels, the share of
+    rows that are not invalid."""
     labels, sound = stats.counts["label"], _sound(stats)
     labelled = labels.total() - labels["unlabelled"]
     bad = f"{stats.bad:,} of {stats.rows:,} rows are invalid." if stats.bad else "Every row is sound."
@@ -62,7 +65,8 @@ def _headline(stats: RowStats) -> Headline:
 
 
 def _figure_tiles(stats: RowStats) -> FigureTiles:
-    """Return the number of rows, and the numbers of different tools, domains, models and formats."""
+    """Return the figures of the page: the number of rows, and the numbers of different tools, domains, models and
+    formats, with the most common of each."""
     tiles = [FigureTile("rows", f"{stats.rows:,}", f"{stats.bad:,} bad" if stats.bad else "all sound")]
     for name in ("tool", "domain", "model", "format"):
         if counts := stats.counts[name]:
@@ -73,7 +77,7 @@ def _figure_tiles(stats: RowStats) -> FigureTiles:
 
 
 def _share(number: int, whole: int) -> PageRate:
-    """Return the share of `number` in `whole` with its 95 % interval; 0 if `whole` is 0."""
+    """Return the share of `number` in `whole`, at most 1, with its 95 % interval; 0 if `whole` is 0."""
     number = min(number, whole)
     return PageRate(number / whole if whole else 0.0, *interval(number, whole), whole)
 
@@ -87,14 +91,16 @@ def _count_chart(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
 
 
 def _single_value(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
-    """Return the only value of a property, its share of the valid rows, and its count."""
+    """Return the row of the table for a property with a single value: the value, its share of the sound rows, and its
+    count. The first column, the `name`, is added by the caller."""
     ((value, number),) = counts.items()
     rate = _share(number, _sound(stats)).rate
     return value, ToneCell(percent(rate), "plain", rate), number
 
 
 def _length_chart(name: str, histogram: Histogram) -> BarChart:
-    """Return a histogram of lengths, in characters or messages."""
+    """Return a chart of a histogram of lengths: a bar for each bin, in characters, or in messages for the name
+    "messages"."""
     unit = "Messages of a conversation" if name == "messages" else f"Characters of the {name}"
     note = f"mean {histogram.mean:,.0f}, median up to {histogram.median:,}, largest {histogram.largest:,}"
     rows = []

@@ -28,6 +28,8 @@ _FORMS = (*NAME_RULES, _TYPESCRIPT)
 
 
 def _form(given: str) -> str:
+    """Return the canonical name of an output form: a provider or "typescript". Raises `CallerError` for an unknown
+    one."""
     return api_name(given, _FORMS, what="form of tools")
 
 
@@ -74,7 +76,8 @@ def tools(
 
 
 def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
-    """Return the definitions as a provider's JSON data, or as the text of TypeScript declarations."""
+    """Return the definitions as JSON data for the provider `to`, or as the text of declarations for "typescript". With
+    `extensions`, fields that the provider does not have are kept as x-...."""
     if to == _TYPESCRIPT:
         return declarations(toolset)
     return to_provider(toolset, cast(Provider, to), extensions=extensions)

@@ -25,7 +25,9 @@ _YES, _NO, _ALWAYS = ("y", "yes"), ("", "n", "no"), ("a", "always")
 
 
 def load_tools(source: str) -> Toolset:
-    """Import MODULE[:NAME], which runs its code, and return its tools. Exits with a usage error if there are none."""
+    """Import the module MODULE of `source` (MODULE or MODULE:NAME), which runs its code, and return its tools: those of
+    NAME; else of its list TOOLS or tools; else the functions marked with @tool, or all public functions. Exits with a
+    usage error if there are none."""
     where, _, name = source.partition(":")
     module = _import_module(where)
     if name and not hasattr(module, name):
@@ -38,11 +40,10 @@ def load_tools(source: str) -> Toolset:
 
 
 def _import_module(where: str) -> ModuleType:
-    """Import and return a module. A file is imported by name from its folder, so that a child process can import it
-    too.
+    """Import a module, given by its name or as the path of a file, and return it. A file is imported by name from its
+    folder, which is added to `sys.path`, so that a child process can import it too.
 
-    Exits with a usage error if the import fails, or if another module has the same name as the file.
-    """
+    Exits with a usage error if the import fails, or if another module has the same name as the file."""
     is_file = where.endswith(".py") or os.sep in where
     folder, name = os.path.split(os.path.abspath(where)) if is_file else (os.getcwd(), where)
     if is_file and not os.path.isfile(where):
@@ -59,13 +60,15 @@ def _import_module(where: str) -> ModuleType:
 
 
 def _defined_tools(module: ModuleType) -> list[Any]:
-    """Return the functions marked with @tool, or else all public functions that the module defines."""
+    """Return the public functions and tool classes marked with @tool that the module defines, or, if none is marked,
+    all its public functions."""
     own = [value for key, value in vars(module).items() if not key.startswith("_") and _is_defined_in(value, module)]
     return [value for value in own if is_marked(value)] or [value for value in own if not isinstance(value, type)]
 
 
 def _is_defined_in(value: Any, module: ModuleType) -> bool:
-    """Return whether this is a function, or a class that is a tool, which the module defines and did not import."""
+    """Return whether `value` is a function, or a class that is a tool, which the module itself defines and did not
+    import."""
     if getattr(value, "__module__", None) != module.__name__ or not callable(value):
         return False
     return is_class_tool(value) if isinstance(value, type) else hasattr(value, "__name__")
@@ -102,8 +105,8 @@ def ask_permission(call: str, rule: AllowRule | None) -> Permission:
 
 
 def _parse_answer(answer: str, rule: AllowRule | None) -> Permission:
-    """Return the permission that the user's answer gives. Text other than yes, no or always is a denial with that
-    reason."""
+    """Return the permission that the user's typed answer gives: "yes", "no" (also for an empty answer), `rule` for
+    "always", or a `Denial` with any other text. Without a rule, "always" means "yes" once."""
     word = answer.strip().lower()
     if word in _YES:
         return "yes"
@@ -113,7 +116,8 @@ def _parse_answer(answer: str, rule: AllowRule | None) -> Permission:
 
 
 def read_line(prompt: str, *, at_end: str = "") -> str:
-    """Return a line from the terminal, or `at_end` at the end of the input. The prompt is never written into a pipe."""
+    """Show the prompt, and return a line from standard input without its line end; `at_end` at the end of the input.
+    The prompt is never written into a pipe."""
     if sys.stdout.isatty():
         with suppress(ImportError):
             import readline  # noqa: F401 - gives `input` its line editing
