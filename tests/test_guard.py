@@ -382,6 +382,16 @@ def test_a_model_without_calls_is_not_nudged_forever(policy: GuardPolicy, choice
     assert decisions == ["again"] * 5 + ["stop"]
 
 
+@pytest.mark.parametrize("choice", ["search", "none"])
+def test_a_model_that_only_calls_other_tools_is_not_refused_forever(choice: str) -> None:
+    guard, history, decisions = Guard(tool_choice()), [ASKED], []
+    for _ in range(6):
+        judged = guard.judge(Turn.of(history, TOOLS, reply=now(B), choice=choice))
+        decisions.append(judged.decision)
+        history += judged.messages()
+    assert decisions == ["again"] * 5 + ["stop"]
+
+
 def test_what_was_known_is_the_answer_and_the_model_is_asked_again() -> None:
     judged = Guard(repeated()).judge(Turn.of(past(said(A), said(A)), LOOKS, reply=now(A)))
     assert (judged.decision, judged.calls) == ("again", ())

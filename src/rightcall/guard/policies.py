@@ -459,13 +459,12 @@ def tool_choice() -> GuardPolicy:
     """Enforce the turn's `choice`: with "none" refuse every call, with a tool's name refuse the calls of all other
     tools, with "auto" do nothing.
 
-    Unless the choice is "none" or "auto", a reply without any call gets a nudge; if the last five turns all got an
-    intervention of this policy, it stops the task. A reply that only calls other tools than the named one is refused
-    each time, but never stops the task."""
+    Unless the choice is "none" or "auto", a reply without any call gets a nudge. If the last five turns all got an
+    intervention of this policy, a reply without an allowed call stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each call that the choice does not allow; for a reply without calls where one is
-        required, a nudge or a stop."""
+        required, a nudge; for a reply without an allowed call in too many turns in a row, a stop."""
         if turn.reply is None or turn.choice == "auto":
             return
         attempts = turn.reply.attempts
@@ -475,19 +474,24 @@ def tool_choice() -> GuardPolicy:
             words = "A call is required now. Make one, and nothing else."
         else:
             words = f"Only {turn.choice} may be called now. Make that call, and nothing else."
-        for at, call in enumerate(attempts):
-            if turn.choice == "none" or turn.choice not in ("required", call.name):
-                yield Intervention(
-                    policy="tool_choice",
-                    action="refuse",
-                    call=at,
-                    reason=f"tool_choice is {turn.choice!r:.60}, and {call.name!r:.60} was called",
-                    message=policy_message("tool_choice", words, turn.told("tool_choice")),
-                )
-        if not attempts and turn.choice != "none":
-            yield nudge_or_stop(
-                "tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words
+        wrong = [
+            at
+            for at, call in enumerate(attempts)
+            if turn.choice == "none" or turn.choice not in ("required", call.name)
+        ]
+        again = turn.told("tool_choice")
+        for at in wrong:
+            yield Intervention(
+                policy="tool_choice",
+                action="refuse",
+                call=at,
+                reason=f"tool_choice is {turn.choice!r:.60}, and {attempts[at].name!r:.60} was called",
+                message=policy_message("tool_choice", words, again),
             )
+        is_missing = not attempts and turn.choice != "none"
+        if is_missing or (wrong and len(wrong) == len(attempts) and again >= MOST_NUDGES):
+            what = "nothing was called" if is_missing else "no allowed tool was called"
+            yield nudge_or_stop("tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and {what}", words)
 
     return policy
 
