@@ -60,14 +60,16 @@ def check_api(api: str) -> Api:
 
 
 def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] | None = None) -> str:
-    """Return the given base URL, else the one in the environment, else the default of the API."""
+    """Return the given base URL, else the one in a variable of the environment, else the default of the API. The host
+    of an Ollama server is completed to a URL. It is not checked."""
     habit, environ = API_DEFAULTS[api], os.environ if environ is None else environ
     found = base_url or next((environ[name] for name in habit.url_names if environ.get(name)), habit.usual)
     return _ollama_base_url(found) if api == "ollama" else found
 
 
 def _ollama_base_url(host: str) -> str:
-    """Return OLLAMA_HOST as a URL: it may lack scheme or port, or be the address to listen on."""
+    """Return the value of OLLAMA_HOST as a URL: missing scheme and port (11434) are added, and the address 0.0.0.0, on
+    which a server listens, becomes 127.0.0.1."""
     if "://" not in host:
         bare = host.rstrip("/")
         with_port = bare if ":" in bare.rpartition("]")[2] else f"{bare}:11434"
@@ -76,7 +78,8 @@ def _ollama_base_url(host: str) -> str:
 
 
 def root_url(base_url: str) -> str:
-    """Return the base URL without the path of an API. Raises `CallerError` if it is not a base URL."""
+    """Return the base URL without a path of an API, such as `/v1` or `/v1/chat/completions`, at its end. Raises
+    `CallerError` if it is not a base URL."""
     parts = _parse_base_url(base_url)
     path = parts.path.rstrip("/")
     end = next((each for each in _ENDS if path.endswith(each)), "")
@@ -84,7 +87,8 @@ def root_url(base_url: str) -> str:
 
 
 def api_address(base_url: str, api: Api) -> str:
-    """Return the URL of the API below a base URL. A URL that already ends in the path of this API stays as it is."""
+    """Return the URL of the API below a base URL. A URL that already ends in the path of this API stays as it is.
+    Raises `CallerError` if it is not a base URL."""
     path, stripped = API_DEFAULTS[api].path, base_url.rstrip("/")
     ends = [short for each in API_DEFAULTS.values() if stripped.endswith(short := _remove_version(each.path))]
     if ends and max(ends, key=len) == _remove_version(path):
@@ -99,7 +103,8 @@ def _remove_version(path: str) -> str:
 
 
 def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
-    """Return the URL of one request. Gemini has the model in the URL, and another URL for streams."""
+    """Return the URL of one request, given the `address` of the API. It is that address, except that Gemini's contains
+    the model and differs for streams."""
     if api != "gemini":
         return address
     verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
@@ -125,7 +130,7 @@ def _parse_base_url(base_url: str) -> SplitResult:
 
 
 def _split_url(base_url: str) -> SplitResult:
-    """Split a URL. Raises `CallerError` if it cannot be parsed."""
+    """Split a URL into its parts, without surrounding white space. Raises `CallerError` if it cannot be parsed."""
     try:
         parts = urlsplit(base_url.strip())
         _ = parts.hostname, parts.port
@@ -135,7 +140,8 @@ def _split_url(base_url: str) -> SplitResult:
 
 
 def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Return the secrets to hide from all output: the key, and headers that carry one."""
+    """Return the secret values to hide from all output: the key's, and those of headers whose name says that they are
+    secret."""
     own = [] if key is None else [key.reveal()]
     return (*own, *[value for name, value in (headers or {}).items() if is_secret_name(name)])
 

@@ -36,7 +36,8 @@ class Wire:
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
     def keep(self) -> None:
-        """Keep connections open for reuse, in the running event loop, until `aclose`."""
+        """Keep connections open for reuse by requests in the running event loop, until `aclose`. Does nothing if they
+        are kept already."""
         if self._kept is None:
             self._kept = asyncio.get_running_loop(), self._open_session()
 
@@ -55,7 +56,9 @@ class Wire:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Send a request and yield the response. The connection is closed unless the response was read to its end."""
+        """Send a request and yield the response, whose body is not read yet. The connection is closed afterwards,
+        unless connections are kept in this event loop and the body was read to its end. Raises `TimedOut` or
+        `TransportError` if no response arrives."""
         kept = self._kept
         is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
         session = kept[1] if kept is not None and is_ours else self._open_session()
@@ -72,7 +75,9 @@ class Wire:
                 await session.close()
 
     async def _send(self, session: aiohttp.ClientSession, sent: HttpRequest) -> aiohttp.ClientResponse:
-        """Send a request and return the response, whose body is not read yet. Raises `TimedOut` or `TransportError`."""
+        """Send a request with the key added and return the response, whose body is not read yet. Raises `TimedOut` if
+        it takes too long, another `TransportError` if it fails, and `CallerError` if the body cannot be written as
+        JSON."""
         import aiohttp
 
         # Compressed pieces would wait for each other.
@@ -97,8 +102,8 @@ class Wire:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
 
     async def _chunks(self, response: aiohttp.ClientResponse, sent: HttpRequest, begun: float) -> AsyncIterator[bytes]:
-        """Yield the pieces of the body as they arrive. Raises `TimedOut` at a time limit and `BodyError` if the
-        connection breaks."""
+        """Yield the pieces of the body as they arrive; `begun` is the time of the request. Raises `TimedOut` at a time
+        limit and `BodyError` if the connection breaks."""
         import aiohttp
 
         loop, idle, stage = asyncio.get_running_loop(), self._timeouts.idle, "first_byte"
@@ -119,8 +124,8 @@ class Wire:
                 return
 
     def _timeout_error(self, sent: HttpRequest, stage: str) -> TimedOut:
-        """Return the error for the time limit that was reached: the total one, or that of the `stage` ("first_byte"
-        or "idle")."""
+        """Return the error for a time limit that was reached: the total one if the request's deadline has passed,
+        otherwise that of the `stage` ("first_byte" or "idle")."""
         limits, url = self._timeouts, sent.url
         if asyncio.get_running_loop().time() >= sent.deadline:
             return out_of_time(url, limits.total)
@@ -142,7 +147,7 @@ def _deadline(limit: float, sent: HttpRequest) -> float:
 
 
 def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
-    """Return the header that carries the key, in the form that servers of this API expect."""
+    """Return the header that carries the key in the form that servers of this API expect; {} without a key."""
     if key is None:
         return {}
     if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
@@ -153,7 +158,8 @@ def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
 
 
 def _encode_json(body: Any) -> bytes:
-    """Return the body as JSON in ASCII. Raises `CallerError` for a value that JSON cannot express."""
+    """Return a request body as JSON in ASCII. Raises `CallerError` for a value that JSON cannot express, such as
+    NaN."""
     import json
 
     # The standard library's writer, since integers may be of any size; lone surrogates go out as escapes.
@@ -164,7 +170,8 @@ def _encode_json(body: Any) -> bytes:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the error of the operating system or the HTTP parser, on one line of at most 300 characters."""
+    """Return the cause of a network error, on one line of at most 300 characters: the message of the operating system
+    or the HTTP parser if there is one, otherwise that of the error."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     said = getattr(inner, "strerror", None) or getattr(inner, "message", None) or str(inner) or type(inner).__name__
     line = " ".join(str(said).split())

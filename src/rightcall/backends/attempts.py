@@ -59,14 +59,17 @@ class Asking:
         self.tries: list[Try] = []
 
     async def get(self, sent: HttpRequest) -> tuple[dict[str, str], Any]:
-        """Return the headers and the decoded JSON of a response, without retries. Raises a `BackendError`."""
+        """Send one request once and return the headers and the decoded JSON of the response. Raises a `BackendError` if
+        the server cannot be reached in time, the status is not 2xx, or the body is not JSON."""
         async with self._open_response(sent) as received:
             body = await self._read_body(received, sent.url)
             return received.headers, _parse_json(body, sent.url, self._scrub)
 
     async def events(self, plan: RequestPlan) -> AsyncGenerator[Event | Answer]:
         """Yield the events of the answer, then the `Answer`. Failed HTTP requests are retried as the backend's
-        `retries` allow, before the first payload only. Raises a `BackendError` if there is no answer."""
+        `retries` allow, before the first payload only; a stream that breaks off later gives a truncated answer. Raises
+        a `BackendError` if there is no answer, such as `DecodeError` for JSON that is not an answer of the plan's
+        API."""
         reader, facts = _make_reader(plan), AnswerMetadata(plan.api)
         raw: list[Json] = []
         url = request_address(self._backend.address, plan.api, plan.model, stream=plan.stream)
@@ -91,7 +94,8 @@ class Asking:
         yield self._build_answer(plan, reader, facts, raw)
 
     def _build_answer(self, plan: RequestPlan, reader: Stream, facts: AnswerMetadata, raw: list[Json]) -> Answer:
-        """Return the `Answer` for the reply that was read, with its metadata."""
+        """Return the `Answer` for the reply that was read: with the tools' own names, token counts, model, tries and
+        timing. Its `raw` is the only payload of an answer that was not streamed, otherwise the list of payloads."""
         return to_answer(
             plan.naming.restore_reply(reader.reply),
             tokens=facts.tokens,
@@ -107,8 +111,9 @@ class Asking:
     # -- tries ---------------------------------------------------------------------------------------------------------
 
     async def _payloads_with_retries(self, sent: HttpRequest, plan: RequestPlan) -> AsyncGenerator[Payload]:
-        """Yield the payloads of the first attempt that yields any. After the first payload there are no retries, and
-        errors are raised."""
+        """Yield the payloads of the first attempt that yields any. An attempt that fails before is recorded in `tries`
+        and repeated after a wait; its error is raised if the retry policy allows no repetition. After the first payload
+        there are no retries, and errors are raised."""
         while True:
             given = False
             try:
@@ -127,7 +132,8 @@ class Asking:
                 await self._wait_or_raise(error)
 
     async def _wait_or_raise(self, error: BackendError) -> None:
-        """Record the failed attempt and wait before the next one. Raises the error if there is no next one."""
+        """Record a failed attempt in `tries`, and wait before the next one. Raises the error, with all `tries`, if the
+        retry policy allows no further attempt or the wait would exceed the total time limit."""
         status = error.status if isinstance(error, StatusError) else 0
         seconds = wait_before(len(self.tries) + 1, error, self._backend.retries)
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
@@ -138,7 +144,8 @@ class Asking:
         await asyncio.sleep(seconds)
 
     async def _payloads(self, sent: HttpRequest, *, stream: bool) -> AsyncGenerator[Payload]:
-        """Yield the payloads of one attempt, without secrets."""
+        """Send a request once and yield the payloads of the response, streamed or not, without secrets. Raises a
+        `BackendError` if there is no usable response."""
         async with self._open_response(sent) as received:
             if not stream:
                 for payload in self._parse_body(await self._read_body(received, sent.url), sent.url):
@@ -149,8 +156,9 @@ class Asking:
                     yield payload
 
     def _parse_body(self, body: bytes, url: str) -> list[Payload]:
-        """Return the payload of a body as a list; all payloads if the server streamed unasked. Raises `DecodeError`
-        if it is not JSON."""
+        """Return the payloads of a body that was not requested as a stream: its JSON object, or the objects of its JSON
+        array; every payload, faults and end markers included, if the server streamed unasked. JSON without an object
+        gives []. Raises `DecodeError` if the body is not JSON."""
         reader = ServerEvents(longest=MAX_BODY)
         found = [*reader.feed(body), *reader.close()]
         if any(isinstance(payload, dict) for payload in found):
@@ -159,8 +167,9 @@ class Asking:
         return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
     async def _read_stream(self, received: HttpResponse, url: str) -> AsyncGenerator[Payload]:
-        """Yield the payloads of a stream. A stream that breaks off ends with a `Fault`; one without any payload
-        raises `DecodeError`."""
+        """Yield the payloads of a stream up to the server's end marker. A stream that breaks off after a payload, or is
+        too long, ends with a `Fault`. Before the first payload, a broken connection raises its `BackendError`, and a
+        stream that is empty or not JSON raises `DecodeError`."""
         reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
         try:
             async with aclosing(self._chunks(received)) as chunks:
@@ -193,7 +202,8 @@ class Asking:
             raise DecodeError(self._scrub(_not_json_message(url, said)), self._scrub(said))
 
     def _scrub_payload(self, payload: Payload) -> Payload:
-        """Return a payload without secrets: an error or a fault may repeat the request with its key."""
+        """Return a payload with secrets removed from a fault's message and from an object's `error` fields, since both
+        may repeat the request with its key. A `Signal` is returned as it is."""
         if isinstance(payload, Signal):
             return payload
         if isinstance(payload, Fault):
@@ -204,7 +214,8 @@ class Asking:
 
     @asynccontextmanager
     async def _open_response(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Send the request and yield the response if its status is 2xx. Raises a `StatusError` for any other."""
+        """Send the request and yield the response if its status is 2xx; leaving the context closes it. Raises a
+        `StatusError` for any other status, and another `BackendError`, such as `TimedOut`, if no response arrives."""
         bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
             async with self._limit_time(sent.url):
@@ -215,7 +226,9 @@ class Asking:
             yield received
 
     async def _read_status_error(self, received: HttpResponse, url: str) -> StatusError:
-        """Return the error for a response whose status is not 2xx, after reading the beginning of its body."""
+        """Return (not raise) the error for a response whose status is not 2xx: `Unauthorised` for 401 and 403,
+        `RateLimited` for 429, else `StatusError`. It contains the beginning of the body, none if that cannot be read,
+        and advice."""
         try:
             body = await self._read_body(received, url, most=MAX_ERROR, cut=True)
         except BackendError:  # its message is lost, its status is not
@@ -233,8 +246,9 @@ class Asking:
         return kind(self._scrub(message), status, said, after)
 
     async def _read_body(self, received: HttpResponse, url: str, *, most: int = 0, cut: bool = False) -> bytes:
-        """Return the body of a response. Beyond `most` bytes (0: `MAX_BODY`), return the first ones if `cut`;
-        otherwise raise `AnswerTooLarge`."""
+        """Return the bytes of a response's body. Beyond `most` bytes (0: `MAX_BODY`), return the first ones if `cut`;
+        otherwise raise `AnswerTooLarge`. Other `BackendError`s are raised if the connection breaks or a time limit is
+        reached."""
         most = most or MAX_BODY
         pieces: list[bytes] = []
         size = 0
@@ -249,7 +263,9 @@ class Asking:
         return b"".join(pieces)[:most]
 
     async def _chunks(self, received: HttpResponse) -> AsyncGenerator[bytes]:
-        """Yield the pieces of a body, and note when the first one arrives."""
+        """Yield the pieces of a response's body, and store the time of the first one. Raises the exchange's
+        `BackendError` if the connection breaks or a time limit is reached; for the total limit, a `TimedOut` that names
+        the limit of all tries."""
         try:
             async for chunk in received.chunks:
                 self._first_byte = self._first_byte or self._loop.time() - self._begun
@@ -267,7 +283,8 @@ class Asking:
             raise out_of_time(url, self._total) from None
 
     def _raise_for_error(self, payload: Json, url: str) -> None:
-        """Raise `ProviderError` if the payload is an error instead of an answer."""
+        """Raise `ProviderError` if the payload has an `error` and none of `choices`, `output` and `message`; otherwise
+        do nothing."""
         error = payload.get("error")
         if not error or any(payload.get(key) for key in ("choices", "output", "message")):
             return
@@ -277,12 +294,13 @@ class Asking:
         raise ProviderError(f"{url} answered with an error: {said}; see the server's log", kind)
 
     def _scrub(self, said: str) -> str:
-        """Return a text without secrets."""
+        """Return a text with the backend's secrets masked."""
         return self._backend.scrubber.text(said)
 
 
 def _make_reader(plan: RequestPlan) -> Stream:
-    """Return a reader of the answer for this plan."""
+    """Return a new `Stream` that parses the payloads of the answer into events, with the API, tools and format of the
+    plan and the reading options of its request."""
     request = plan.request
     return Stream(
         plan.api,
@@ -298,14 +316,16 @@ def _make_reader(plan: RequestPlan) -> Stream:
 
 
 def _missing_answer_message(url: str, api: str, raw: list[Json]) -> str:
-    """Return the message for an answer without the fields of the API."""
+    """Return the message for an answer of `url` that lacks the fields of the API: the missing field, and the names of
+    the first payload's fields."""
     keys = ", ".join([repr(key)[:40] for key in list(raw[0])[:8]]) if raw else "nothing"
     missing = SHAPES[api]
     return f"the answer of {url} is missing {missing}: it has {keys}; does the server speak api={api!r}?"
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read the rest of a finished stream, so that its connection can be used again. Gives up after a short timeout."""
+    """Read and discard the rest of a finished stream, so that its connection can be used again. Gives up after half a
+    second; a `BackendError` is ignored."""
     try:
         async with asyncio.timeout(_PATIENCE):
             async for _ in chunks:
@@ -327,12 +347,14 @@ _CURES = {
 
 
 def _advice_for_status(status: int) -> str:
-    """Return what to do about this HTTP status."""
+    """Return a phrase about what to do after an HTTP error status that has no specific advice: retry or check the log
+    from 500 on, otherwise read the server's message."""
     return "the server failed: retry later, or check its log" if status >= 500 else "see its message"
 
 
 def _close_reader(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> Iterator[Event]:
-    """End the reader and yield its last events. A stream without an end marker is reported as truncated."""
+    """End the reader and yield its last events, with the tools' own names. A stream without an end marker first gets a
+    `truncated` fault, unless the reply has a problem that explains its end already."""
     if plan.stream and not facts.is_over and not _has_end_fault(reader):
         yield from reader.feed(Fault("truncated", _UNFINISHED))
     for event in reader.close():
@@ -340,12 +362,14 @@ def _close_reader(plan: RequestPlan, reader: Stream, facts: AnswerMetadata) -> I
 
 
 def _has_end_fault(reader: Stream) -> bool:
-    """Return whether a missing end was already reported."""
+    """Return whether the reply has a problem that explains a missing end: `truncated`, `too_large` or
+    `provider_error`."""
     return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
 
 
 def first_choice(payload: Json) -> Json:
-    """Return the payload with only the first choice: the others are alternatives, and their calls must not run too."""
+    """Return the payload with only the first of its `choices`: the others are alternatives, and their calls must not
+    run too. A payload without alternatives is returned as it is."""
     choices = payload.get("choices")
     if not isinstance(choices, list) or not any(_is_alternative(choice, at) for at, choice in enumerate(choices)):
         return payload
@@ -359,7 +383,7 @@ def _is_alternative(choice: Any, at: int) -> bool:
 
 
 def shorten_message(said: str) -> str:
-    """Return a server's message, cut to a maximum length with a note."""
+    """Return a server's message; beyond 2,000 characters, its beginning with a note of how many were left out."""
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
 
 
@@ -379,7 +403,8 @@ def _clean_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
 
 
 def _parse_json(body: bytes, url: str, scrub: Any) -> Any:
-    """Return the decoded body. Raises `DecodeError` if it is not JSON; NaN and infinity are accepted."""
+    """Return the decoded JSON of a body; NaN and infinity are accepted. Raises `DecodeError` if it is not JSON, with
+    the text of the error passed through `scrub`, which removes secrets."""
     said = body.decode("utf-8-sig", "replace")
     value = decode(said, _DEPTH)
     if isinstance(value, Undecodable):

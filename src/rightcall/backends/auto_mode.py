@@ -83,14 +83,15 @@ class ModeSelector:
         return None
 
     async def recognise(self, get: Get) -> tuple[Profile | None, str]:
-        """Return the server's profile (None: unknown) and how it was recognised. The server is queried only once.
-        Raises a `BackendError` if it cannot be reached."""
+        """Return the server's profile (None: unknown) and how it was recognised, as a phrase. The server is queried at
+        most once. Raises a `BackendError` if it must be asked and cannot be reached, or rejects the key."""
         if self._known is None:
             self._known = await self._probe_server(get)
         return self._known
 
     async def _check_template_tools(self, profile: Profile | None, get: Get) -> Profile | None:
-        """Return the profile, without native tools if llama.cpp reports a chat template that does not show them."""
+        """Return the profile, without native tools if llama.cpp reports a chat template that does not show them. The
+        profile of any other server, or of one that does not report it, is returned unchanged."""
         if profile is None or profile.name != "llama.cpp" or not profile.native:
             return profile
         try:
@@ -100,10 +101,9 @@ class ModeSelector:
         return without_template_tools(profile, body)
 
     async def _probe_server(self, get: Get) -> tuple[Profile | None, str]:
-        """Send the identifying requests of all profiles until one matches.
-
-        Raises `TransportError` if the server answers none of them, `Unauthorised` or `RateLimited` at once.
-        """
+        """Send the identifying requests of all profiles until an answer matches; return that profile and the evidence,
+        or (None, "unknown server type") if none does. Raises the first `TransportError` if the server has not answered
+        before, and `Unauthorised` or `RateLimited` at once."""
         has_answered = False
         for path in identifying_paths():
             try:
@@ -126,8 +126,9 @@ class ModeSelector:
         return None, "unknown server type"
 
     async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> ModeChoice:
-        """Return the mode for this request. Raises a `BackendError` if the server must be asked and cannot be
-        reached."""
+        """Return the mode for this request: its own, else `default`. Mode "auto" is decided once per `model`, by the
+        profile or by sending probes, and cached; a request without tools is "native". `get` and `probe` send the
+        requests. Raises a `BackendError` if the server must be asked and cannot be reached."""
         mode = request.mode or default
         if not request.tools:
             return ModeChoice("native", self._profile_or_unknown, ("the request has no tools",))
@@ -145,12 +146,14 @@ class ModeSelector:
         return (self._known[0] if self._known else None) or UNKNOWN
 
     def _possible_modes(self, profile: Profile) -> list[str]:
-        """Return the modes that this kind of server supports, best first."""
+        """Return the modes that a server with this profile supports through this API, best first; "text" is always the
+        last one."""
         native = [] if self._api == "completions" or not profile.native else ["native"]
         return [*native, *(["grammar"] if can_constrain(profile, self._api) else []), "text"]
 
     async def _decide(self, model: str, probe: Probe, get: Get) -> ModeChoice:
-        """Choose a mode for a model: by the server's profile, else by probes."""
+        """Choose the mode of a model: the best one that the server's profile supports, or by probes if the server is
+        unknown or cannot be recognised. Raises a `BackendError` if it rejects the key or the probes cannot be sent."""
         try:
             profile, why = await self.recognise(get)
             profile = await self._check_template_tools(profile, get)
@@ -163,7 +166,8 @@ class ModeSelector:
         return await self._decide_by_probes(model, probe, order, why)
 
     async def _decide_by_probes(self, model: str, probe: Probe, order: list[str], why: str) -> ModeChoice:
-        """Probe the modes in order and choose the first one that yields the call; text if none does."""
+        """Probe the modes of `order` one after the other and return the first that yields the call; the last one if
+        none does. Each result is added to the evidence, which begins with `why`."""
         evidence = [why]
         for mode in order:
             was_called, finding = await self._probe_mode(model, probe, mode)
@@ -173,7 +177,9 @@ class ModeSelector:
         return ModeChoice(order[-1], UNKNOWN, (*evidence, "no mode worked; text needs the least support"), is_auto=True)
 
     async def _probe_mode(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
-        """Probe one mode. Return whether the tool was called, and the finding as a sentence."""
+        """Ask the model in one mode to call a harmless tool. Return whether it was called, and the finding as a
+        sentence; a server that rejects the request is a finding too. Raises `TransportError`, `Unauthorised` or
+        `RateLimited`."""
         request = msgspec.structs.replace(_PROBING, model=model)
         try:
             answer = await probe(request, ModeChoice(mode))
@@ -190,7 +196,8 @@ class ModeSelector:
     def fallback_after_answer(
         self, request: Request, model: str, choice: ModeChoice, answer: Answer
     ) -> ModeChoice | None:
-        """Return another mode if a forced call is missing from the answer; otherwise None."""
+        """Return the next mode if the request demanded a call and the answer has none, not even a rejected one; None if
+        it has one, demanded none, reached its token limit before any text, or no mode is left."""
         if not request.is_forced or answer.attempts:
             return None
         if answer.finish == "length" and not answer.content:
@@ -198,8 +205,8 @@ class ModeSelector:
         return self._demote(model, choice, "a forced call did not come")
 
     def fallback_after_error(self, model: str, choice: ModeChoice, error: BackendError) -> ModeChoice | None:
-        """Return another mode if the server rejects this one; None if the error has another cause or no mode is
-        left."""
+        """Return the mode to try next if the `error` shows that the server does not support the mode of `choice`; None
+        if the error has another cause, no mode is left, or the model's mode was replaced before."""
         if isinstance(error, Unsupported):
             return self._demote(model, choice, str(error), repeatable=True)  # it was rejected before it was sent
         if choice.mode == "text" or not is_about_tools(error):
@@ -209,8 +216,9 @@ class ModeSelector:
         return self._demote(model, choice, f"refused: {error!s:.200}")
 
     def _demote(self, model: str, choice: ModeChoice, why: str, *, repeatable: bool = False) -> ModeChoice | None:
-        """Replace the chosen mode of a model by the next one, and return it; None if that happened before (unless
-        `repeatable`)."""
+        """Replace the cached mode of a model by the one after `choice`, and return it; `why` becomes evidence. Return
+        None if no mode is left or it was replaced once before (unless `repeatable`). If another request has replaced it
+        meanwhile, return that mode."""
         now = self._chosen.get(model)
         if choice.is_auto and now is not None and _MODE_ORDER.index(now.mode) > _MODE_ORDER.index(choice.mode):
             return now  # another request has changed the mode meanwhile
@@ -222,7 +230,8 @@ class ModeSelector:
         return fallback
 
     def _later_mode(self, choice: ModeChoice, why: str) -> ModeChoice | None:
-        """Return the choice of the next mode after this one; None if there is none, or if the caller fixed the mode."""
+        """Return the choice of the next possible mode after that of `choice`, with `why` as evidence; None if there is
+        none, or if the caller fixed the mode."""
         later = [
             mode
             for mode in self._possible_modes(choice.profile)

@@ -36,11 +36,13 @@ class LoopThread:
         return self
 
     def start(self, work: Awaitable[T]) -> Future[T]:
-        """Start the awaitable without waiting. Cancelling the returned future cancels it."""
+        """Start the awaitable on the loop's thread without waiting, and return a future of its result. Cancelling the
+        future cancels the awaitable."""
         return asyncio.run_coroutine_threadsafe(_await_as_coroutine(work), self._loop)
 
     def run(self, work: Awaitable[T]) -> T:
-        """Run the awaitable and return its result."""
+        """Run the awaitable on the loop's thread, wait for it, and return its result or raise its exception. An
+        exception in the waiting thread, such as Ctrl-C, cancels it."""
         done = self.start(work)
         try:
             return done.result()
@@ -62,7 +64,8 @@ async def _await_as_coroutine(work: Awaitable[T]) -> T:
 
 
 async def _cancel_all_tasks() -> None:
-    """Cancel all other tasks of the loop, wait for them, and close abandoned generators."""
+    """Cancel all other tasks of the running loop, wait for them, and close abandoned async generators. Exceptions of
+    the tasks are ignored."""
     loop = asyncio.get_running_loop()
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
@@ -174,7 +177,8 @@ class BaseBackend:
         return SyncStreaming(self._stream_sync(request))
 
     def _stream_sync(self, request: Request) -> Generator[Event | Answer]:
-        """Yield the events of the answer, then the answer, from an event loop in another thread."""
+        """Yield the events of the answer to a request, then the `Answer`, while an event loop in another thread
+        receives them. Closing the generator closes the stream."""
         with LoopThread() as thread:
             stream = self.stream(request)
             try:

@@ -100,14 +100,15 @@ class Cassette(msgspec.Struct, frozen=True):
 
 
 def scrub_json(value: Any, *own: str) -> Any:
-    """Return JSON data without secrets; `own` are known secret values."""
+    """Return a copy of JSON data with secrets masked: those recognized by shape or field name, and the values `own`."""
     return Scrubber(own).value(value)
 
 
 def scrub_response(
     status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
 ) -> RecordedResponse:
-    """Return a response without secrets. Pieces that a secret spans are joined; `own` are known secret values."""
+    """Return a response to record, without secrets and with only the headers in `KEPT_HEADERS`. Pieces that a secret
+    spans are joined, and their delays added; `own` are known secret values."""
     scrubber = Scrubber(own)
     kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
     clean, waits = scrub_pieces(pieces, delays, scrubber)
@@ -155,7 +156,8 @@ def check_cassette(path: str | os.PathLike[str], *, force: bool = False) -> None
 def start_cassette(
     path: str | os.PathLike[str], head: CassetteHead, *first: RecordedExchange, fresh: bool = False, force: bool = False
 ) -> None:
-    """Prepare the file for recording. Existing exchanges stay, except a torn last line.
+    """Prepare a cassette for recording: write `head` if the file is new, and append the exchanges `first`. Existing
+    exchanges stay, except a torn last line.
 
     `fresh` starts it anew; `force` also replaces a file that is not a cassette. Raises `BadCassette`, `FileFailed`.
     """
@@ -188,7 +190,8 @@ class CassetteWriter:
             start_cassette(path, head)
 
     def add(self, recorded: RecordedExchange) -> None:
-        """Append one exchange; the first one starts the file if it was to be replaced."""
+        """Append one exchange to the file; if the file was to be replaced, the first exchange replaces it. Raises
+        `FileFailed` or `BadCassette`."""
         if self._has_begun:
             append_exchange(self.path, recorded)
         else:
@@ -197,12 +200,13 @@ class CassetteWriter:
 
 
 def cassette_line(value: CassetteHead | RecordedExchange) -> bytes:
-    """Return the head or an exchange as one line of a cassette."""
+    """Return the head or an exchange as one line of a cassette: JSON in ASCII, with a line feed."""
     return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def load_cassette(path: str | os.PathLike[str]) -> Cassette:
-    """Load a cassette. Raises `BadCassette` that names the line that cannot be read."""
+    """Load the cassette at `path`. Raises `BadCassette` if it is unreadable, too large or not a cassette of this
+    version; the message names the line that cannot be read."""
     name = str(path)
     try:
         with open(path, "rb") as file:
@@ -225,7 +229,8 @@ def _parse_exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange
 
 
 def _parse_head(line: bytes, name: str) -> CassetteHead:
-    """Parse the first line. Raises `BadCassette` if it is not the head of a cassette of this version."""
+    """Parse the first line of the cassette file `name`. Raises `BadCassette` if it is not the head of a cassette of
+    this version."""
     if b'"rightcall_cassette"' not in line:
         raise BadCassette(f"{name!r} is not a cassette: line 1 has no `rightcall_cassette`; record one with --record")
     head = _parse_line(line, CassetteHead, f"{name!r}, line 1")
@@ -237,7 +242,8 @@ def _parse_head(line: bytes, name: str) -> CassetteHead:
 
 
 def _parse_line(line: bytes, kind: type[T], where: str) -> T:
-    """Parse one line as `kind`. Raises `BadCassette`."""
+    """Parse one line of JSON as a value of the class `kind`. Raises `BadCassette`, which names the place `where`, if it
+    is not JSON or does not fit."""
     value = decode(line.decode("utf-8", "replace"), _DEPTH)
     if isinstance(value, Undecodable):
         reason = value.message.replace("the arguments are", "it is")
@@ -263,7 +269,8 @@ _ROUTE = re.compile(
 
 
 def canonical_request(asked: RecordedRequest) -> Json:
-    """Return the parts of a request that two equal requests have in common: ids numbered, irrelevant fields removed."""
+    """Return what identifies a request when two are compared: method, route, and the body without secrets and without
+    fields that have no influence on the answer; call ids are replaced by numbers in order of appearance."""
     body = {name: value for name, value in (asked.body or {}).items() if name not in _IGNORED and value is not None}
     numbers: dict[str, str] = {}
     path, body = scrub_json([api_route(asked.path), body])
@@ -278,7 +285,8 @@ def api_route(path: str) -> str:
 
 
 def _number_ids(value: Any, numbers: dict[str, str]) -> Any:
-    """Replace every id by its number of first appearance; `numbers` collects them."""
+    """Return a copy of JSON data with the value of every id field replaced by `id_N`, N being its order of first
+    appearance. `numbers` maps the ids seen so far to their replacements and is extended."""
     if isinstance(value, list):
         return [_number_ids(each, numbers) for each in value]
     if not isinstance(value, dict):
@@ -287,7 +295,9 @@ def _number_ids(value: Any, numbers: dict[str, str]) -> Any:
 
 
 def _number_field(name: str, value: Any, numbers: dict[str, str]) -> Any:
-    """Number one field. Ids inside the arguments of a call belong to the model and stay."""
+    """Return the value of the field `name` with its ids replaced by numbers (`numbers` is extended): `id_N` for an id
+    field, and for other values the same inside them. Call arguments stay as they are, since ids in them are the
+    model's."""
     if name in _ARGUMENTS and isinstance(value, dict):
         return value
     if name in _IDS and isinstance(value, str):
@@ -296,7 +306,7 @@ def _number_field(name: str, value: Any, numbers: dict[str, str]) -> Any:
 
 
 def _request_key(asked: RecordedRequest) -> str:
-    """Return a text that is equal for requests that get the same answer."""
+    """Return a text that is equal for two requests if both get the same recorded answer."""
     return json.dumps(canonical_request(asked), sort_keys=True)
 
 
@@ -312,8 +322,9 @@ class RequestMatcher:
         self._answered: Counter[str] = Counter()
 
     def answer(self, asked: RecordedRequest) -> RecordedExchange:
-        """Return the next exchange recorded for a request. Raises `NotRecorded`, which names the nearest recorded
-        request, if there is none; unless `strict`, a POST gets the nearest one instead."""
+        """Return the next exchange recorded for a request; after the last one, the last one again. Raises
+        `NotRecorded`, which names the nearest recorded request, if there is none; unless `strict`, a POST gets the
+        nearest one instead."""
         key = _request_key(asked)
         if key not in self._by_key:
             near = self._nearest(asked)
@@ -325,7 +336,8 @@ class RequestMatcher:
         return found[min(self._answered[key], len(found)) - 1]
 
     def _nearest(self, asked: RecordedRequest) -> RecordedExchange | None:
-        """Return the most similar exchange with the same route and the same choice to stream; None if there is none."""
+        """Return the recorded exchange most similar to a request, of those with the same method, route and choice to
+        stream; None if there is none."""
         wanted = set(leaf_values(canonical_request(asked)))
         best: tuple[float, RecordedExchange | None] = (-1.0, None)
         for exchange in self._cassette.exchanges:
@@ -363,7 +375,8 @@ def leaf_values(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def describe_differences(here: Json, recorded: Json) -> Iterator[str]:
-    """Yield one phrase for each place where two requests differ."""
+    """Yield one phrase for each place where a request (`here`) and a `recorded` one differ, with the path and both
+    values; "nothing" stands for a missing value. Both are results of `canonical_request`."""
     ours, theirs = dict(leaf_values(here)), dict(leaf_values(recorded))
     for path in dict.fromkeys([*ours, *theirs]):
         one, other = ours.get(path, "nothing"), theirs.get(path, "nothing")

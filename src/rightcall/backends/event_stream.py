@@ -57,7 +57,9 @@ class ServerEvents:
         self.head = b""  # how the stream began, for an error message
 
     def feed(self, chunk: bytes) -> list[Payload]:
-        """Return the payloads that these bytes complete."""
+        """Add bytes of the stream, cut anywhere, and return the payloads that they complete: objects, a `Signal` for
+        the end marker, and a `Fault` for what is not JSON or too long. Returns [] if none is complete or reading has
+        stopped."""
         out: list[Payload] = []
         if len(self.head) < 500:
             self.head += chunk[: 500 - len(self.head)]
@@ -78,8 +80,8 @@ class ServerEvents:
         return out
 
     def close(self, *, broken: bool = False) -> list[Payload]:
-        """End the stream and return its last payloads. An unfinished event is returned too, unless the connection is
-        `broken`."""
+        """End the stream and return its last payloads, an unfinished event included. Returns [] if the connection is
+        `broken`, where an unfinished event is discarded, or if reading has stopped at a line that was too long."""
         out: list[Payload] = []
         if broken or self.too_long:
             return out
@@ -89,7 +91,8 @@ class ServerEvents:
         return out
 
     def _end_line(self, out: list[Payload]) -> None:
-        """Decode the line that is complete, and append the payloads that it completes to `out`."""
+        """Decode the current line, which is complete, process it, and append the payloads that it completes to
+        `out`."""
         raw = b"".join(self._line)
         self._line, self._size = [], 0
         if self._first:
@@ -97,7 +100,8 @@ class ServerEvents:
         self._process_line(raw.rstrip(b"\r\n").decode("utf-8", "replace"), out)
 
     def _process_line(self, line: str, out: list[Payload]) -> None:
-        """Process one line without its end, and append the payloads that it completes to `out`."""
+        """Process one line without its line end, and append the payloads that it completes to `out`. The first line
+        that is not blank decides the form of the stream: server-sent events, JSON lines, or one JSON document."""
         if self._form is _StreamForm.unknown and line.strip():
             self._form = _detect_form(line)
         if self._form is _StreamForm.lines:
@@ -110,7 +114,8 @@ class ServerEvents:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def _process_event_line(self, line: str, out: list[Payload]) -> None:
-        """Process one line of server-sent events: a field, a comment, or the blank line that ends an event."""
+        """Process one line of server-sent events: a `data` or `event` field, or the blank line that ends the event,
+        whose payload is appended to `out`. Comments and other fields are ignored."""
         if not line:
             self._dispatch(out)
             return
@@ -124,21 +129,23 @@ class ServerEvents:
             self._event = value
 
     def _ended_without_a_blank_line(self, following: str) -> bool:
-        """Return whether the current event is complete although no blank line follows: its one line is complete JSON
-        and another data line begins."""
+        """Return whether the current event is complete although no blank line ended it: it is one line of complete
+        JSON, and `following`, the value of the next data line, begins an object or is `[DONE]`."""
         if len(self._data) != 1 or not following.startswith(("{", "[DONE]")):
             return False
         return self._data[0].endswith("}") and not isinstance(decode(self._data[0], _DEPTH), Undecodable)
 
     def _add_data(self, value: str, out: list[Payload]) -> None:
-        """Add a line of data to the current event, or give up if the event is too long."""
+        """Add a line of data to the current event. If the event becomes too long, stop reading and append a `Fault` to
+        `out`."""
         self._data.append(value)
         self._data_size += len(value)
         if self._data_size > self._longest:
             self._give_up(out)
 
     def _dispatch(self, out: list[Payload]) -> None:
-        """End the current event, and append its payload, if it has data, to `out`."""
+        """End the current event and append its payloads to `out`: `Signal.done` for `[DONE]`, otherwise those of its
+        JSON, as errors if the event is named `error`. An event without data gives nothing."""
         text, is_error = "\n".join(self._data), self._event == "error"
         self._data, self._data_size = [], 0
         self._event = ""
@@ -150,7 +157,8 @@ class ServerEvents:
         out += _to_payloads(text, decode(text, _DEPTH), is_error=is_error)
 
     def _give_up(self, out: list[Payload]) -> None:
-        """Stop reading, and append a `Fault` to `out`: a line or an event is too long."""
+        """Stop reading for good: set `too_long`, discard the unfinished line or event, and append a `too_large` fault
+        to `out`."""
         self.too_long = True
         self._line, self._data = [], []
         out.append(
@@ -159,15 +167,17 @@ class ServerEvents:
 
 
 def _detect_form(line: str) -> _StreamForm:
-    """Return the form of a stream that begins with this line."""
+    """Return the form of a stream from its first line: `events` unless it begins a JSON object or array, `lines` if it
+    is complete JSON, `whole` (all lines are one document) if it is not."""
     if not line.lstrip().startswith(("{", "[")):
         return _StreamForm.events
     return _StreamForm.whole if isinstance(decode(line, _DEPTH), Undecodable) else _StreamForm.lines
 
 
 def _to_payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
-    """Return the payloads of decoded data: its objects, each as an error if `is_error`; one `Fault` if the data is
-    not JSON."""
+    """Return the payloads of a chunk, given its `text` and decoded `value`: its object, or the objects of its array.
+    With `is_error`, each is an object with an `error`, and a chunk without an object gives its text as the error. Text
+    that is not JSON gives one `Fault` otherwise."""
     if isinstance(value, Undecodable) and not is_error:
         return [Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}")]
     found = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]

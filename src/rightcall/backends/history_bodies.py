@@ -54,7 +54,8 @@ class HistoryTurn(msgspec.Struct, frozen=True):
 
 
 def join_text_parts(content: Any) -> str:
-    """Return the text of a message content: a string as it is, the text parts of a list joined by newlines."""
+    """Return the text of a message content: a string as it is, the text parts of a list joined by newlines; "" if there
+    is no text."""
     if isinstance(content, str):
         return content
     said = [text(part.get("text")) if isinstance(part, dict) else text(part) for part in items(content)]
@@ -62,7 +63,8 @@ def join_text_parts(content: Any) -> str:
 
 
 def read_turns(messages: Sequence[Json]) -> list[HistoryTurn]:
-    """Read a Chat history; every tool result is joined with the call that it answers."""
+    """Convert the messages of a Chat history to turns. Every tool result gets the `call` that it answers; a result
+    without a known call gets an empty call with its id and name."""
     made: dict[str, Call] = {}
     out: list[HistoryTurn] = []
     for message in messages:
@@ -73,7 +75,8 @@ def read_turns(messages: Sequence[Json]) -> list[HistoryTurn]:
 
 
 def _read_turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
-    """Read one Chat message; `made` has the earlier calls by id."""
+    """Convert one Chat message to a turn; `made` has the earlier calls by id, for the call of a tool result. The role
+    `developer` becomes `system`, `function` becomes `tool`, and null content becomes ""."""
     role = text(message.get("role"))
     content = message.get("content")
     content = "" if content is None else content
@@ -90,14 +93,14 @@ def _read_turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
 
 def _result_content(content: Any) -> Any:
     """Return the content of a tool result: text where possible, since servers drop or reject anything else. A list with
-    other parts than text stays a list."""
+    other parts than text stays a list; another value becomes its JSON text."""
     if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
         return "\n".join([text(part.get("text")) for part in content])
     return content if isinstance(content, list) else output_text(content)
 
 
 def _read_calls(message: Json) -> tuple[Call, ...]:
-    """Return the calls of an assistant message."""
+    """Return the calls in the `tool_calls` of an assistant message; an empty tuple if it has none."""
     found = [
         delta
         for _, delta in CHAT.response_deltas({"tool_calls": message.get("tool_calls") or []})
@@ -107,7 +110,8 @@ def _read_calls(message: Json) -> tuple[Call, ...]:
 
 
 def _build_call(piece: CallDelta) -> Call:
-    """Return the call of a history. Arguments that are not a JSON object become {}."""
+    """Return the call that a piece of the history describes. Arguments that are not a JSON object become {}, with the
+    original text in the call's `raw`; the input of a custom tool becomes {"input": ...}."""
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
     sent = compact_json(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)
@@ -118,20 +122,23 @@ PartWriter = Callable[[Json], Json]
 
 
 def image_urls(content: Any) -> list[str]:
-    """Return the URLs of the images among the content parts."""
+    """Return the URLs of the images among the content parts, in order; [] for a string and for parts without an
+    image."""
     found = [obj(part.get("image_url")) or {"url": part.get("image_url")} for part in objects(content)]
     return [text(each.get("url")) for each in found if text(each.get("url"))]
 
 
 def _write_parts(content: Any, writers: dict[str, PartWriter]) -> Any:
-    """Return the content with every part written by the writer of its kind; a string stays as it is."""
+    """Return the content with every part converted by the writer of its kind in `writers`; parts of other kinds, and a
+    string, stay as they are."""
     if not isinstance(content, list):
         return content
     return [_write_part(each, writers) for each in content]
 
 
 def _write_part(part: Any, writers: dict[str, PartWriter]) -> Any:
-    """Return one part with the writer of its kind; a part of an unknown kind stays as it is."""
+    """Return one content part converted by the writer of its kind; a string is a text part. A part whose kind has no
+    writer stays as it is."""
     found = {"type": "text", "text": part} if isinstance(part, str) else obj(part)
     if found is None:
         return part
@@ -161,7 +168,8 @@ def _audio_data(part: Json) -> tuple[str, str]:
 
 
 def write_responses_parts(content: Any) -> Any:
-    """Return the content as Responses takes it; a string stays as it is."""
+    """Convert the content of a Chat message to the parts that the Responses API takes. A string, and parts of an
+    unknown kind, stay as they are."""
     return _write_parts(content, _RESPONSES)
 
 
@@ -171,7 +179,7 @@ def _responses_text_part(part: Json) -> Json:
 
 
 def _responses_image_part(part: Json) -> Json:
-    """Return an image part as Responses takes it."""
+    """Convert an image part of Chat to one of Responses, with its `detail` if it has one."""
     detail = text((obj(part.get("image_url")) or {}).get("detail"))
     made: Json = {"type": "input_image", "image_url": image_urls([part])[0]}
     return {**made, "detail": detail} if detail else made
@@ -193,12 +201,14 @@ _RESPONSES: dict[str, PartWriter] = {
 
 
 def write_anthropic_parts(content: Any) -> Any:
-    """Return the content as Messages takes it; a string stays as it is."""
+    """Convert the content of a Chat message to the parts that Anthropic's Messages API takes. A string, and parts of an
+    unknown kind, stay as they are."""
     return _write_parts(content, _ANTHROPIC)
 
 
 def _anthropic_source(url: str) -> Json:
-    """Return Anthropic's `source` of an image or a document."""
+    """Return Anthropic's `source` of an image or a document for its URL: type "base64" for a base64 data URL, type
+    "url" for any other."""
     inline = _split_data_url(url)
     if inline is None:
         return {"type": "url", "url": url}
@@ -211,7 +221,8 @@ def _anthropic_image_part(part: Json) -> Json:
 
 
 def _anthropic_document(part: Json) -> Json:
-    """Return Anthropic's document for a file part: inline, by URL, or by id."""
+    """Convert a file part of Chat to Anthropic's document: inline for a data URL, by URL, or else by file id, with the
+    file's name as its title."""
     found = _file_object(part)
     url, name = text(found.get("file_data")) or text(found.get("file_url")), text(found.get("filename"))
     source = _anthropic_source(url) if url else {"type": "file", "file_id": text(found.get("file_id"))}
@@ -225,7 +236,8 @@ _ANTHROPIC: dict[str, PartWriter] = {"image_url": _anthropic_image_part, "file":
 
 
 def write_gemini_parts(content: Any) -> list[Json]:
-    """Return the content as Gemini's parts, at least one."""
+    """Convert the content of a Chat message to Gemini's parts. The list has at least one part, with an empty text if
+    necessary."""
     if not isinstance(content, list):
         return [{"text": text(content)}]
     return _write_parts(content, _GEMINI) or [{"text": ""}]
@@ -237,7 +249,8 @@ def _gemini_text_part(part: Json) -> Json:
 
 
 def _gemini_data(url: str, media: str, name: str = "") -> Json:
-    """Return Gemini's part for a file: inline for a data URL, by reference otherwise."""
+    """Return Gemini's part for a file: `inlineData` for a base64 data URL, with its own media type, otherwise
+    `fileData` of the type `media`. A `name` becomes the `displayName`."""
     inline, images_of_results = _split_data_url(url), {"displayName": name} if name else {}
     if inline is None:
         return {"fileData": {"mimeType": media, "fileUri": url, **images_of_results}}
@@ -250,14 +263,15 @@ def _gemini_image_part(part: Json) -> Json:
 
 
 def _gemini_file_part(part: Json) -> Json:
-    """Return a file part as Gemini takes it, as a PDF unless its data has another type."""
+    """Convert a file part of Chat, which has data, a URL or an id, to one of Gemini, as a PDF unless its data has
+    another type."""
     found = _file_object(part)
     url = text(found.get("file_data")) or text(found.get("file_url")) or text(found.get("file_id"))
     return _gemini_data(url, "application/pdf", text(found.get("filename")))
 
 
 def _gemini_audio_part(part: Json) -> Json:
-    """Return an audio part as Gemini takes it."""
+    """Convert an audio part of Chat to one of Gemini, inline; wav is the default type."""
     media, data = _audio_data(part)
     return {"inlineData": {"mimeType": media, "data": data}}
 
@@ -276,7 +290,9 @@ _UNSIGNED = "skip_thought_signature_validator"
 
 
 def write_history(api: Api, messages: Sequence[Json], rule: IdRule = ANY_ID) -> list[Json]:
-    """Convert messages in the shape of Chat to those of the API `api`; `rule` limits the call ids."""
+    """Convert a history in the shape of Chat to the messages of the API `api`, with call ids that `rule` allows. System
+    messages are left out for `messages` and `gemini`, which have a separate field for them. The history is not
+    validated."""
     if api in ("chat", "completions"):
         return write_chat_messages(messages, rule)
     return _WRITERS[api](read_turns_for_server(messages, rule))
@@ -286,7 +302,8 @@ def write_history(api: Api, messages: Sequence[Json], rule: IdRule = ANY_ID) -> 
 
 
 def fit_call_id(id: str, rule: IdRule) -> str:
-    """Return the id if the server accepts it, otherwise a replacement. Equal ids get equal replacements."""
+    """Return the id if `rule` allows it or allows any id, otherwise a replacement made from its hash. Equal ids get
+    equal replacements."""
     longest = rule.longest or len(id)
     if not rule.chars or re.fullmatch(f"[{rule.chars}]{{{rule.shortest},{longest}}}", id):
         return id
@@ -295,13 +312,14 @@ def fit_call_id(id: str, rule: IdRule) -> str:
 
 
 def read_turns_for_server(messages: Sequence[Json], rule: IdRule) -> list[HistoryTurn]:
-    """Read a Chat history and replace call ids that the server does not accept."""
+    """Convert a Chat history to turns, with call ids that `rule` does not allow replaced in calls and results alike."""
     found = read_turns(messages)
     return [_fit_turn_ids(turn, rule) for turn in found] if rule.chars else found
 
 
 def _fit_turn_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
-    """Return the turn with all its call ids replaced by acceptable ones."""
+    """Return the turn with the ids of its calls, of the call that it answers, and of its extras replaced where `rule`
+    does not allow them."""
     calls = tuple([msgspec.structs.replace(call, id=fit_call_id(call.id, rule)) for call in turn.calls])
     call = turn.call and msgspec.structs.replace(turn.call, id=fit_call_id(turn.call.id, rule))
     extras = {
@@ -314,7 +332,8 @@ def _fit_turn_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
 
 
 def write_chat_messages(messages: Sequence[Json], rule: IdRule) -> list[Json]:
-    """Convert a history for a Chat server. Images of tool results follow the results in a user message."""
+    """Convert a history for a Chat server, with call ids that `rule` allows. Images of tool results are moved to a user
+    message that follows the results."""
     out: list[Json] = []
     images_of_results: list[Json] = []  # images of results, sent after all results of the turn
     for message in messages:
@@ -330,15 +349,15 @@ def write_chat_messages(messages: Sequence[Json], rule: IdRule) -> list[Json]:
 
 
 def _move_images_out(message: Json, images: list[Json]) -> Json:
-    """Return a tool result without its images and with a note that they follow."""
+    """Return a tool result with its text alone, and a note that the `images` follow."""
     kept = [part for part in items(message["content"]) if not image_urls([part])]
     note = "(an image, which follows)" if len(images) == 1 else f"({len(images)} images, which follow)"
     return {**message, "content": "\n".join([said for said in (join_text_parts(kept), note) if said])}
 
 
 def _chat_message(message: Json, rule: IdRule) -> Json:
-    """Return a message without our own fields, with ids that the server accepts. Null content becomes "", since some
-    chat templates fail on null."""
+    """Return a message without rightcall's own fields, with call ids that `rule` allows. Null content becomes "", since
+    some chat templates fail on null; the text of a failed tool result is marked as an error."""
     out = {key: value for key, value in message.items() if key != OPAQUE}
     if out.get("content", "") is None:
         out["content"] = ""
@@ -352,7 +371,7 @@ def _chat_message(message: Json, rule: IdRule) -> Json:
 
 
 def _fit_entry_id(entry: Any, rule: IdRule) -> Any:
-    """Return an entry of `tool_calls` with an id that the server accepts; an entry without an id stays as it is."""
+    """Return an entry of `tool_calls` with an id that `rule` allows; an entry without an id stays as it is."""
     return (
         {**entry, "id": fit_call_id(entry["id"], rule)} if isinstance(entry, dict) and text(entry.get("id")) else entry
     )
@@ -367,7 +386,8 @@ def write_responses_items(history: Sequence[HistoryTurn]) -> list[Json]:
 
 
 def _responses_items(turn: HistoryTurn) -> list[Json]:
-    """Convert one turn. Reasoning that the server did not sign cannot be sent back and is left out."""
+    """Convert one turn to items of the Responses API: a function output for a tool result, a message and calls for the
+    assistant, else a message. Reasoning that the server did not sign cannot be sent back and is left out."""
     extras = turn.extras.get("responses")
     if turn.role == "tool" and turn.call is not None:
         made = RESPONSES.tool_result(turn.call, turn.text, is_error=turn.is_error)
@@ -384,12 +404,14 @@ def _responses_items(turn: HistoryTurn) -> list[Json]:
 
 
 def write_anthropic_messages(history: Sequence[HistoryTurn]) -> list[Json]:
-    """Convert turns to `messages`; all results of one turn share one message. System turns are left out."""
+    """Convert turns to the `messages` of Anthropic's API; consecutive tool results share one user message. System turns
+    are left out."""
     return list(_anthropic_messages(history))
 
 
 def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
-    """Yield the messages of the turns, joining neighbouring results."""
+    """Yield the `messages` of Anthropic's API for the turns; consecutive tool results are joined in one user message,
+    and system turns are left out."""
     results: list[Json] = []  # results of one turn share one message
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
@@ -412,12 +434,13 @@ def _anthropic_messages(history: Sequence[HistoryTurn]) -> Iterator[Json]:
 
 
 def write_ollama_messages(history: Sequence[HistoryTurn]) -> list[Json]:
-    """Convert turns to `messages`; only images given as data URLs are kept."""
+    """Convert turns to the `messages` of Ollama's API; of images, only those given as data URLs are kept."""
     return [_ollama_message(turn) for turn in history]
 
 
 def _ollama_message(turn: HistoryTurn) -> Json:
-    """Return one turn as a message."""
+    """Return one turn as a message of Ollama's API: its text, calls, reasoning, and the base64 data of images given as
+    data URLs."""
     if turn.role == "assistant":
         return OLLAMA.assistant_message(turn.text, turn.calls, reasoning=turn.reasoning)
     if turn.role == "tool" and turn.call is not None:
@@ -432,12 +455,14 @@ def _ollama_message(turn: HistoryTurn) -> Json:
 
 
 def write_gemini_contents(history: Sequence[HistoryTurn]) -> list[Json]:
-    """Convert turns to `contents`; all results of one turn share one content. System turns are left out."""
+    """Convert turns to the `contents` of Gemini's API; consecutive tool results share one content. System turns are
+    left out."""
     return list(_gemini_contents(history))
 
 
 def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
-    """Yield the contents of the turns, joining neighbouring results."""
+    """Yield the `contents` of Gemini's API for the turns; consecutive tool results are joined in one content, and
+    system turns are left out."""
     results: list[Json] = []  # results of one turn share one content
     for turn in history:
         if turn.role == "tool" and turn.call is not None:
@@ -455,7 +480,8 @@ def _gemini_contents(history: Sequence[HistoryTurn]) -> Iterator[Json]:
 
 
 def _gemini_result(turn: HistoryTurn) -> list[Json]:
-    """Return the parts of a tool result: the response, then its images."""
+    """Return the Gemini parts of a tool result: the function response, named "tool" if the tool is unknown, then its
+    images."""
     call = turn.call
     assert call is not None
     named = call if call.name else msgspec.structs.replace(call, name="tool")  # the API demands one
@@ -465,8 +491,8 @@ def _gemini_result(turn: HistoryTurn) -> list[Json]:
 
 
 def _gemini_assistant(turn: HistoryTurn) -> Json:
-    """Return an assistant turn. Gemini requires a signature on the first call of a turn; a call of another model gets a
-    placeholder."""
+    """Return an assistant turn as a content of Gemini, with at least one part. Gemini requires a signature on the first
+    call of a turn; a call without one gets a placeholder."""
     extras = dict(turn.extras.get("gemini", {}))
     if turn.calls and not extras.get(turn.calls[0].id):
         extras[turn.calls[0].id] = {"thoughtSignature": _UNSIGNED}

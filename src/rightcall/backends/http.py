@@ -139,8 +139,9 @@ class Backend(BaseBackend):
     # -- asking --------------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
-        """Yield the events, then the answer. In mode auto, a mode that does not work is replaced by the next one,
-        once."""
+        """Yield the events of the answer (only if `stream`), then the `Answer`. In mode auto, a mode that does not work
+        is replaced by the next one and the request sent again, unless events were yielded. Raises a `BackendError` if
+        there is no answer."""
         asking, model = Asking(self), self._model_for(request)
         choice = await self._modes.choose(request, self.mode, model, self._probe, self.get)
         while True:
@@ -171,14 +172,16 @@ class Backend(BaseBackend):
         self, request: Request, choice: ModeChoice, asking: Asking, *, stream: bool
     ) -> AsyncGenerator[Event | Answer]:
         """Send the request with the tools offered as `choice` says; yield the events, then the `Answer`. Failed HTTP
-        requests are retried as `retries` allows; another mode is not tried."""
+        requests are retried as `retries` allows; another mode is not tried. Raises a `BackendError` if there is no
+        answer."""
         plan = make_plan(request, choice, self.api, self._model_for(request), stream=stream)
         async with aclosing(asking.events(plan)) as events:
             async for event in events:
                 yield event
 
     async def _probe(self, request: Request, choice: ModeChoice) -> Answer:
-        """Return the answer to a request in the mode of `choice`. Another mode is not tried."""
+        """Return the answer to a request in the mode of `choice`, which tests whether that mode works. Another mode is
+        not tried. Raises a `BackendError` if there is no answer."""
         async with aclosing(self._send_in_mode(request, choice, Asking(self), stream=False)) as events:
             async for event in events:
                 if isinstance(event, Answer):
@@ -195,7 +198,8 @@ _SECRET = ("authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-auth
 
 
 def _build_headers(given: Mapping[str, str], api: str) -> dict[str, str]:
-    """Return the default headers with the given ones. Raises `CallerError` if one of those is a secret."""
+    """Return the default headers of this API with the given ones, which win. Raises `CallerError` if a given header,
+    such as Authorization, holds a secret."""
     usual = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",

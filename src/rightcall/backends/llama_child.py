@@ -23,13 +23,14 @@ from typing import Any
 
 
 def main() -> None:
-    """Read the order, load the model, report the address, and serve until the parent ends."""
+    """Read the order from standard input, load the model, report the address or the error to the parent, and serve
+    until the parent ends."""
     order = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = order["sys_path"]
     answers = os.dup(1)
     os.dup2(2, 1)  # output of the library must not reach the parent
     exit_on_closed_pipe()
-    threading.Thread(target=exit_with_parent, args=(order["parent"], order["folder"]), daemon=True).start()
+    threading.Thread(target=clean_up_after_parent, args=(order["parent"], order["folder"]), daemon=True).start()
     path = os.path.join(order["folder"], "llama.sock")
     server, answer = start_server(order, path)
     if server is None:
@@ -45,21 +46,23 @@ def main() -> None:
 
 
 def send_answer(answers: int, answer: dict[str, Any]) -> None:
-    """Write the answer as one line and close the pipe."""
+    """Write the answer as one line of JSON to the file descriptor `answers`, and close it."""
     os.write(answers, json.dumps(answer).encode() + b"\n")
     os.close(answers)
 
 
 def exit_on_closed_pipe() -> None:
-    """Ask the kernel to end this process when the pipe closes: no Python thread runs while a model is being loaded."""
+    """Ask the kernel to end this process when standard input closes, since no Python thread runs while a model is being
+    loaded. Returns at once; does nothing on systems other than Linux."""
     if sys.platform == "linux":  # on other systems the signal has no effect; the thread ends the process later
         fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
         fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
 
 
-def exit_with_parent(parent: int, folder: str) -> None:
-    """End this process with its parent. A fork of the parent may keep the pipe open, so the parent's id is checked
-    too."""
+def clean_up_after_parent(parent: int, folder: str) -> None:
+    """Wait until the process `parent` has ended or standard input closes, then delete `folder` and exit this process.
+    Blocks: run it in a daemon thread. The parent's id is checked too, because a fork of the parent may keep the pipe
+    open."""
     while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
         pass
     shutil.rmtree(folder, ignore_errors=True)
@@ -67,8 +70,8 @@ def exit_with_parent(parent: int, folder: str) -> None:
 
 
 def start_server(order: dict[str, Any], path: str) -> tuple[Any, dict[str, Any]]:
-    """Start llama.cpp's server on the socket file `path`. Return it and the answer for the parent; None if it
-    failed."""
+    """Start llama.cpp's server on the socket file `path`. Return the server and the answer for the parent; if it cannot
+    start, return None and an answer with the error: "missing" library, busy "port", or unreadable "model"."""
     try:
         xllamacpp = importlib.import_module("xllamacpp")
     except ImportError as error:
@@ -92,7 +95,8 @@ class SocketFileConnection(http.client.HTTPConnection):
 
 
 def has_native_tools(path: str) -> bool:
-    """Return True if the model's chat template shows tools. If not, llama.cpp drops them without an error."""
+    """Return True if the model's chat template shows tools, as llama.cpp reports over its socket file `path`, or
+    reports nothing about it. If not, llama.cpp drops tools without an error."""
     connection = SocketFileConnection(path)
     try:
         connection.request("GET", "/props", headers={"Host": "localhost"})
@@ -103,7 +107,7 @@ def has_native_tools(path: str) -> bool:
 
 
 def port_error(port: int) -> str:
-    """Return why nothing can listen on this port; "" if something can."""
+    """Return the reason why this process cannot listen on this port of 127.0.0.1, as text; "" if it can."""
     try:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -114,7 +118,8 @@ def port_error(port: int) -> str:
 
 
 def llama_parameters(xllamacpp: Any, order: dict[str, Any], path: str) -> Any:
-    """Return the parameters of llama.cpp's server for this order."""
+    """Return the parameters of llama.cpp's server: the order's model, adapter, context and threads, and `path` as the
+    socket file to listen on."""
     params = xllamacpp.CommonParams()
     params.model.path = order["model"]
     params.model_alias = {order["name"]}

@@ -137,14 +137,15 @@ class LocalServer:
         self.close()
 
     def why(self) -> LocalServerError:
-        """Return the reason why the child has ended."""
+        """Return (not raise) the error that says why the child process has ended. Waits for its end if it still
+        runs."""
         if not self._finish.alive:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
         return _exit_error(self.model, self._process.wait(), _main_error(self._log))
 
     def _start_model(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
-        """Send the order to the child and return its answer once the model is ready. Raises `LocalServerError` if
-        the child ends, reports an error, or takes longer than `wait` seconds."""
+        """Send the order to the child and return its answer (address and `native`) once the model is ready. Raises
+        `LocalServerError` if the child ends, reports an error, or takes longer than `wait` seconds."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
@@ -164,7 +165,8 @@ class LocalServer:
         return answer
 
     def _read_line(self, until: float) -> bytes | None:
-        """Read one line from the child; b"" if it ended without one, None if the deadline `until` passed."""
+        """Read one line from the child's output; b"" if it ended without one, None if the time `until` (of the
+        monotonic clock) passed."""
         assert self._process.stdout is not None
         said = b""
         with selectors.DefaultSelector() as selector:
@@ -230,7 +232,8 @@ class LocalBackend(Backend):
         self.close()
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
-        """Yield the events of the answer. If the child has died, raise the reason instead of the refused connection."""
+        """Yield the events of the answer (only if `stream`), then the `Answer`. If the child has died, raise its reason
+        instead of the error of the refused connection."""
         try:
             async with aclosing(super()._answer(request, stream=stream)) as events:
                 async for event in events:
@@ -253,7 +256,8 @@ def _local_profile(server: LocalServer) -> Profile:
 
 
 def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """Start the child process in its own session, so that Ctrl-C reaches only this process."""
+    """Start the child process in its own session, so that Ctrl-C reaches only this process, and return it. Its errors
+    go to `log`."""
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", llama_child.__file__],
         stdin=subprocess.PIPE,
@@ -264,7 +268,8 @@ def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
-    """Kill the child and delete its folder; a fork of this process keeps the folder."""
+    """Kill the child and close its pipes and `log`. Its folder is deleted only in the process with the id `owner`, so
+    that a fork keeps it."""
     process.kill()
     process.wait()
     if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either
@@ -292,7 +297,8 @@ def _main_error(log: IO[bytes]) -> str:
 
 
 def _start_error(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
-    """Return the error for a child that could not start: missing library, busy port, or unreadable model."""
+    """Return (not raise) the error for a child that could not start, from its `answer`: missing library, busy port, or
+    a model that cannot be loaded, with `words` from the log."""
     if answer["error"] == "missing":
         return LocalServerError(
             install_advice("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
@@ -321,7 +327,8 @@ _EXIT_CAUSES: dict[int, tuple[str, str]] = {
 
 
 def _exit_error(model: str, code: int, words: str) -> LocalServerError:
-    """Return the error for a child that ended with exit code `code`."""
+    """Return (not raise) the error for a child that ended with exit code `code`, negative for a signal; `words` from
+    its log explain a code without a known cause."""
     said = f"its process ended with {code}" + (f": {words}" if words else "")
     cause, cure = _EXIT_CAUSES.get(
         -code, (said, "start it again, or try another model file to see whether this one is the cause")

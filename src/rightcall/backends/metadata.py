@@ -39,34 +39,38 @@ class AnswerMetadata:
         return Usage(**self.counts)
 
     def count(self, **found: Any) -> None:
-        """Store the token counts that are integers of at least 0."""
+        """Store the given token counts (`prompt`, `completion`, `cached`, `reasoning`) over earlier ones. A value that
+        is not an integer of at least 0 is ignored."""
         self.counts |= {name: value for name, value in found.items() if type(value) is int and value >= 0}
 
     @property
     def is_over(self) -> bool:
-        """True if the server reported that the answer is finished, or if its last message or text is complete, which
-        is enough unless the connection broke."""
+        """True if the server reported that the answer is finished, or if its last part is a complete message or text,
+        after which an answer may end. Not valid if the connection broke."""
         return self.ended or self._is_rounded
 
     def begin_part(self, part: Any) -> None:
-        """Note that an item or a block begins."""
+        """Record that an output item or content block begins; `part` is its JSON, with its type."""
         self._open.append((obj(part) or {}).get("type"))
         self._is_rounded = False
 
     def end_part(self, part: Any = None) -> None:
-        """Note that an item or a block ends; `part` is its final form, if the API sends it."""
+        """Record that the last begun item or block has ended; `part` is its final form, if the API sends it. The answer
+        may be over if it was a complete message or text and no other is open."""
         begun, ended = self._open.pop() if self._open else None, obj(part) or {}
         is_whole = text(ended.get("status")) in ("", "completed")
         self._is_rounded = not self._open and is_whole and (ended.get("type") or begun) in _FINAL_PARTS
 
     def end(self, reason: Any) -> None:
-        """Mark the answer as finished if there is a finish reason."""
+        """Mark the answer as finished if `reason`, the value of the API's finish reason, is a text that is not
+        empty."""
         if text(reason):
             self.ended = True
 
 
 def _sum_counts(count: Any, *beside: Any) -> int | None:
-    """Add counts; None if the first one is missing."""
+    """Return the sum of token counts; None if the first one is not an integer. Others that are not integers are
+    ignored."""
     return sum([each for each in (count, *beside) if type(each) is int]) if type(count) is int else None
 
 

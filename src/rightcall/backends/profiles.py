@@ -199,8 +199,8 @@ def find_profile(name: str) -> Profile:
 
 
 def without_template_tools(profile: Profile, properties: object) -> Profile:
-    """Return the profile, without native tools if llama.cpp's `/props` reports a chat template that does not show
-    them."""
+    """Return the profile without native tools if `properties`, the answer of llama.cpp's `/props`, reports a chat
+    template that does not show them; otherwise the profile unchanged."""
     caps = properties.get("chat_template_caps") if isinstance(properties, dict) else None
     if not isinstance(caps, dict) or caps.get("supports_tools") is not False:
         return profile
@@ -208,13 +208,14 @@ def without_template_tools(profile: Profile, properties: object) -> Profile:
 
 
 def without_native_tools(profile: Profile) -> Profile:
-    """Return the profile of the same server with a model whose chat template shows no tools."""
+    """Return a copy of the profile for a model whose chat template shows no tools: `native` is False and the title says
+    so."""
     title = f"{profile.title}, and a chat template that shows no tools"
     return msgspec.structs.replace(profile, native=False, title=title)
 
 
 def identify_by_host(host: str) -> Profile | None:
-    """Return the profile with this host name or a parent domain of it; None if there is none."""
+    """Return the profile whose host name is `host` or a parent domain of it; None if there is none."""
     for profile in PROFILES.values():
         if any(sign.host and (host == sign.host or host.endswith("." + sign.host)) for sign in profile.signs):
             return profile
@@ -222,12 +223,13 @@ def identify_by_host(host: str) -> Profile | None:
 
 
 def identifying_paths() -> list[str]:
-    """Return the paths to request from an unknown server, in order."""
+    """Return the paths to request with GET from an unknown server, in order and each once."""
     return list(dict.fromkeys(sign.path for profile in PROFILES.values() for sign in profile.signs if sign.path))
 
 
 def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile, str] | None:
-    """Return the profile that this answer to a GET identifies, and the evidence; None if it fits no profile."""
+    """Return the profile that a server's answer to a GET of `path` identifies, and the evidence as a phrase; None if it
+    fits no profile."""
     for profile in PROFILES.values():
         for sign in profile.signs:
             if sign.path == path and (shown := _match_sign(sign, headers, body)):
@@ -236,7 +238,7 @@ def identify_by_answer(path: str, headers: dict[str, str], body: object) -> tupl
 
 
 def _model_owners(models: object) -> list[object]:
-    """Return the `owned_by` of each entry of a model list; an empty list for anything but a list."""
+    """Return the `owned_by` of each entry of `models`, the list in a server's model list; [] if it is not a list."""
     return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
 
 
@@ -247,7 +249,8 @@ def _match_header(name: str, begins: str, headers: dict[str, str]) -> str:
 
 
 def _match_sign(sign: ServerSign, headers: dict[str, str], body: object) -> str:
-    """Return how an answer shows the sign, as a phrase such as "has the route /x"; "" if it does not."""
+    """Return how a server's answer shows the `sign`, as a phrase such as "has the route /x"; "" if it does not. The
+    path must have been compared before."""
     if sign.header is not None:
         return _match_header(*sign.header, headers)
     if not isinstance(body, dict) or "error" in body:

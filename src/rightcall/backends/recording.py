@@ -93,8 +93,8 @@ class Recorder(BaseBackend):
         await self.backend.aclose()
 
     def stream(self, request: Request) -> Streaming:
-        """Return the events of the recorded backend's answer to `request`. The exchange is written when the stream has
-        ended."""
+        """Return the stream of the recorded backend's answer to `request`, unchanged. The exchange is written when the
+        stream has ended."""
         stream = self.backend.stream(request)
         return stream if isinstance(self.backend, Backend) else Streaming(self._record_stream(request, stream))
 
@@ -106,7 +106,8 @@ class Recorder(BaseBackend):
         return answer
 
     async def _record_stream(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
-        """Yield the events and the answer of the stream, and record the exchange in between."""
+        """Yield the events of `stream`, write the exchange to the cassette, and yield the answer. For a backend without
+        HTTP."""
         async with stream:
             async for event in stream:
                 yield event
@@ -114,15 +115,16 @@ class Recorder(BaseBackend):
         yield stream.answer
 
     def _record_as_chat(self, request: Request, answer: Answer, *, stream: bool) -> None:
-        """Append request and answer of a backend without HTTP to the cassette, as the exchange with a Chat server
-        that would give this answer. Secrets are removed."""
+        """Append request and answer of a backend without HTTP to the cassette, as the exchange with a Chat server that
+        would give this answer. Secrets are removed."""
         plan = make_plan(request, ModeChoice("native"), "chat", request.model, stream=stream)
         asked = RecordedRequest("POST", "/v1/chat/completions", scrub_json(write_body(plan)))
         self._tape.add(RecordedExchange(asked, _chat_response(answer, stream=stream)))
 
 
 def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
-    """Return the answer as a Chat server would have sent it."""
+    """Return the answer as the recorded response of a Chat server: one JSON body, or with `stream` two chunks and
+    `[DONE]`."""
     message = CHAT.assistant_message(answer, reasoning_key="reasoning_content")
     finish = answer.finish or ("tool_calls" if answer.attempts else "stop")
     head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
@@ -139,7 +141,8 @@ def _chat_response(answer: Answer, *, stream: bool) -> RecordedResponse:
 
 
 def _cassette_head(backend: Backend) -> CassetteHead:
-    """Return the head for a recording of this backend."""
+    """Return the first line for a recording of this backend: its API, model and mode, and its profile if one was
+    given."""
     known = backend.known
     profile, native = ("", True) if known is None else (known.name, known.native)
     return CassetteHead(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
@@ -161,7 +164,8 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Open the inner exchange; record request and response when it closes, also after an error."""
+        """Send a request through the inner exchange and yield its response. When the context ends, also by an error,
+        the exchange is written to the cassette, without secrets."""
         path, body = scrub_json([urlsplit(sent.url).path, sent.body], *self._own)
         asked = RecordedRequest(sent.method, path, body)
         response = _ReceivedResponse()
@@ -189,11 +193,12 @@ class _ReceivedResponse:
         self._last = time.monotonic()
 
     def begin(self, received: HttpResponse) -> None:
-        """Store the status and the headers."""
+        """Store the status and the headers of the response that begins."""
         self.status, self.headers = received.status, received.headers
 
     async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the chunks unchanged while collecting them with their delays."""
+        """Yield the chunks unchanged, and store each with the milliseconds since the one before. `broken` becomes "" at
+        the end, or the message of a `BackendError`, which is raised."""
         try:
             async for chunk in chunks:
                 now = time.monotonic()
@@ -230,7 +235,8 @@ class Player:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Yield the recorded response. Raises `TransportError` if no answer had begun."""
+        """Yield the response that was recorded for a request. Raises `NotRecorded` if there is none, and
+        `TransportError` if the recorded server did not answer."""
         response = self.matcher.answer(RecordedRequest(sent.method, urlsplit(sent.url).path, sent.body)).response
         if not response.status:
             raise TransportError(f"{response.broken} (recorded)")
@@ -239,7 +245,8 @@ class Player:
 
 
 async def replay_pieces(response: RecordedResponse, *, timing: bool) -> AsyncGenerator[bytes]:
-    """Yield the recorded body, at the recorded pace if `timing`. Raises `BodyError` where the recording broke off."""
+    """Yield the recorded body in the recorded pieces, at the recorded pace if `timing`. Raises `BodyError` where the
+    recording broke off."""
     delays = response.delays if timing else []
     for at, piece in enumerate(response.pieces()):
         if at < len(delays):
@@ -338,7 +345,8 @@ class ReplayServer:
         await self._server.__aexit__()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        """Answer one HTTP request from the cassette."""
+        """Return the response to one HTTP request from the cassette: 405 for a method other than GET and POST, 400 for
+        a POST whose body is not a JSON object, and for an unrecorded request that of `_answer_unrecorded`."""
         if request.method not in ("GET", "POST"):
             return _error_response(405, f"{request.method} is not answered here", "method_not_allowed")
         body: Any = None
@@ -349,11 +357,12 @@ class ReplayServer:
         try:
             found = self._matcher.answer(RecordedRequest(request.method, request.path, body))  # type: ignore[arg-type]
         except NotRecorded as error:
-            return self._unrecorded(request, str(error))
+            return self._answer_unrecorded(request, str(error))
         return await self._send(request, found)
 
-    def _unrecorded(self, request: web.Request, message: str) -> web.StreamResponse:
-        """Answer a request that was not recorded: an invented model list or health check, otherwise an error."""
+    def _answer_unrecorded(self, request: web.Request, message: str) -> web.StreamResponse:
+        """Return the response to a request that was not recorded: a model list or a health check is invented, anything
+        else gets 404 with this message."""
         from aiohttp import web
 
         path = api_route(request.path)
@@ -370,7 +379,8 @@ class ReplayServer:
         return list(dict.fromkeys(named)) or [self.cassette.head.model or "recorded"]
 
     async def _send(self, request: web.Request, found: RecordedExchange) -> web.StreamResponse:
-        """Send the recorded response; where the recording broke off, abort the connection."""
+        """Send the response of a recorded exchange to the client; where the recording broke off, or no answer had
+        begun, abort the connection."""
         from aiohttp import web
 
         recorded = found.response
@@ -396,17 +406,18 @@ class ReplayServer:
 
 
 def _replayed_headers(recorded: RecordedResponse) -> dict[str, str]:
-    """Return the recorded headers that are safe to send, since a cassette may come from anywhere."""
+    """Return the recorded headers that are safe to send, since a cassette may come from anywhere: printable ones that
+    are in `KEPT_HEADERS`."""
     return {name: value for name, value in recorded.headers.items() if name in KEPT_HEADERS and value.isprintable()}
 
 
 def _model_entry(name: str) -> Json:
-    """Return an entry of a model list."""
+    """Return the entry of a model in the model list of OpenAI's API."""
     return {"id": name, "object": "model", "created": 0, "owned_by": "rightcall"}
 
 
 def _error_response(status: int, message: str, kind: str) -> web.StreamResponse:
-    """Return an error in the form of OpenAI's API."""
+    """Return a response with this status and an error in the form of OpenAI's API; `kind` is its type and its code."""
     from aiohttp import web
 
     return web.json_response({"error": {"message": message, "type": kind, "code": kind}}, status=status)

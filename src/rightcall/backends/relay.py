@@ -37,14 +37,15 @@ async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]
 
 
 def _make_gate(order: dict[str, Any]) -> Gate:
-    """Return the gate for the key and the origins of the order."""
+    """Return the gate that checks clients' requests, for the `key` (empty: none is needed) and the `origins` of the
+    order."""
     key = given_key(order["key"]) if order["key"] else None
     return make_gate(_HOST, key=key, no_key=key is None, origins=order["origins"])
 
 
 def _make_relay_handler(session: aiohttp.ClientSession) -> Any:
-    """Return a handler that sends each request to llama.cpp and copies the response; 502 if llama.cpp does not
-    answer."""
+    """Return a handler for the web server that sends each request to llama.cpp through `session` and copies the
+    response; it answers 502 if llama.cpp does not answer."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         import aiohttp
@@ -64,8 +65,8 @@ def _make_relay_handler(session: aiohttp.ClientSession) -> Any:
 
 
 async def _copy_response(got: aiohttp.ClientResponse, request: web.Request) -> web.StreamResponse:
-    """Copy the response to the client piece by piece. If llama.cpp breaks off, the connection to the client is
-    aborted too."""
+    """Copy llama.cpp's response `got` to the client piece by piece, and return the client's response. If llama.cpp
+    breaks off, the connection to the client is aborted too."""
     import aiohttp
     from aiohttp import web
 

@@ -97,7 +97,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _are_messages(value: object) -> bool:
-    """Return True for a sequence of objects that have a role."""
+    """Return True for a sequence of objects of which each has a `role` that is a string."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
     kinds = (dict, Mapping)  # most are dict, and isinstance with an abstract class is slow
@@ -165,6 +165,6 @@ class Answer(Reply, frozen=True):
 
 
 def to_answer(reply: Reply, **fields: Any) -> Answer:
-    """Return the reply as an `Answer` with these fields."""
+    """Return a reply as an `Answer` with the additional `fields`, which also replace fields of the reply."""
     own = {name: getattr(reply, name) for name in Reply.__struct_fields__}
     return Answer(**own | fields)

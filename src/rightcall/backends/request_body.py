@@ -41,14 +41,16 @@ ANTHROPIC_MAX_TOKENS = 4096  # the API demands a number
 
 
 def write_body(plan: RequestPlan) -> Json:
-    """Return the body to send: the fields of the API, sampling, grammar, and the request's `extra` last."""
+    """Return the body to send: the fields of the API, with the request's `sampling` merged in. The grammar's fields and
+    then the request's `extra` replace fields of the same name."""
     local = plan.profile.name != "openai"
     body = merge_objects(_WRITERS[plan.api](plan), write_sampling(plan.api, plan.request.sampling, local=local))
     return {**body, **plan.fields, **plan.request.extra}
 
 
 def write_tool_fields(plan: RequestPlan) -> Json:
-    """Return the fields of the body that declare tools and the tool choice."""
+    """Return those fields of the body to send that declare tools and the tool choice; {} if the request has no
+    tools."""
     body = _WRITERS[plan.api](plan)
     return {name: body[name] for name in TOOL_FIELDS if name in body}
 
@@ -68,7 +70,8 @@ def _write_chat(plan: RequestPlan) -> Json:
 
 
 def _tool_fields(plan: RequestPlan, write_choice: Callable[[str], Any]) -> Json:
-    """Return `tools` and `tool_choice` of the body; {} without tools. `write_choice` writes the choice of this API."""
+    """Return `tools` and `tool_choice` of the body; {} if no tools are offered. `write_choice` converts a tool choice
+    to this API's form; the choice "auto" is left out."""
     tools = plan.offered
     if tools is None:
         return {}
@@ -80,7 +83,7 @@ def _tool_fields(plan: RequestPlan, write_choice: Callable[[str], Any]) -> Json:
 
 
 def _disable_parallel_calls(fields: Json, plan: RequestPlan) -> Json:
-    """Add the API's field for one call per answer, if it has one."""
+    """Return the fields with the API's field that allows one call per answer; unchanged if the API has none."""
     if plan.api in ("chat", "responses"):
         return {**fields, "parallel_tool_calls": False}
     if plan.api == "messages" and plan.choice != "none":
@@ -90,7 +93,8 @@ def _disable_parallel_calls(fields: Json, plan: RequestPlan) -> Json:
 
 
 def _core_sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
-    """Return temperature, token limit, seed and stop under the names of the API; an empty name leaves a field out."""
+    """Return the request's temperature, token limit, seed and stop texts as body fields, without those that are not
+    set. `max_tokens`, `stop` and `seed` are their names in the API; an empty name leaves a field out."""
     request = plan.request
     fields = {
         "temperature": request.temperature,
@@ -105,7 +109,7 @@ def _core_sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", se
 
 
 def _write_responses(plan: RequestPlan) -> Json:
-    """Return the body of a Responses request."""
+    """Return the body of a request to the Responses API, which has no seed and no stop texts."""
     body = {
         "model": plan.model,
         "input": write_responses_items(_read_plan_turns(plan)),
@@ -119,7 +123,8 @@ def _write_responses(plan: RequestPlan) -> Json:
 
 
 def _write_messages(plan: RequestPlan) -> Json:
-    """Return the body of a Messages request, with the system messages in their own field."""
+    """Return the body of a request to Anthropic's Messages API, with the system messages in their own field. It always
+    has a token limit, and no seed."""
     turns = _read_plan_turns(plan)
     system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
     body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": write_anthropic_messages(turns)}
@@ -239,10 +244,12 @@ SAMPLING_FIELDS: dict[Api, dict[str, tuple[str, ...]]] = {
 
 
 def write_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> Json:
-    """Return the body fields for sampling parameters given under Chat's names.
+    """Return the body fields for the parameters of `Request.sampling`, which are given under the names of OpenAI's
+    Chat.
 
-    A parameter without a place in this API is left out. `local=False` means that the server is OpenAI's own, which
-    rejects fields that local servers take.
+    Dropped are parameters without a field in this API: also temperature, token limit, seed and stop, which are fields
+    of `Request`. `local=False` means that a Chat server is OpenAI's own; then parameters that only local servers accept
+    are dropped too.
     """
     body: Json = {}
     for name, value in sampling.items():
@@ -257,13 +264,15 @@ def write_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True)
 
 
 def unsupported_sampling(api: Api, sampling: Mapping[str, Any], *, local: bool = True) -> list[str]:
-    """Return the names of the parameters that this API has no field for."""
+    """Return the names of the parameters in `sampling` that `write_sampling` would drop, since this API has no field
+    for them."""
     places = SAMPLING_FIELDS[api]
     return [name for name in sampling if name not in places or (not local and api == "chat" and name in _LOCAL)]
 
 
 def read_sampling(api: Api, body: Json) -> Json:
-    """Return the sampling parameters of a body of this API, under Chat's names."""
+    """Return the sampling parameters of a request body of this API, under the names of OpenAI's Chat; the inverse of
+    `write_sampling`. Fields in snake case are read too, and other fields are ignored."""
     sampling: Json = {}
     for name, place in SAMPLING_FIELDS[api].items():
         if place[0] not in body and _snake_case(place[0]) not in body:
@@ -277,7 +286,8 @@ def read_sampling(api: Api, body: Json) -> Json:
 
 
 def merge_objects(body: Json, more: Json) -> Json:
-    """Return both objects as one. Objects under the same key are merged; otherwise `more` wins."""
+    """Return a new object with the fields of both. Objects under the same key are merged at every depth; otherwise the
+    value of `more` wins."""
     out = dict(body)
     for key, value in more.items():
         before = out.get(key)
@@ -286,7 +296,8 @@ def merge_objects(body: Json, more: Json) -> Json:
 
 
 def _set_field(body: Json, place: tuple[str, ...], value: Any) -> None:
-    """Set the value at a path of keys, creating objects on the way; two objects at the same place are merged."""
+    """Set the value at a path of keys in `body`, which is changed, and create objects on the way. If both the old and
+    the new value are objects, they are merged."""
     *parents, last = place
     for step in parents:
         body = body.setdefault(step, {})
@@ -295,7 +306,8 @@ def _set_field(body: Json, place: tuple[str, ...], value: Any) -> None:
 
 
 def _get_field(body: Any, place: tuple[str, ...]) -> Any:
-    """Return the value at a path of keys, in camel or snake case; None if it is missing."""
+    """Return the value at a path of camel-case keys, each of which may be in snake case in `body`; None if it is
+    missing."""
     for step in place:
         found = obj(body)
         if found is None:
@@ -316,7 +328,8 @@ def _snake_case(name: str) -> str:
 
 
 def _requested_schema(format: Any) -> Json | None:
-    """Return the schema that Chat's `response_format` asks for; {} for any JSON, None for text."""
+    """Return the JSON Schema that Chat's `response_format` asks for; {} for any JSON object, None for text and unknown
+    formats."""
     found = obj(format) or {}
     if found.get("type") == "json_object":
         return {}
@@ -339,7 +352,7 @@ def _write_responses_format(format: Any) -> Any:
 
 
 def _read_responses_format(format: Any) -> Any:
-    """Convert `text.format` of Responses to `response_format` of Chat."""
+    """Convert `text.format` of Responses to `response_format` of Chat; None for plain text or an empty value."""
     found = obj(format) or {}
     if found.get("type") != "json_schema":
         return None if found.get("type") == "text" else found or None
@@ -347,13 +360,15 @@ def _read_responses_format(format: Any) -> Any:
 
 
 def _write_messages_format(format: Any) -> Any:
-    """Convert `response_format` of Chat to `output_config.format` of Messages; None without a schema."""
+    """Convert `response_format` of Chat to `output_config.format` of Anthropic's Messages API; None if it has no
+    schema."""
     schema = _requested_schema(format)
     return {"type": "json_schema", "schema": schema} if schema else None
 
 
 def _read_messages_format(format: Any) -> Any:
-    """Convert `output_config.format` of Messages to `response_format` of Chat; None without a schema."""
+    """Convert `output_config.format` of Anthropic's Messages API to `response_format` of Chat; None if it has no
+    schema."""
     schema = obj((obj(format) or {}).get("schema"))
     return None if schema is None else _chat_response_format(schema)
 
@@ -376,7 +391,8 @@ def _read_ollama_format(format: Any) -> Any:
 
 
 def _write_gemini_format(format: Any) -> Any:
-    """Convert `response_format` of Chat to fields of `generationConfig`."""
+    """Convert `response_format` of Chat to the fields of Gemini's `generationConfig`: a JSON media type, and the schema
+    if there is one; None if it asks for text."""
     schema = _requested_schema(format)
     if schema is None:
         return None
@@ -384,7 +400,8 @@ def _write_gemini_format(format: Any) -> Any:
 
 
 def _read_gemini_format(config: Any) -> Any:
-    """Convert `generationConfig` of Gemini to `response_format` of Chat; None if it asks for text."""
+    """Convert Gemini's `generationConfig` to `response_format` of Chat: with its schema, or any JSON if only the media
+    type is JSON; None if it asks for text."""
     for name in ("responseJsonSchema", "responseSchema"):
         schema = obj(_get_field(config, (name,)))
         if schema is not None:

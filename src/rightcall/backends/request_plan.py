@@ -48,25 +48,27 @@ class ToolNames:
         return self._to_server.get(name, name)
 
     def restore_event(self, event: Event) -> Event:
-        """Return the event with the tool's own name in it."""
+        """Return the event with the server's name of a tool replaced by the tool's own name; events without a name are
+        returned unchanged."""
         if isinstance(event, CallStart) and event.name in self._to_own:
             return CallStart(event.index, event.id, self._to_own[event.name])
         return CallEnd(event.index, self._restore_call(event.call)) if isinstance(event, CallEnd) else event
 
     def restore_reply(self, reply: Reply) -> Reply:
-        """Return the reply with the tools' own names in its calls."""
+        """Return the reply with the server's names in its calls replaced by the tools' own names."""
         if not self._to_own:
             return reply
         parts = tuple([self._restore_call(part) if isinstance(part, Call) else part for part in reply.parts])
         return msgspec.structs.replace(reply, parts=parts)
 
     def _restore_call(self, call: Call) -> Call:
-        """Return the call with the tool's own name."""
+        """Return the call with the server's name of the tool replaced by the tool's own name."""
         own = self._to_own.get(call.name)
         return call if own is None else msgspec.structs.replace(call, name=own)
 
     def rename_message(self, message: Json) -> Json:
-        """Return a history message, in the shape of Chat, with the server's names in its calls and its `name`."""
+        """Return a history message in the shape of Chat, with the tools' own names in its calls and its `name` replaced
+        by the server's names."""
         if not self._to_server:
             return message
         message = (
@@ -82,7 +84,8 @@ class ToolNames:
         )
 
     def _rename_entry(self, entry: object) -> object:
-        """Return an entry of `tool_calls` with the server's name."""
+        """Return an entry of `tool_calls` with the tool's own name replaced by the server's name; an entry without a
+        renamed tool as it is."""
         function = entry.get("function") if isinstance(entry, dict) else None
         if not isinstance(entry, dict) or not isinstance(function, dict) or function.get("name") not in self._to_server:
             return entry
@@ -159,15 +162,17 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def without_named_choice(choice: ModeChoice) -> ModeChoice:
-    """Return the choice for a server that ignores a named tool choice: only the named tool will be offered."""
+    """Return the mode choice with a profile that does not support a named tool choice, so that only the named tool is
+    offered instead. For a server that ignores a named choice."""
     left = tuple([each for each in choice.profile.choices if each != "named"])
     return msgspec.structs.replace(choice, profile=msgspec.structs.replace(choice.profile, choices=left))
 
 
 def make_plan(request: Request, choice: ModeChoice, api: Api, model: str, *, stream: bool) -> RequestPlan:
-    """Prepare a request for one server.
+    """Return the plan of a request to one server: tools, names and messages as the mode of `choice` offers them.
+    `stream` asks for a streamed answer.
 
-    Raises `Unsupported` if the mode cannot work with this API.
+    Raises `Unsupported` if the mode cannot work with this API or server.
     """
     tools, mode = request.toolset, choice.mode
     if mode == "native" and api == "completions" and tools and request.choice != "none":

@@ -35,7 +35,8 @@ _LASTING = ("certificate", "name or service not known", "nodename nor servname",
 
 
 def is_temporary(error: BackendError) -> bool:
-    """Return True if the same request may succeed shortly afterwards."""
+    """Return True if the same request may succeed when it is retried: after some HTTP statuses, broken connections and
+    overload. False for rejected tools, other timeouts than of connecting, and answers that are too large."""
     if isinstance(error, StatusError):
         return error.status in AGAIN and not is_about_tools(error)
     if isinstance(error, TimedOut):
@@ -48,8 +49,8 @@ def is_temporary(error: BackendError) -> bool:
 
 
 def is_about_tools(error: BackendError) -> bool:
-    """Return True if the server reports that it or its model has no tools, or cannot compile a grammar for these.
-    Retrying does not help."""
+    """Return True if the error's text shows that the server or its model has no tools, or cannot compile a grammar for
+    these. Retrying the same request does not help."""
     if not isinstance(error, StatusError | ProviderError):
         return False
     if isinstance(error, StatusError) and error.status not in (400, 404, 405, 422, 500, 501):
@@ -59,13 +60,15 @@ def is_about_tools(error: BackendError) -> bool:
 
 
 def is_about_schemas(error: BackendError) -> bool:
-    """Return True if the server rejects the schemas of these tools, not tools in general."""
+    """Return True if the error's text shows that the server rejects the schemas of these tools, or a grammar made from
+    them, and not tools in general."""
     said = (error.body if isinstance(error, StatusError) else str(error)).lower()
     return is_about_tools(error) and any(word in said for word in ("grammar", "schema"))
 
 
 def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:
-    """Return the seconds to wait after try number `tried`; None if the request must not be retried."""
+    """Return the seconds to wait before the next try, after `tried` tries of which the last failed with `error`; None
+    if the request must not be retried. A wait that the server asks for is used, but not one above `retries.longest`."""
     if tried > retries.most or not is_temporary(error):
         return None
     asked = error.retry_after if isinstance(error, StatusError) else None

@@ -78,7 +78,8 @@ def wrap(
 
 
 def _http_client_class(inner: Any) -> type[Any] | None:
-    """Return the httpx client class that the SDK client is built on; None for other clients."""
+    """Return the httpx class (`Client` or `AsyncClient`) that `inner`, the HTTP client inside an SDK client, is built
+    on; None for any other object."""
     for each in type(inner).__mro__:
         if each.__module__.split(".")[0] in ("httpx", "httpx2") and each.__name__ in ("Client", "AsyncClient"):
             return each
@@ -86,7 +87,8 @@ def _http_client_class(inner: Any) -> type[Any] | None:
 
 
 def _parse_request(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | None:
-    """Return API, tools and `stream` of a request whose answer may contain calls; None for any other request."""
+    """Return API, tools and `stream` of an HTTP request whose answer may contain calls; None for any other request.
+    `tools` replace those that the request declares."""
     path = urlsplit(str(request.url)).path
     api = next((api for end, api in _APIS.items() if path.endswith(end)), "")
     if request.method != "POST" or not api:
@@ -102,7 +104,8 @@ def _parse_request(request: Any, tools: Toolset | None) -> tuple[str, Toolset, b
 
 
 def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | None]) -> Any:
-    """Return an HTTP client that sends through `inner` and rewrites the responses."""
+    """Return an HTTP client of the class `base` that sends through `inner` and rewrites the responses for which
+    `rewriter(request)` returns a `Rewriter`."""
     library = __import__(base.__module__.split(".")[0])
 
     class Trusting(base):  # type: ignore[misc]
@@ -130,7 +133,8 @@ def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rew
 
 
 def _rewrite_response(library: Any, request: Any, response: Any, rewriter: Rewriter) -> Any:
-    """Return the response with its calls repaired. A response without status 200 stays as it is."""
+    """Return a new response with the calls repaired by `rewriter`, streamed or whole. A response with another status
+    than 200 is returned as it is."""
     if response.status_code != 200:
         return response
     headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED]
@@ -143,7 +147,8 @@ def _rewrite_response(library: Any, request: Any, response: Any, rewriter: Rewri
 
 
 def _rewritten_stream(library: Any, response: Any, rewriter: Rewriter) -> Any:
-    """Return a byte stream that rewrites the body of the response while it arrives."""
+    """Return a byte stream, sync and async, that passes the body of the response through `rewriter` while it
+    arrives."""
 
     class RewrittenBody(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
