@@ -190,7 +190,7 @@ class Ledger:
         return "\n".join(["<task_ledger>", *lines, "</task_ledger>"])
 
     def _replace_state(self, **changes: Any) -> None:
-        """Replace these fields of the state."""
+        """Replace the state by a copy in which these fields are changed."""
         self.state = msgspec.structs.replace(self.state, **changes)
 
     def _generate_id(self, known: set[str]) -> str:
@@ -202,7 +202,7 @@ class Ledger:
 
 
 def _item_line(item: Deliverable) -> str:
-    """Return one line for a deliverable: id, status, text and note."""
+    """Return one line for a deliverable: id, status, text and note, with markers of the protocol escaped."""
     note = f" — {_HARMLESS.line(item.note)}" if item.note else ""
     return f"[{_HARMLESS.line(item.id)}] ({item.status}) {_HARMLESS.line(item.text)}{note}"
 
@@ -250,8 +250,8 @@ _PARAMETERS: Json = {
 
 
 def _check_argument_types(action: str, given: Json, required: Mapping[str, type], optional: Sequence[str]) -> None:
-    """Raise `ToolError` for a required argument that is missing or of a wrong type, or an optional one that is no
-    text."""
+    """Raise `ToolError` for a required argument of the `action` that is missing in `given` or of a wrong type, or an
+    optional one that is no text; otherwise do nothing. `required` maps names to types."""
     for name, kind in required.items():
         if not isinstance(given.get(name), kind):
             raise ToolError(f"{action} needs {name}: {'a list of texts' if kind is list else 'a text'}")

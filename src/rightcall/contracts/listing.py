@@ -122,7 +122,8 @@ def qwen3_coder_list(tools: Sequence[Tool], harmless: Harmless) -> str:
 
 
 def _qwen_function_lines(tool: Tool, harmless: Harmless) -> list[str]:
-    """Return the lines of one `<function>` element: name, description, parameters, and further keywords."""
+    """Return the lines of one tool's `<function>` element in the listing of Qwen3 Coder: name, description, parameters,
+    and further keywords of its schema."""
     properties = tool.parameters.get("properties")
     lines = ["<function>", _qwen_element("name", tool.name, harmless)]
     if tool.description.strip():
@@ -148,8 +149,8 @@ _WORD = re.compile(r"[$\w]+").fullmatch
 
 
 def _qwen_element(word: str, value: Any, harmless: Harmless) -> str:
-    """Return an XML element with a string as it is, or with any other value as JSON; markers of the format are
-    escaped."""
+    """Return an XML element named `word` that contains a string as it is, or any other value as JSON; markers of the
+    format are escaped."""
     if isinstance(value, str):
         return f"<{word}>{harmless.prose(value)}</{word}>"
     return f"<{word}>{harmless.strings(json.dumps(value, ensure_ascii=False))}</{word}>"
@@ -195,8 +196,8 @@ class _GemmaWriter:
         return key if _BARE(key) else self.string(key)
 
     def schema(self, schema: Any) -> str:
-        """Return a schema in braces, description first, `required` and `type` last; a schema that is no object as a
-        plain value."""
+        """Return a JSON Schema in Gemma's notation: in braces, `description` first, `required` and `type` last. A
+        schema that is no object is written as a plain value."""
         if not isinstance(schema, dict):
             return self.value(schema)
         first = [word for word in ("description",) if word in schema]
@@ -205,7 +206,8 @@ class _GemmaWriter:
         return "{" + ",".join([f"{self.key(word)}:{self.keyword(word, schema[word])}" for word in words]) + "}"
 
     def keyword(self, word: str, value: Any) -> str:
-        """Return the value of the schema keyword `word`: type names in capitals, inner schemas in this notation."""
+        """Return the value of the schema keyword `word` in Gemma's notation: type names in capitals, inner schemas as
+        `schema` writes them, any other value as JSON data."""
         if word == "type":
             return self.value([name.upper() for name in value] if isinstance(value, list) else str(value).upper())
         if word in LISTS and isinstance(value, list):
@@ -215,7 +217,8 @@ class _GemmaWriter:
         return self.schema(value) if word in ONE else self.value(value)
 
     def value(self, value: Any) -> str:
-        """Return any JSON value in Gemma's notation."""
+        """Return any JSON value in Gemma's notation: bare keys, strings between quote tokens, numbers and constants as
+        JSON."""
         if isinstance(value, str):
             return self.string(value)
         if isinstance(value, list):
@@ -229,18 +232,20 @@ class _GemmaWriter:
 
 
 def typescript_list(made: Declarations, tools: Sequence[Tool]) -> str:
-    """Return function types in a namespace, as gpt-oss, Functionary and GigaChat list tools."""
+    """Return the tools as TypeScript function types in a namespace, after their shared types, as gpt-oss, Functionary
+    and GigaChat list tools. `made` are the declarations of the tools."""
     return f"namespace functions {{\n\n{typescript_types(made, tools)}\n\n}} // namespace functions"
 
 
 def typescript_types(made: Declarations, tools: Sequence[Tool]) -> str:
-    """Return one function type per tool, as Apertus lists tools."""
+    """Return the tools as TypeScript function types, after their shared types, as Apertus lists tools. `made` are the
+    declarations of the tools."""
     return "\n\n".join([*made.aliases(tools), *[_typescript_function(made, tool) for tool in tools]])
 
 
 def _typescript_function(made: Declarations, tool: Tool) -> str:
-    """Return one tool as a TypeScript function type, with each field on a line after its comments. A tool without
-    arguments has no parameter."""
+    """Return one tool as a TypeScript function type, with its description as a comment and each argument on a line
+    after its own comments. A tool without arguments has no parameter."""
     lines = _line_comments(made, tool.description)
     args = made.args(tool)
     name = made.text.harmless.line(tool.name)
@@ -257,7 +262,8 @@ def _typescript_function(made: Declarations, tool: Tool) -> str:
 
 
 def _typescript_field(made: Declarations, field: FieldType) -> list[str]:
-    """Return the lines of one field: description, limits and examples as comments, then name, type and default."""
+    """Return the lines of one member of an object type: description, limits and examples as comments, then name, type
+    and default."""
     text = made.text
     said = [text.harmless.line(note) for note in field.notes]
     said += [f"example: {text.literal(value)}" for value in field.examples]
@@ -268,7 +274,7 @@ def _typescript_field(made: Declarations, field: FieldType) -> list[str]:
 
 
 def _line_comments(made: Declarations, text: str) -> list[str]:
-    """Return each line of the text that is not blank as a `//` comment."""
+    """Return each line of the text that is not blank as a `//` comment with markers escaped; [] for a blank text."""
     return [f"// {made.text.harmless.line(line)}" for line in text.splitlines() if line.strip()]
 
 
@@ -300,13 +306,15 @@ def _python_function(made: Declarations, tool: Tool) -> str:
 
 
 def _python_parameter(made: Declarations, field: FieldType) -> str:
-    """Return one parameter with its annotation and default; an optional one without a default gets None."""
+    """Return one argument as a Python parameter with its annotation and default; an optional one without a default gets
+    None."""
     default = f" = {_python_literal(made, field.default[0])}" if field.default else "" if field.required else " = None"
     return f"{field.name}: {_python_annotation(made, field.type)}{default}"
 
 
 def _docstring_lines(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
-    """Return the indented lines of the docstring: the description, or else the name of the tool, then its arguments."""
+    """Return the indented lines of a tool's Python docstring: its description, or else its name, then one line for each
+    of the `fields`, its arguments."""
     harmless = made.text.harmless
     lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
     if fields:
@@ -317,14 +325,14 @@ def _docstring_lines(made: Declarations, tool: Tool, fields: Sequence[FieldType]
 
 
 def _docstring_argument(made: Declarations, field: FieldType) -> str:
-    """Return the docstring's line for one argument: name, annotation, whether it is required, description and
-    limits."""
+    """Return the line of a Python docstring for one argument: name, annotation, whether it is required, description,
+    limits, default and examples."""
     said = "; ".join(made.text.comment_parts(field))
     return f"{made.text.harmless.line(field.name)} ({_python_annotation(made, field.type)}): {said}"
 
 
 def _python_annotation(made: Declarations, expr: TypeExpr) -> str:
-    """Return a type as a Python annotation; "Any" for a type that Python cannot express."""
+    """Return a type expression as a Python annotation; "Any" for a type that Python cannot express."""
     match expr:
         case Primitive(name):
             return _PYTHON.get(name, "dict")
@@ -349,14 +357,16 @@ def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
 
 
 def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
-    """Return the members joined by `|`, with all constants in one `Literal[...]` first."""
+    """Return the members of a union as Python annotations joined by `|`, with all constants in one `Literal[...]`
+    first."""
     literals = [_python_literal(made, member.value) for member in members if isinstance(member, Literal)]
     others = [_python_annotation(made, member) for member in members if not isinstance(member, Literal)]
     return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
 
 
 def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
-    """Return the fields of an object as a TypedDict in functional notation."""
+    """Return the fields of an object as an anonymous TypedDict: `TypedDict({"a": Required[str], "b":
+    NotRequired[int]})`."""
     inner = [
         f"{made.text.literal(field.name)}: {'Required' if field.required else 'NotRequired'}"
         f"[{_python_annotation(made, field.type)}]"
@@ -366,7 +376,7 @@ def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
 
 
 def _python_literal(made: Declarations, value: object) -> str:
-    """Return a constant in Python notation: None, True and False as such, anything else as JSON."""
+    """Return a constant in Python notation: None, True and False as such, any other value as JSON."""
     if value is None or isinstance(value, bool):
         return repr(value)
     return made.text.literal(value)
@@ -391,7 +401,8 @@ class JsonList(msgspec.Struct, frozen=True):
         return self.open + self.between.join(items) + self.close
 
     def _tool_json(self, tool: Tool, harmless: Harmless) -> str:
-        """Return one tool as JSON text, with or without the `function` wrapper."""
+        """Return one tool as JSON text: its function object, alone if `flat`, else inside `{"type": "function",
+        "function": ...}`."""
         value = function(tool) if self.flat else {"type": "function", "function": function(tool)}
         return json_text(value, harmless, self.indent)
 
@@ -409,7 +420,8 @@ class Headed(msgspec.Struct, frozen=True):
         return self.open + "\n\n".join([self._fill_template(tool, harmless) for tool in tools])
 
     def _fill_template(self, tool: Tool, harmless: Harmless) -> str:
-        """Return the template `each` with its placeholders replaced for one tool."""
+        """Return the template `each` with its placeholders replaced by one tool's name, description and JSON, with
+        markers escaped."""
         said = function(tool)
         holes = {
             "name": harmless.line(tool.name),
@@ -468,8 +480,8 @@ def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | N
     """Return the prompt text that lists these tools, in the notation that models of this format's family were trained
     on.
 
-    `declared` are the declarations of the tools, if the caller has them already. Raises `BadFormat` for an unknown
-    listing.
+    `declared` are the declarations of the tools, if the caller has them already. Raises `BadFormat` if the format names
+    an unknown listing.
     """
     harmless = Harmless.of(format) if declared is None else declared.text.harmless
     name = format.tools
@@ -491,5 +503,6 @@ def function(tool: Tool) -> Json:
 
 
 def json_text(value: Any, harmless: Harmless, indent: int | None = None) -> str:
-    """Return the value as JSON text in which no string contains a marker of the format."""
+    """Return the value as JSON text, with markers of the format inside strings escaped, so that no string contains one.
+    `indent` is as in `json.dumps`."""
     return harmless.strings(json.dumps(value, ensure_ascii=False, indent=indent))

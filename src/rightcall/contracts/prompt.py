@@ -65,8 +65,8 @@ class _ExampleMaker:
 
     def value(self, schema: Any, key: str, depth: int) -> Any:
         """Return an example value for a schema: from its examples, enum, constant or default, else by its type. The
-        text `key`, the argument's name, is returned for a schema that is no object, too deep, or beyond the limit of
-        values."""
+        text `key`, the argument's name, is returned for a schema that is no object, deeper than `_DEEPEST` levels, or
+        beyond the limit of values."""
         self.left -= 1
         if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return key
@@ -82,8 +82,8 @@ class _ExampleMaker:
         return self.value_of_type(schema, key, depth)
 
     def value_of_type(self, schema: Json, key: str, depth: int) -> Any:
-        """Return an example value of the declared type, the first if there are several; a string if none is
-        declared, and None for null or an unknown type."""
+        """Return an example value of the schema's `type`, the first if it lists several. If it has none, return a
+        string; for null or an unknown type, None. `key` is the argument's name, `depth` the nesting."""
         said = schema.get("type")
         name = said[0] if isinstance(said, list) and said else said
         if name == "string" or name is None:
@@ -97,7 +97,8 @@ class _ExampleMaker:
         return True if name == "boolean" else None
 
     def object_value(self, schema: Json, depth: int) -> Json:
-        """Return an example object with the required members, or with the first declared one where none is required."""
+        """Return an example object for a schema, with the required members, or with the first declared one where none
+        is required."""
         declared = schema.get("properties") or {}
         names = (schema.get("required") or list(declared)[:1])[:_MOST]
         return {name: self.value(declared.get(name), name, depth + 1) for name in names}
@@ -110,16 +111,16 @@ def _first_list(schema: Json, words: tuple[str, ...]) -> list[Any]:
 
 
 def _example_string(schema: Json, key: str) -> str:
-    """Return an example for the declared format, or else `key`, cut to `maxLength` and padded to `minLength` (at
-    most 100)."""
+    """Return an example string for a schema: one of its `format` if that is known, else `key`; cut to `maxLength` and
+    padded to `minLength` (at most 100)."""
     text = _TEXTS.get(str(schema.get("format")), key)
     longest, shortest = schema.get("maxLength", len(text)), min(schema.get("minLength", 0), 100)
     return text[: int(longest)].ljust(int(shortest), "x")  # a length may be 2.0
 
 
 def _example_number(schema: Json) -> Any:
-    """Return an example number: the minimum, one more than an exclusive minimum, else `multipleOf`, else 1 or a
-    lower maximum."""
+    """Return an example number for a schema: its minimum, or one more than an exclusive minimum; else `multipleOf`,
+    else 1 or a lower maximum."""
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     if isinstance(low, (int, float)) and not isinstance(low, bool):
         return low + 1 if "exclusiveMinimum" in schema else low
@@ -219,13 +220,14 @@ def _initial_levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, 
 
 
 def names_by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
-    """Return for each level the names of the tools that have it, in the order of declaration."""
+    """Return for each level ("full", "compact", "named") the names of the tools that have it, as the keys of a dict, in
+    the order of `levels`."""
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
 def _measure(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
-    """Return the statistics of a contract: its size, the tools of each level, the tokens of each tool, and whether
-    it fits the budget."""
+    """Return the statistics of a contract whose text is `text`: its characters and tokens (counted by `size`), the
+    tools of each level, the tokens of each tool, and whether it fits the budget."""
     tokens = size(text)
     budget = prompt.options.budget
     names = names_by_level(levels)
@@ -245,7 +247,8 @@ def _measure(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callabl
 def _shorten_to_budget(
     prompt: _Prompt, levels: dict[str, Level], budget: int, size: Callable[[str], int]
 ) -> dict[str, Level]:
-    """Return levels with which the text fits the budget, lowering as few tools as possible, the longest first.
+    """Return levels with which the prompt's text fits the budget (tokens, counted by `size`), lowering as few tools as
+    possible, the longest first; unchanged levels if they fit.
 
     Tools are first lowered to one line, then to the name only. If nothing fits, the levels with the shortest text are
     returned.
@@ -262,8 +265,9 @@ def _shorten_to_budget(
 def _shorten_fewest(
     prompt: _Prompt, levels: dict[str, Level], shorter: Level, fits: Callable[[str], bool], size: Callable[[str], int]
 ) -> dict[str, Level]:
-    """Return the levels with the fewest tools lowered to `shorter`, the longest first, for which `fits` is true; all
-    tools are lowered if none is enough. Found by bisection."""
+    """Return the levels with the longest tools lowered to `shorter`, as few as make the prompt's text pass `fits`; with
+    all lowered if that is not enough. At least one tool is lowered: call this only if the text does not fit. `size`
+    counts tokens. Found by bisection."""
     cost = {name: size(prompt.tool_text(name, level)) for name, level in levels.items()}
     order = sorted(cost, key=lambda name: -cost[name])
     low, high = 1, len(order)
@@ -294,7 +298,8 @@ class _Prompt:
     # -- the whole -----------------------------------------------------------------------------------------------------
 
     def text(self, levels: dict[str, Level]) -> str:
-        """Return the whole prompt, with tools listed at these levels."""
+        """Return the whole prompt, with each tool listed at its level: the title, how to answer, the ledger, examples
+        and the tools."""
         sections = [
             words.TITLE,
             words.MODE.format(mode=self.options.mode),
@@ -309,16 +314,17 @@ class _Prompt:
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
     def runnable_tools(self, levels: dict[str, Level]) -> Toolset:
-        """Return the tools that the model may call: with `tool_schema` if any tool is shortened."""
+        """Return the tools that the model may call: the given ones, and `tool_schema` if any of them is not listed in
+        full."""
         return Toolset(self.tools, self.lookup) if self.has_shortened(levels) else self.tools
 
     def has_shortened(self, levels: dict[str, Level]) -> bool:
-        """Return whether tools are described and any is listed below the level full."""
+        """Return whether the prompt describes tools and any of them has another level than "full"."""
         return self.schemas and any(level != "full" for level in levels.values())
 
     def shared_types(self, levels: dict[str, Level]) -> list[str]:
-        """Return one line per shared type of the tools that are listed with arguments; none for a family's listing,
-        which contains its own."""
+        """Return one TypeScript line per type that several tools share, for tools not listed by name only. [] if the
+        prompt does not describe tools or uses the listing of a model family, which contains its own types."""
         if self.wire is not None or not self.schemas:
             return []
         return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
@@ -327,7 +333,8 @@ class _Prompt:
 
     @cached_property
     def protocol_sections(self) -> list[str]:
-        """Return the sections that explain how to answer: the rules, and examples of calls in the format."""
+        """Return the sections of the prompt that explain how to answer: the rules, and examples of calls in the
+        format."""
         if self.wire is not None:
             return [words.WIRE, *self.family_examples(self.wire)]
         rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.options.done))
@@ -336,7 +343,8 @@ class _Prompt:
         return [rules, *worked, self.heredoc_example()]
 
     def native_example(self) -> str:
-        """Return an example of a call written as text, for an API whose tool channel fails."""
+        """Return an example of a call written as text, which the prompt shows for an API whose tool channel fails; ""
+        if the format cannot write it."""
         return words.CALL if self.wire is None else self.render_calls(self.wire, [_PLACEHOLDER], None)
 
     def ledger_sections(self) -> list[str]:
@@ -346,13 +354,15 @@ class _Prompt:
         return [words.LEDGER if self.wire is None else words.LEDGER_PLAIN]
 
     def example_calls(self) -> list[Call]:
-        """Return example calls of up to two tools; fewer if no example matches a tool's schema."""
+        """Return example calls of up to two tools, of the first 32 only; fewer if no generated arguments fit a tool's
+        schema."""
         able = (tool for tool in islice(self.tools, _LOOK_AT) if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
         made = ((tool, example_arguments(tool)) for tool in able)
         return list(islice((Call(tool.name, args, "", "call12345") for tool, args in made if args is not None), 2))
 
     def write_call(self, call: Call, heredoc: str) -> str:
-        """Return a call in our own protocol; the argument named `heredoc` has a text of several lines as its value."""
+        """Return a call in our own protocol, as it is written in the prompt. The argument named `heredoc` gets a text
+        of several lines as its value; "" for none."""
         text = TextType(self.harmless)
         values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
         if heredoc:
@@ -362,8 +372,8 @@ class _Prompt:
         return f"<tool_call>\n{call.name}({arguments})\n</tool_call>"
 
     def heredoc_example(self) -> str:
-        """Return the section with an example of a heredoc, in a call of a tool with a long text argument, or else of
-        an invented tool."""
+        """Return the section with an example of a heredoc (a value of several lines), in a call of a tool with a long
+        text argument, or else of an invented tool."""
         for tool in islice(self.tools, _LOOK_AT):
             key = next(
                 (key for key, kind in self.tools.kinds(tool.name).items() if kind == "plain" and key in _LONG), ""
@@ -374,8 +384,8 @@ class _Prompt:
         return words.HEREDOC_ANY.replace("{example}", self.write_call(_CREATE, "content"))
 
     def family_examples(self, wire: Format) -> list[str]:
-        """Return the sections with an example of one call in the chosen format, and of two calls if the format can
-        write several. Empty if it can write none."""
+        """Return the sections with an example of one call in the format `wire`, and of two calls if the format can
+        write several in one reply. Empty if it can write none."""
         calls = self.example_calls()
         one = self.render_calls(wire, calls[:1], self.tools) or self.render_calls(wire, [_PLACEHOLDER], None)
         joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
@@ -384,7 +394,8 @@ class _Prompt:
         return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found
 
     def render_calls(self, wire: Format, calls: Sequence[Call], tools: Toolset | None) -> str:
-        """Return the calls as text in this format; "" if there are none or the format cannot write them."""
+        """Return the calls as text in the format `wire`; "" if there are none or the format cannot write them. `tools`
+        are those that the calls are of, or None."""
         try:
             return render(calls, format=wire, tools=tools) if calls else ""
         except CannotCarry:
@@ -398,8 +409,8 @@ class _Prompt:
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
     def tool_sections(self, levels: dict[str, Level]) -> list[str]:
-        """Return the sections that list the tools: shared types, then the tools in full, in one line, and by name
-        only."""
+        """Return the sections of the prompt that list the tools at their levels: shared types, then the tools in full,
+        in one line, and by name only."""
         by_level = {
             level: [tool for tool in self.tools if tool.name in names]
             for level, names in names_by_level(levels).items()
@@ -414,7 +425,8 @@ class _Prompt:
         return found
 
     def full_and_compact_sections(self, full: list[Tool], compact: list[Tool]) -> list[str]:
-        """Return the sections of the tools that are listed in full and of those in one line."""
+        """Return the sections for the tools listed in full and for those listed in one line; a section without tools is
+        left out."""
         other = words.COMPACT.format(lookup=self.lookup.name)
         if self.wire is None:
             found = [f"{words.TOOLS}\n\n" + "".join([self.declared.full(tool) for tool in full])] if full else []
@@ -430,16 +442,19 @@ class _Prompt:
         return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
 
     def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
-        """Return these tools without prose (see `brief_tool`); tools whose definition cannot be used are left out."""
+        """Return these tools without prose, as `brief_tool` makes them; tools whose shortened definition cannot be used
+        are left out."""
         return [brief for tool in tools if (brief := self.brief_declarations.tools.get(tool.name)) is not None]
 
     def name_line(self, tool: Tool) -> str:
-        """Return the line of a tool that is listed by name only, with the first sentence of its description."""
+        """Return the line of the prompt for a tool that is listed by name only, with the first sentence of its
+        description."""
         said = self.harmless.line(summary(tool))
         return f"- `{self.harmless.line(tool.name)}`" + (f" — {said}" if said else "")
 
     def tool_text(self, name: str, level: Level) -> str:
-        """Return the text that lists one tool at this level."""
+        """Return the text that lists the tool `name` at this level; its line with the name only if the prompt does not
+        describe tools."""
         tool = self.tools.get(name)
         assert tool is not None
         if level == "named" or not self.schemas:
@@ -471,7 +486,8 @@ def brief_tool(tool: Tool) -> Tool:
 
 
 def _remove_prose(schema: Any) -> Any:
-    """Return a copy of the schema without descriptions, titles, examples and comments, at every level."""
+    """Return a copy of a JSON Schema without descriptions, titles, examples and comments, at every level. A schema that
+    is no object is returned as it is."""
     if not isinstance(schema, dict):
         return schema
     return {word: _remove_prose_in_keyword(word, value) for word, value in schema.items() if word not in _PROSE}

@@ -19,8 +19,8 @@ NAME = "tool_schema"
 
 
 def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
-    """Return a tool `tool_schema`, with which the model reads the declaration of one tool; `show` writes the
-    declaration.
+    """Return a tool named `tool_schema` (numbered if that name is taken), with which the model reads the declaration of
+    one of the `tools`; `show` writes the declaration.
 
     Called with an undeclared name, the tool raises `ToolError`, which suggests the closest names.
     """
@@ -113,32 +113,35 @@ def results_in(said: str, *, format: str | Format = "contract") -> tuple[list[tu
 
 @lru_cache(64)
 def _compile_opening(before: str) -> re.Pattern[str]:
-    """Return the pattern for the text before a result; its group `name` is the name of the tool, if the notation has
-    one."""
+    """Return the pattern that matches the text of a result's template before its content, `before`; its group `name` is
+    the name of the tool, if the template has one."""
     head, name, tail = before.partition("{name}")
     said = "(?P<name>[\\w.-]++)" if name else ""
     return re.compile(rf"\s*+{re.escape(head)}{said}{re.escape(tail)}")
 
 
 def _result_template(format: str | Format) -> str:
-    """Return the text with the placeholders {name} and {text} that this format writes for a result."""
+    """Return the text that this format writes for a tool result, with the placeholders {name} and {text};
+    `<tool_response>` tags for a format without its own."""
     return _TAGGED if format == "contract" else RESULTS.get(find(format).name, _TAGGED)
 
 
 def _closing_markers(form: str) -> list[str]:
-    """Return the markers that follow the result in this template."""
+    """Return the markers that follow the result in the template `form`; [] if none does."""
     return _MARKER.findall(form.rpartition("{text}")[2])
 
 
 def _escape_ends(text: str, form: str) -> str:
-    """Return the text with a blank after the first character of each marker that would end its block."""
+    """Return the text of a result with a blank after the first character of each marker that would close the block of
+    the template `form`."""
     for end in _closing_markers(form):
         text = text.replace(end, f"{end[0]} {end[1:]}")
     return text
 
 
 def _unescape_ends(text: str, form: str) -> str:
-    """Undo `_escape_ends`; in a template without a closing marker, remove the final line break."""
+    """Return the text of a result that `_escape_ends` escaped for the template `form`, without the inserted blanks. If
+    the template has no closing marker, a final line break is removed."""
     for end in _closing_markers(form):
         text = text.replace(f"{end[0]} {end[1:]}", end)
     return text if form.rpartition("{text}")[2].strip() else text.removesuffix("\n")
@@ -193,7 +196,7 @@ def prose(reply: Reply) -> str:
 
 
 def _has_content(reply: Reply) -> bool:
-    """Return whether the reply has a call, text, a problem or a block for the end of the task."""
+    """Return whether the reply has a call, a problem, text that is not blank, or a block that says the task is done."""
     return bool(reply.attempts or reply.done is not None or reply.problems or reply.content.strip())
 
 
@@ -217,7 +220,8 @@ def feedback(reply: Reply) -> str:
 
 
 def _rejected_lines(reply: Reply) -> list[str]:
-    """Return the messages of the blocking problems, without those that the server caused."""
+    """Return the messages of the reply's blocking problems, each with the name of its tool, without those that the
+    server caused."""
     return [
         _problem_line(name, each)
         for name, each in _problems_with_tool_names(reply)
@@ -226,19 +230,21 @@ def _rejected_lines(reply: Reply) -> list[str]:
 
 
 def _soft_lines(reply: Reply) -> list[str]:
-    """Return the messages about calls that are runnable but not written as the protocol requires."""
+    """Return the messages about calls of the reply that are runnable but not written as the protocol requires."""
     return [_problem_line(name, each) for name, each in _problems_with_tool_names(reply) if each.code in _SOFT_CODES]
 
 
 def _problems_with_tool_names(reply: Reply) -> list[tuple[str, Problem]]:
-    """Return every problem in the order of the reply, as pairs of tool name and problem; the name is "" without a
-    call."""
+    """Return every problem of the reply in order, as pairs of tool name and problem; the name is "" for a problem that
+    belongs to no call."""
     names = {problem: call.name for call in reply.attempts for problem in call.problems}
     return [(names.get(problem, ""), problem) for problem in reply.problems]
 
 
 def _instruction(format: Format | None, has_refused: bool) -> str:
-    """Return the instruction that ends the feedback: the protocol's blocks, the rejected calls, or a plain answer."""
+    """Return the last paragraph of the feedback. With a `format` (one that has a protocol): answer in its blocks. Else,
+    with `has_refused` (calls were rejected): send these again, corrected. Else, since the text only looked like a call:
+    leave an answer as it is and say so."""
     if format is not None:
         return "Answer with blocks like these, and nothing outside them:\n" + skeleton(format)
     if has_refused:
@@ -270,13 +276,14 @@ def skeleton(format: Format = CONTRACT) -> str:
 
 
 def _protocol(reply: Reply) -> Format | None:
-    """Return the format of the reply if it has a protocol, else None."""
+    """Return the reply's format if it is known and has a response protocol, else None."""
     format = known_formats().formats.get(reply.format)
     return format if format is not None and format.protocol is not None else None
 
 
 def _stray_problems(text: str, format: Format) -> Iterator[Problem]:
-    """Yield the problems of one text outside all blocks: a block without a call, unknown tags, other text."""
+    """Yield the problems of one text outside all blocks. If it contains the marker that opens a call: that the block
+    holds no call. Else that its tags are unknown, and that its other text was ignored."""
     opener = str(marker_alternatives(format.call[0])[0]).strip()
     if opener in text:
         message = f"a {opener} block must hold one call, name({{ ... }}), not {_preview(text, _PREVIEW)}"
@@ -290,13 +297,14 @@ def _stray_problems(text: str, format: Format) -> Iterator[Problem]:
 
 
 def _preview(text: str, most: int) -> str:
-    """Return the `repr` of the stripped text, cut to `most` characters."""
+    """Return the `repr` of the stripped text; beyond `most` characters, of its beginning and "..."."""
     text = text.strip()
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
 def _problem_line(name: str, problem: Problem) -> str:
-    """Return the message of a problem, shortened, with the tool's name before it unless the message contains it."""
+    """Return the message of a problem for the model, shortened to 600 characters, with the tool's `name` before it
+    unless the message contains it."""
     said = problem.message if len(problem.message) <= _LONGEST else problem.message[:_LONGEST] + "..."
     return f"{name}: {said}" if name and name not in said else said
 
@@ -317,8 +325,8 @@ def _is_canonical(part: Part, *, strict: bool) -> bool:
 
 
 def _render_block(part: Part) -> str:
-    """Return one part as a block of the protocol, with `<` escaped if the text contains tags; "" if it cannot be
-    written."""
+    """Return a text or a call as a block of our own protocol. A text that contains tags is written with `<` escaped; ""
+    if the part cannot be written at all."""
     tries: list[Part] = [part]
     if isinstance(part, Text):
         tries.append(Text(part.text.replace("<", "&lt;"), part.tag))
@@ -331,6 +339,7 @@ def _render_block(part: Part) -> str:
 
 
 def _put_between(pair: tuple[str | tuple[str, ...], str | tuple[str, ...]], inside: str) -> str:
-    """Return the text between the first form of each marker of this pair."""
+    """Return `inside` between the two markers of a pair, stripped. Of a marker with several forms, the first is
+    used."""
     opens, closes = marker_alternatives(pair[0])[0], marker_alternatives(pair[1])[0]
     return f"{opens}{inside}{closes}".strip()

@@ -44,28 +44,32 @@ class Harmless:
 
     @staticmethod
     def of(format: str | Format) -> Harmless:
-        """Return the escaper for prompts of this format, given by name or as a `Format`."""
+        """Return the escaper for prompts of this format, given by name or as a `Format`: it escapes the markers of the
+        format and of its tool listing."""
         chosen = find(format)
         words = _LISTING.get(chosen.tools, ())
         return Harmless((*words, *[piece.strip() for text in _markers_of(chosen) for piece in _HOLE.split(text)]))
 
     def prose(self, text: str) -> str:
-        """Return the text with a blank after the first character of every marker, and U+FFFD for lone surrogates."""
+        """Return the text with a blank inserted after the first character of every marker, and U+FFFD for lone
+        surrogates."""
         text = text if text.isascii() else _LONE.sub("\ufffd", text)
         for _ in range(3):  # what is left of one marker may make another with what follows: >>>>
             text = self._find.sub(_insert_blank, text)
         return text
 
     def line(self, text: str) -> str:
-        """Return the text escaped, on one line."""
+        """Return the text on one line (white space becomes single blanks), with markers escaped as by `prose`."""
         return self.prose(" ".join(text.split()))
 
     def strings(self, json_text: str) -> str:
-        """Return equivalent JSON in which every marker inside a string begins with an escape."""
+        """Return JSON text of the same value in which the first character of every marker inside a string is an
+        escape."""
         return _STRING.sub(self._escape_string, json_text)
 
     def _escape_string(self, string: re.Match[str]) -> str:
-        """Return one JSON string with the first character of each marker, and each lone surrogate, escaped."""
+        """Return one JSON string, matched in JSON text, with the first character of each marker, and each lone
+        surrogate, escaped."""
         text = string.group()
         if not text.isascii():
             text = _LONE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
@@ -78,8 +82,8 @@ def _insert_blank(marker: re.Match[str]) -> str:
 
 
 def _can_be_marker(marker: str) -> bool:
-    """Return whether a text is escaped as a marker: three characters or more, the first no letter, digit, quote or
-    backslash."""
+    """Return whether a text counts as a marker to escape: three characters or more, of which the first is no letter,
+    digit, quote or backslash."""
     return len(marker) >= 3 and not marker[0].isalnum() and marker[0] not in '\\"'
 
 
@@ -118,7 +122,8 @@ def notes(schema: Any, depth: int = 0) -> list[str]:
 
 
 def _range_note(low: Any, high: Any, what: str = "") -> list[str]:
-    """Return a range as a list with one phrase, such as "1 to 5 items"; an empty list without limits."""
+    """Return the range from `low` to `high` (None: no limit) as a list with one phrase, such as "1 to 5 items"; []
+    without limits. `what` is the unit."""
     unit = f" {what}" if what else ""
     if low is not None and high is not None:
         return [f"exactly {low}{unit}" if low == high else f"{low} to {high}{unit}"]
@@ -128,8 +133,8 @@ def _range_note(low: Any, high: Any, what: str = "") -> list[str]:
 
 
 def _number_limits(schema: Json) -> list[str]:
-    """Return the limits of a number as one phrase in a list, exclusive limits of draft 4 included; empty without
-    limits."""
+    """Return the limits of a number that a schema declares, as a list with one phrase, exclusive limits of draft 4
+    included; [] without limits."""
     if not any(word in schema for word in _NUMBERS):
         return []
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -152,14 +157,16 @@ def _is_number(value: Any) -> bool:
 
 
 def _string_limits(schema: Json) -> list[str]:
-    """Return the limits of a string as phrases: length, format and pattern."""
+    """Return the limits of a string that a schema declares, as phrases: length, format and pattern; [] without
+    limits."""
     found = _range_note(schema.get("minLength") or None, schema.get("maxLength"), "characters")
     found += [f"{word} {schema[word]}" for word in ("format", "pattern") if isinstance(schema.get(word), str)]
     return found
 
 
 def _array_limits(schema: Json) -> list[str]:
-    """Return the limits of an array as phrases: its length and whether items are unique."""
+    """Return the limits of an array that a schema declares, as phrases: its length and whether items are unique; []
+    without limits."""
     found = _range_note(schema.get("minItems") or None, schema.get("maxItems"), "items")
     return [*found, "unique items"] if schema.get("uniqueItems") is True else found
 
@@ -304,7 +311,7 @@ class TextType:
         return "unknown"
 
     def in_parentheses(self, expr: TypeExpr, *kinds: Any) -> str:
-        """Return the text of a type, in parentheses if it is of one of these classes."""
+        """Return the TypeScript text of a type, in parentheses if it is of one of the classes `kinds`."""
         return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
 
     def as_operand(self, expr: TypeExpr) -> str:
@@ -321,7 +328,7 @@ class TextType:
         return name if is_identifier(name) else self.literal(name)
 
     def tuple(self, expr: Tuple) -> str:
-        """Return a tuple type; items beyond `needed` are optional."""
+        """Return a tuple as a TypeScript type; items beyond `needed` are optional, and `rest` becomes `...type[]`."""
         items = [
             self.type(item) if at < expr.needed else self.as_operand(item) + "?" for at, item in enumerate(expr.items)
         ]
@@ -329,15 +336,15 @@ class TextType:
         return f"[{', '.join(items + rest)}]"
 
     def object(self, expr: ObjectType) -> str:
-        """Return an object type on one line, each field followed by its comment; `{}` without fields."""
+        """Return an object type as TypeScript on one line, each field followed by its comment; `{}` without fields."""
         parts = [self.field(field) for field in expr.fields]
         if expr.rest is not None:
             parts.append(self.index_signature(expr))
         return f"{{ {'; '.join(parts)} }}" if parts else "{}"
 
     def index_signature(self, expr: ObjectType) -> str:
-        """Return the index signature of an object. Beside named fields its value type is `unknown`, with the
-        declared type as a comment."""
+        """Return the TypeScript index signature of an object whose further keys have the type `rest`. Beside named
+        fields its value type is `unknown`, with the declared type as a comment."""
         assert expr.rest is not None
         # TypeScript applies the signature to the named fields too, so beside fields it must accept any value.
         if not expr.fields or isinstance(expr.rest, Unknown):
@@ -345,12 +352,13 @@ class TextType:
         return f"[key: string]: unknown {self.comment(['any other: ' + self.type(expr.rest)])}"
 
     def field(self, field: FieldType) -> str:
-        """Return one field with its type and its comment."""
+        """Return one member of an object as TypeScript: name (with `?` if optional), type, and comment."""
         mark = "" if field.required else "?"
         return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.comment_parts(field))}"
 
     def comment_parts(self, field: FieldType) -> list[str]:
-        """Return the parts of a field's comment: required or optional, description, limits, default, examples."""
+        """Return the parts of a field's comment that are not empty: required or optional, description, limits, default,
+        examples."""
         parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
         parts += [self.harmless.line(note) for note in field.notes]
         parts += [f"default {self.literal(value)}" for value in field.default]
@@ -364,7 +372,7 @@ class TextType:
         return f"/* {escape_comment_end(' — '.join(parts))} */"
 
     def block_comment(self, text: str) -> list[str]:
-        """Return a description as the lines of a block comment; none for a blank one."""
+        """Return a description as the lines of a `/** */` comment with markers escaped; [] for a blank one."""
         if not text.strip():
             return []
         lines = [f" * {self.harmless.prose(line)}".rstrip() for line in text.strip().splitlines()]
@@ -428,14 +436,15 @@ class TypeNames:
         return None if place is None else self._names[place.class_hash]
 
     def _collect(self, number: int, refs: Refs) -> None:
-        """Add the targets of all references of one document."""
+        """Add the targets of all references of one document (`number` is its index), each with the name that its
+        reference suggests."""
         for schema in schemas_and_targets(refs):
             for ref, target in _reference_targets(schema, refs):
                 if (number, id(target)) not in self._places:
                     self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
 
     def _connect_targets(self) -> None:
-        """Connect each target with the targets of its own references, and set its class to a hash of its name and
+        """Store with each target the targets of its own references, and set its class to a hash of its name and
         schema."""
         for place in self._places.values():
             inner = {
@@ -447,7 +456,8 @@ class TypeNames:
             place.class_hash = hash((place.name, json.dumps(place.target, sort_keys=True)))
 
     def _refine_classes(self) -> None:
-        """Refine the classes until targets that lead to different targets are in different classes."""
+        """Refine the classes of targets until targets that lead to different targets are in different classes. If that
+        takes more than `_ROUNDS` rounds, no name is shared between documents."""
         places = list(self._places.values())
         count = len({place.class_hash for place in places})
         for _ in range(_ROUNDS):
@@ -461,7 +471,7 @@ class TypeNames:
 
 
 def _reference_targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
-    """Yield each reference in a schema that resolves to an object, with its target."""
+    """Yield each reference of a schema itself, not of inner ones, that resolves to an object, with its target."""
     for word in REFS:
         if isinstance(schema.get(word), str) and isinstance(target := refs.get(schema[word]), dict):
             yield schema[word], target
@@ -524,7 +534,8 @@ class Declarations:
         self._args = {tool.name: self._read_arguments(tool, names, number) for number, tool in enumerate(self.tools)}
 
     def _read_arguments(self, tool: Tool, names: TypeNames, number: int) -> TypeExpr:
-        """Return the type of a tool's arguments, and store the shared types that it uses."""
+        """Return the type of a tool's arguments, and store the shared types that it uses. `number` is the tool's index
+        among the documents of `names`."""
         reader = _TypeReader(Refs(tool.parameters), names, number)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
@@ -536,7 +547,8 @@ class Declarations:
         return args
 
     def args(self, tool: Tool) -> TypeExpr:
-        """Return a tool's arguments as one type. Raises `KeyError` for another tool."""
+        """Return a tool's arguments as one type expression. Raises `KeyError` for a tool that is not among the declared
+        ones."""
         return self._args[tool.name]
 
     def full(self, tool: Tool) -> str:
@@ -569,16 +581,17 @@ class Declarations:
         return self._types[name]
 
     def _alias_line(self, name: str) -> str:
-        """Return the declaration of the shared type `name`, with its limits as a comment."""
+        """Return the TypeScript declaration of the shared type `name`, with its limits as a comment."""
         said = self._notes[name]
         comment = f" {self.text.comment([self.text.harmless.line(note) for note in said])}" if said else ""
         return f"type {name} = {self.text.type(self._types[name])}{comment};"
 
-    def _order_types(self, starts: list[TypeExpr]) -> list[str]:
-        """Return the names of the shared types that are reachable from `starts`, each after the types it uses."""
+    def _order_types(self, exprs: list[TypeExpr]) -> list[str]:
+        """Return the names of the shared types that the type expressions `exprs` refer to, directly or through each
+        other. Each name follows those of the types that it uses, except in a cycle."""
         done: dict[str, None] = {}
         opened: set[str] = set()
-        stack = [(name, False) for start in reversed(starts) for name in reversed(_used_types(start))]
+        stack = [(name, False) for expr in reversed(exprs) for name in reversed(_used_types(expr))]
         while stack:
             name, ready = stack.pop()
             if ready:
@@ -596,7 +609,8 @@ def summary(tool: Tool) -> str:
 
 
 def _used_types(expr: TypeExpr) -> list[str]:
-    """Return the names of the shared types that a type refers to directly, in the order written."""
+    """Return the names of the shared types that a type expression refers to itself, in the order written, repetitions
+    included."""
     return (
         [expr.name]
         if isinstance(expr, RefType)
@@ -605,7 +619,7 @@ def _used_types(expr: TypeExpr) -> list[str]:
 
 
 def _inner_types(expr: TypeExpr) -> tuple[TypeExpr, ...]:
-    """Return the types that a type consists of, in the order written; none for a primitive, a constant or a
+    """Return the type expressions that a type consists of, in the order written; () for a primitive, a constant or a
     reference."""
     match expr:
         case ArrayType(item):
@@ -629,13 +643,14 @@ class _TypeReader:
         self.waiting: dict[str, Json] = {}
 
     def arguments(self, schema: Json) -> TypeExpr:
-        """Return the type of a tool's arguments: an object, whether the schema says so or not."""
+        """Return the type of a tool's arguments from their schema: an object, whether the schema says so or not, unless
+        it combines schemas or constants."""
         found = self.type({"properties": {}, **schema} if not any(word in schema for word in _COMBINED) else schema)
         return Primitive("object") if isinstance(found, Unknown) else found
 
     def type(self, schema: Any) -> TypeExpr:
-        """Return the type of a schema, with null added for `nullable`. A text is a type name; anything else that is
-        no object is `UNKNOWN`."""
+        """Return the type that a JSON Schema describes, with null added for `nullable`. A text is a type name; anything
+        else that is no object is `UNKNOWN`."""
         if isinstance(schema, str):
             return Primitive(schema)
         if not isinstance(schema, dict):
@@ -646,7 +661,8 @@ class _TypeReader:
         return found
 
     def combined_types(self, schema: Json) -> Iterator[TypeExpr]:
-        """Yield the types of a schema's references, its constants, and its `oneOf`, `anyOf` and `allOf`."""
+        """Yield the types that a schema combines: of its references, of its constants, and of its `oneOf`, `anyOf` and
+        `allOf`."""
         for word in _COMBINED[:3]:
             if isinstance(schema.get(word), str):
                 yield self.reference(schema[word])
@@ -657,8 +673,8 @@ class _TypeReader:
                 yield join([self.type(item) for item in schema[word]])
 
     def type_without_null(self, schema: Json) -> TypeExpr:
-        """Return the type of a schema, ignoring `nullable`: the intersection of its combined types and, where it
-        adds something, its declared type."""
+        """Return the type of a schema, ignoring `nullable`: the intersection of the types that it combines and, if
+        there are none or it has properties, of its declared type."""
         known: list[TypeExpr] = [part for part in self.combined_types(schema) if not isinstance(part, Unknown)]
         if not known or ("properties" in schema and "const" not in schema and "enum" not in schema):
             known.append(self.declared_type(schema))
@@ -676,8 +692,8 @@ class _TypeReader:
         return RefType(name)
 
     def declared_type(self, schema: Json) -> TypeExpr:
-        """Return the type that `type` declares, or that keywords of objects and arrays imply; `UNKNOWN` if there are
-        none."""
+        """Return the type that the `type` of a schema declares, or that its keywords of objects and arrays imply;
+        `UNKNOWN` if there are none."""
         said = schema.get("type")
         if isinstance(said, list):
             return _union([self.type_named(schema, name) for name in said if isinstance(name, str)])
@@ -696,7 +712,7 @@ class _TypeReader:
         return Primitive(name)
 
     def array(self, schema: Json) -> TypeExpr:
-        """Return an array type, or a tuple where items are declared one by one."""
+        """Return the array type that a schema describes, or a tuple where items are declared one by one."""
         items = schema.get("items", {})
         first = items if isinstance(items, list) else schema.get("prefixItems")
         if not isinstance(first, list):
@@ -710,7 +726,8 @@ class _TypeReader:
         )
 
     def object(self, schema: Json) -> TypeExpr:
-        """Return an object type, required fields first; the primitive "object" where no member is declared."""
+        """Return the object type that a schema describes, required fields first; the primitive "object" where no member
+        is declared."""
         required = dict.fromkeys(key for key in schema.get("required") or () if isinstance(key, str))
         fields = [self.field(key, item, key in required) for key, item in _member_schemas(schema, required).items()]
         fields.sort(key=lambda field: not field.required)
@@ -720,7 +737,8 @@ class _TypeReader:
         return ObjectType(tuple(fields), rest)
 
     def additional_type(self, schema: Json) -> TypeExpr | None:
-        """Return the type of keys that are not declared as fields; None where the schema does not declare one."""
+        """Return the type of an object's keys that are not declared as fields; None where the schema does not declare
+        one."""
         said = schema.get("additionalProperties")
         if said is False:
             patterns = schema.get("patternProperties") or {}
@@ -730,7 +748,7 @@ class _TypeReader:
         return UNKNOWN if schema.get("patternProperties") else self.type(said)
 
     def field(self, name: str, schema: Any, required: bool) -> FieldType:
-        """Return one member of an object with its description, limits, default and examples."""
+        """Return the member `name` of an object, from its schema: type, description, limits, default and examples."""
         said = schema if isinstance(schema, dict) else {}
         description = said.get("description")
         return FieldType(
@@ -745,7 +763,7 @@ class _TypeReader:
 
 
 def _unique_types(members: Iterable[TypeExpr]) -> list[TypeExpr]:
-    """Return the members without those whose TypeScript text equals that of an earlier one."""
+    """Return the types in order, without those whose TypeScript text equals that of an earlier one."""
     members = list(members)
     if len(members) < 2:
         return members
@@ -753,7 +771,7 @@ def _unique_types(members: Iterable[TypeExpr]) -> list[TypeExpr]:
 
 
 def _flatten(members: Iterable[TypeExpr], kind: type[UnionType] | type[IntersectionType]) -> list[TypeExpr]:
-    """Return the members with each member of this kind replaced by its own members."""
+    """Return the types with each union (or intersection, as `kind` says) among them replaced by its members."""
     return [one for member in members for one in (member.members if isinstance(member, kind) else (member,))]
 
 
@@ -773,9 +791,10 @@ def _member_schemas(schema: Json, required: Iterable[str]) -> Json:
 
 
 def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
-    """Return the union of the members.
+    """Return the union of the types; the only one alone, and `UNKNOWN` without any. Equal types are merged.
 
-    Unknown members are dropped; with `keep`, one of them makes the whole unknown."""
+    Unknown types are dropped; with `keep`, one of them makes the whole union `UNKNOWN`.
+    """
     different = _unique_types(
         [member for member in _flatten(members, UnionType) if keep or not isinstance(member, Unknown)]
     )
@@ -785,7 +804,8 @@ def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
 
 
 def _intersection(members: list[TypeExpr]) -> TypeExpr:
-    """Return the intersection of the members without unknown ones."""
+    """Return the intersection of the types, without unknown and repeated ones; the only one alone, and `UNKNOWN`
+    without any."""
     different = _unique_types(
         [member for member in _flatten(members, IntersectionType) if not isinstance(member, Unknown)]
     )
