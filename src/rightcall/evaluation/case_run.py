@@ -40,11 +40,13 @@ class Configuration(msgspec.Struct, frozen=True):
     grammar: bool = False
 
     def request_fields(self, mode: str) -> Json:
-        """Return the fields `mode` and `repair` of its requests; `mode` is the one to use without a grammar."""
+        """Return the request fields that this configuration sets: `mode`, which is "grammar" if it uses one and else
+        the given mode, and `repair`."""
         return {"mode": "grammar" if self.grammar else mode, "repair": "safe" if self.repair else "off"}
 
     def filter(self, answer: Answer) -> Answer:
-        """Return the answer as this configuration parses it: without `parse`, calls in another form are text."""
+        """Return the answer as this configuration reads it: unchanged, or without `parse` with calls in another form
+        than the requested one turned to text."""
         return answer if self.parse else unguarded(answer)
 
 

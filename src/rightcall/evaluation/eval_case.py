@@ -93,8 +93,8 @@ class EvalCase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exactly(expected: Sequence[Call]) -> Judge:
-    """Return a judge that accepts exactly these calls, in any order. Without any, only an answer without calls is
-    right."""
+    """Return a judge of a question that accepts these calls in any order, and no others. If none is expected, only an
+    answer without calls is right."""
 
     def are_right(calls: Sequence[Call]) -> bool:
         missing = list(expected)
@@ -109,9 +109,9 @@ def exactly(expected: Sequence[Call]) -> Judge:
 
 
 def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], bool]) -> Judge:
-    """Return a judge of a question, from the tool names of the expected calls.
+    """Return a judge of a question, from the tool names of the expected calls, repeated ones included.
 
-    `are_right` decides about the arguments of the accepted calls. Without names, no call is expected.
+    `are_right` receives the accepted calls and decides about their arguments. Without names, no call is expected.
     """
 
     def judge_answer(outcome: CaseOutcome) -> EvalVerdict:
@@ -132,7 +132,8 @@ def judge_any_call(outcome: CaseOutcome) -> EvalVerdict:
 
 
 def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
-    """Return a judge of a task, which compares the effects of the calls and not their order."""
+    """Return a judge of a task. It compares the effects of the executed calls with those of the scenario, in any order;
+    `domain` has the tools."""
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
     def judge_effects(conversation: CaseOutcome) -> EvalVerdict:

@@ -53,19 +53,22 @@ _FOOT = (
 
 
 def eval_page(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
-    """Return the page of an evaluation; `notes` are lines below the headline."""
+    """Return the page of an evaluation as a `WebPage`: tiles, charts, tables, and a table of categories for each suite
+    that has several. `notes` are lines below the headline."""
     parts: list[PagePart] = [_figure_tiles(tally), _charts(tally), *_tables(tally)]
     parts += [_category_table(tally, suite) for suite in tally.suites if len(tally.categories(suite)) > 1]
     return WebPage(KIND, title, _headline(tally, notes), tuple(parts), _FOOT)
 
 
 def eval_screen(tally: EvalTally, title: str, notes: Sequence[str] = ()) -> WebPage:
-    """Return the part of the page that fits a terminal: the headline and the tables."""
+    """Return the part of an evaluation's page that fits a terminal, as a `WebPage`: the headline and the tables.
+    `notes` are lines below the headline."""
     return WebPage(KIND, title, _headline(tally, notes), tuple(_tables(tally)), _FOOT)
 
 
 def _tables(tally: EvalTally) -> list[PagePart]:
-    """Return the tables of the configurations and of what each part adds."""
+    """Return the table of the configurations, and that of the comparisons of each with the one before in which the
+    result of any case changed."""
     steps = tally.steps()
     differing = [step for step in steps if step.differs]
     same = len(steps) - len(differing)
@@ -74,7 +77,8 @@ def _tables(tally: EvalTally) -> list[PagePart]:
 
 
 def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> WebPage:
-    """Return the page of the changes since the `older` rows; `old` is their name."""
+    """Return the page of the changes in `tally` since the `older` run, as a `WebPage`; `old` is the older run's
+    name."""
     steps = tally.against(older)
     counts = {word: sum([step.verdict == word for step in steps]) for word in ("better", "worse")}
     changed = ", ".join([f"{count} {word}" for word, count in counts.items() if count])
@@ -85,8 +89,8 @@ def compare_page(tally: EvalTally, older: EvalTally, title: str, old: str) -> We
 
 
 def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
-    """Return the rate of the last configuration, by the first headline metric that is measured; with the first for
-    comparison."""
+    """Return the headline of an evaluation: the rate of the last configuration, in the first headline metric that is
+    measured, with the first configuration's rate for comparison; "No case was run" without rows."""
     names = tally.configurations
     metric = next((each for each in _HEADLINE_METRICS if each in tally.metrics), None)
     if not names or metric is None:
@@ -101,7 +105,7 @@ def _headline(tally: EvalTally, notes: Sequence[str]) -> Headline:
 
 
 def _figure_tiles(tally: EvalTally) -> FigureTiles:
-    """Return the number of cases, and the rates of the last configuration."""
+    """Return tiles with the number of cases and, for each metric, the rate of the last configuration."""
     last = tally.configurations[-1] if tally.configurations else ""
     tiles = [FigureTile("cases", f"{len(tally.select_rows(last)):,}", ", ".join(tally.suites))]
     for metric in tally.metrics:
@@ -131,7 +135,7 @@ def _configuration_description(name: str) -> str:
 
 
 def _configuration_table(tally: EvalTally) -> PageTable:
-    """Return the table of configurations: cases, rates and mean costs."""
+    """Return the table with a row for each configuration: number of cases, rates and mean costs."""
     columns = [PageColumn("configuration"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     columns += [PageColumn(*each) for each in _COST_COLUMNS]
@@ -155,13 +159,14 @@ _COST_COLUMNS = (
 
 
 def _rate_cells(tally: EvalTally, name: str, suite: str = "", category: str = "") -> list[Cell]:
-    """Return a cell with the rate and its interval for each metric; a dash where no case measures it."""
+    """Return a table cell for each metric, with the rate of the configuration `name` and its interval, of one suite or
+    category if given; a dash where no case measures it."""
     shares = [tally.share(name, metric, suite, category) for metric in tally.metrics]
     return [IntervalCell(page_rate(share)) if share.whole else "–" for share in shares]
 
 
 def _cost_cells(tally: EvalTally, name: str) -> list[Cell]:
-    """Return cells with the mean turns, tokens and seconds of a case."""
+    """Return three table cells with the mean turns, tokens and seconds of a case in the configuration `name`."""
     spent = tally.spending(name)
     tokens = spent.prompt_tokens + spent.completion_tokens
     return [
@@ -186,7 +191,8 @@ def _step_table(steps: Sequence[Step], title: str, note: str = "") -> PageTable:
 
 
 def _step_row(step: Step) -> tuple[Cell, ...]:
-    """Return the table row of a step: metric and scope, rates before and after, cases gained and lost, p value."""
+    """Return the table row of a comparison: metric and scope, rates before and after, cases gained and lost, p
+    value."""
     tone = _TONES[step.verdict]
     p = ToneCell("< 0.001" if step.p < 0.001 else f"{step.p:.3f}", tone, step.p)
     rates = [IntervalCell(page_rate(share)) for share in (step.before, step.after)]
@@ -194,7 +200,8 @@ def _step_row(step: Step) -> tuple[Cell, ...]:
 
 
 def _category_table(tally: EvalTally, suite: str) -> PageTable:
-    """Return the table of a suite's categories. It is folded, so that a terminal shows only its title."""
+    """Return the table of a suite by category, with a row for each category and configuration. It is folded, so that a
+    terminal prints only its title."""
     columns = [PageColumn("category"), PageColumn("cases")]
     columns += [PageColumn(LABELS[metric], HINTS[metric]) for metric in tally.metrics]
     rows = [

@@ -72,7 +72,8 @@ class EvalRow(msgspec.Struct, frozen=True, kw_only=True):
 def case_row(
     case: EvalCase, result: CaseRun, *, run: int, configuration: str, seconds: float, seed: int | None
 ) -> EvalRow:
-    """Return the row of a conversation, with the verdict of the case's judge and the present time."""
+    """Return the row of one run of a case in one configuration, with the verdict of the case's judge and the present
+    time. `result` is the conversation, `seconds` how long it took."""
     answers, outcome = result.answers, result.outcome
     last = answers[-1] if answers else None
     return EvalRow(
@@ -110,7 +111,8 @@ def row_json(row: EvalRow) -> Json:
 
 
 def head_json(run: Json, command: str = "") -> Json:
-    """Return the first line of a run: its identity (`run`), time, versions and `command` line."""
+    """Return the first line of a run as JSON data: its identity (`run`), the present time, versions, and the `command`
+    line, if any."""
     made = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "rightcall": __version__,
@@ -130,9 +132,9 @@ class RecordedRun(msgspec.Struct):
 
 
 def read_evaluation(path: Path) -> RecordedRun | None:
-    """Return the last run of a file; None if it has none. An incomplete last line is ignored.
+    """Return the last run of an evaluation's file; None if the file has none. An incomplete last line is ignored.
 
-    Raises `CallerError` for a file that is not an evaluation, `FileFailed` for an unreadable one.
+    Raises `CallerError` for a file that is not an evaluation, `FileFailed` for an unreadable or damaged one.
     """
     past: RecordedRun | None = None
     for number, row in read_rows(path):
@@ -150,7 +152,8 @@ def read_evaluation(path: Path) -> RecordedRun | None:
 
 
 def _read_object(row: Json, name: str, path: Path, number: int) -> Json:
-    """Return the object under this key, empty if it is missing. Raises `CallerError` if it is not an object."""
+    """Return the object under the key `name` of a row, {} if it is missing. Raises `CallerError`, with file and line
+    `number`, if it is not an object."""
     value = row.get(name, {})
     if not isinstance(value, dict):
         raise CallerError(f"{path}:{number}: `{name}` is not an object; not a row of {SCHEMA}")
@@ -158,7 +161,8 @@ def _read_object(row: Json, name: str, path: Path, number: int) -> Json:
 
 
 def _parse_row(row: Json, path: Path, number: int) -> EvalRow:
-    """Return a line as a row. Raises `CallerError` if it has other fields or types."""
+    """Return a line's JSON data as an `EvalRow`. Raises `CallerError`, with file and line `number`, if it lacks fields
+    or has wrong types."""
     try:
         return msgspec.convert(row, EvalRow)
     except msgspec.ValidationError as error:

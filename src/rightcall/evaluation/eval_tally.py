@@ -101,17 +101,19 @@ class EvalTally:
             yield from rows.values()
 
     def select_rows(self, configuration: str, suite: str = "", category: str = "") -> list[EvalRow]:
-        """Return the list of rows of a configuration, limited to `suite` and `category` if given; empty if none fit."""
+        """Return the rows of a configuration, limited to a `suite` and a `category` if given; [] if none fit or the
+        configuration is unknown."""
         rows = self._rows.get(configuration, {}).values()
         return [row for row in rows if suite in ("", row.suite) and category in ("", row.category)]
 
     def share(self, configuration: str, metric: Metric, suite: str = "", category: str = "") -> Share:
-        """Return how many cases are right, of those that measure the metric; of one suite or category if given."""
+        """Return the share of cases with a right result in a configuration, of those that measure the metric; of one
+        suite or category if given."""
         results = [metric_of(row, metric) for row in self.select_rows(configuration, suite, category)]
         return Share(results.count(True), len(results) - results.count(None))
 
     def spending(self, configuration: str, suite: str = "") -> Spending:
-        """Return the mean cost of a case in this configuration; zeros without cases."""
+        """Return the mean cost of a case in this configuration, of one `suite` if given; zeros without cases."""
         rows = self.select_rows(configuration, suite)
         of = max(1, len(rows))
         return Spending(
@@ -122,7 +124,8 @@ class EvalTally:
         )
 
     def steps(self) -> list[Step]:
-        """Return, for each metric, the comparison of each configuration with the one before; p values are corrected."""
+        """Return a comparison of each configuration with the one before it, for each metric, if they have cases in
+        common; p values are corrected for their number."""
         pairs = [
             _compare(f"{before} → {after}", metric, self._rows[before], self._rows[after])
             for before, after in pairwise(self.configurations)
@@ -131,7 +134,7 @@ class EvalTally:
         return _correct(pairs)
 
     def against(self, older: EvalTally) -> list[Step]:
-        """Return the comparisons with `older` rows, in each configuration and metric that both have.
+        """Return the comparisons with the tally of an `older` run, for each configuration and metric that both have.
 
         A case whose expected calls have changed is left out.
         """
@@ -151,7 +154,8 @@ def metric_of(row: EvalRow, metric: Metric) -> bool | None:
 def _compare(
     scope: str, metric: Metric, before: dict[tuple[str, int], EvalRow], after: dict[tuple[str, int], EvalRow]
 ) -> Step | None:
-    """Return the step between two sets of rows; None if they have no case in common with the same expected calls."""
+    """Return the comparison of one metric between two sets of rows, over the cases that are in both with the same
+    expected calls and measure it; None if there is none. `scope` is its name, and its p value is not corrected."""
     same = [key for key in before if key in after and before[key].wanted == after[key].wanted]
     both = [(metric_of(before[key], metric), metric_of(after[key], metric)) for key in same]
     complete = [pair for pair in both if None not in pair]
@@ -164,7 +168,8 @@ def _compare(
 
 
 def _correct(steps: Iterable[Step | None]) -> list[Step]:
-    """Return the steps that are not None with corrected p values. A step without a changed case counts as no test."""
+    """Return the steps without None, with p values corrected for the number of tests. A step in which no case changed
+    is not a test and keeps its p value."""
     found = [step for step in steps if step is not None]
     chances = iter(holm([step.p for step in found if step.differs]))
     return [msgspec.structs.replace(step, p=next(chances)) if step.differs else step for step in found]
@@ -190,7 +195,8 @@ def tally_json(tally: EvalTally) -> Json:
 
 
 def _rates_json(tally: EvalTally, name: str, suite: str = "", category: str = "") -> Json:
-    """Return the number of cases and the rate of each metric that some case measures, as JSON data."""
+    """Return the results of the configuration `name`, of one suite or category if given, as JSON data: the number of
+    cases, and the share of each metric that some case measures."""
     shares: dict[str, Share] = {metric: tally.share(name, metric, suite, category) for metric in tally.metrics}
     rates = {metric: share_json(share) for metric, share in shares.items() if share.whole}
     return {"cases": len(tally.select_rows(name, suite, category)), **rates}

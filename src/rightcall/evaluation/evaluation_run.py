@@ -93,7 +93,8 @@ class SharedAnswers:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Send a request and yield its response; within `sharing`, yield the stored response to an equal request."""
+        """Send a request and yield its response, read to its end; within `sharing`, yield the stored response to an
+        equal POST instead, if there is one. A GET is always sent."""
         of_case = _CASE.get()
         if of_case is None or sent.method == "GET":
             async with self._inner.open(sent) as received:
@@ -259,7 +260,8 @@ class Evaluation:
             raise EvalFailed(f"every case failed ({self.errors}); --resume repeats them")
 
     def _read_last_run(self, run: Json) -> bool:
-        """Read the rows of the file's last run and return whether there is one. Raises `CannotResume` if it differs."""
+        """Add the rows of the file's last run to the tally and to the finished cases. Return False if the file has no
+        run. Raises `CannotResume` if its identity differs from `run`."""
         past = read_evaluation(self.output)
         if past is None:
             return False
@@ -270,7 +272,9 @@ class Evaluation:
         return True
 
     async def _choose_mode(self) -> None:
-        """Set `mode` to how tools are offered, and drop grammars if the server does not support them."""
+        """Set `mode`, how tools are offered without a grammar, to "native" or "text" as suits the server, which may be
+        asked, and remove grammars that it does not support. Raises `BackendError` if it must be asked and does not
+        answer, and `CallerError` as `_drop_grammars`."""
         backend = _http_backend(self._backend)
         if backend is None:
             self.mode = "text" if self.mode in ("auto", "grammar") else self.mode
@@ -282,7 +286,8 @@ class Evaluation:
             await self._drop_unsupported_grammars(backend)
 
     async def _drop_unsupported_grammars(self, backend: Backend) -> None:
-        """Leave out grammars if the server does not support them, or is of unknown type."""
+        """Remove grammars from the configurations if the server does not support them, or is of unknown type. Raises
+        `CallerError` as `_drop_grammars`."""
         profile, _ = await backend.profile()
         if profile is None:
             self._drop_grammars("a server of unknown type")
@@ -290,7 +295,8 @@ class Evaluation:
             self._drop_grammars(profile.title)
 
     def _drop_grammars(self, server: str) -> None:
-        """Leave out grammars and report it. Raises `CallerError` if the user chose a configuration with one."""
+        """Remove the configuration that only adds a grammar, and the grammar of `full`, and report it; `server` is the
+        name for messages. Raises `CallerError` instead if the user chose the configurations and one has a grammar."""
         constrained = [name for name, each in self._configurations.items() if each.grammar]
         if constrained and tuple(self.settings.configurations) != tuple(CONFIGURATIONS):
             raise CallerError(f"{server} does not support grammars; leave out {', '.join(constrained)}")
@@ -302,7 +308,8 @@ class Evaluation:
     # -- cases ---------------------------------------------------------------------------------------------------------
 
     async def _run_cases(self, rows: Commits) -> None:
-        """Run the cases, `concurrency` at a time, and write the rows. An exception in one case ends all of them."""
+        """Run the cases, `concurrency` at a time, and write their rows. An exception in one case cancels the others and
+        is raised."""
         tasks = self._unfinished_tasks()
         try:
             async with asyncio.TaskGroup() as group:
@@ -314,8 +321,9 @@ class Evaluation:
             await rows.flush()
 
     def _unfinished_tasks(self) -> Iterator[tuple[EvalCase, int]]:
-        """Yield the cases to run with the number of the run, until the budget is spent. Cases of an earlier run are
-        counted."""
+        """Yield the cases to run, each with the number of the repetition, until the budget of this run is spent. A case
+        that an earlier run finished in all configurations is not yielded, but added to `done` and `resumed` and
+        reported to the watcher."""
         for run in range(self.settings.runs):
             for case in self.cases:
                 if all((case.key, run, name) in self._finished for name in self._configurations):
@@ -326,7 +334,8 @@ class Evaluation:
                     yield case, run
 
     def _is_budget_spent(self) -> bool:
-        """Return whether the budget is used up, and set `stopped` the first time that it is."""
+        """Return whether this run has used up its budget of requests, tokens or seconds. The first time, `stopped` is
+        set to the reason."""
         settings, used = self.settings, ""
         if settings.max_requests is not None and self.requests >= settings.max_requests:
             used = f"{self.requests} requests"
@@ -339,7 +348,8 @@ class Evaluation:
         return bool(used)
 
     async def _run_tasks(self, tasks: Iterator[tuple[EvalCase, int]], rows: Commits) -> None:
-        """Run cases from this shared iterator, each in all configurations that it was not yet run in."""
+        """Take cases from an iterator that is shared with other workers until it ends; run each in all configurations
+        in which it has not been run, and report it to the watcher."""
         for case, run in tasks:
             with self._shared.sharing() if self._shared is not None else nullcontext(AnswersOfCase()) as answers:
                 for name, configuration in self._configurations.items():
@@ -351,7 +361,7 @@ class Evaluation:
     async def _run_case_once(
         self, case: EvalCase, run: int, name: str, configuration: Configuration, answers: AnswersOfCase, rows: Commits
     ) -> None:
-        """Run a case in one configuration, write its row and add it to the tally.
+        """Run a case in the configuration `name`, write its row, add it to the tally and report it to the watcher.
 
         A failure of the backend or the model is counted and writes no row; raises `EvalFailed` after too many.
         """
@@ -371,7 +381,8 @@ class Evaluation:
         self._watch.row(row)
 
     def _request_settings(self, case: EvalCase, seed: int | None) -> RequestSettings:
-        """Return the settings of the requests of a case; the limit of turns is that of its suite by default."""
+        """Return the settings of the requests of a case, with this `seed`. The limit of answers is that of its suite,
+        unless the evaluation sets one."""
         settings = self.settings
         return RequestSettings(
             turns=settings.max_turns or max_turns(case),
@@ -387,7 +398,7 @@ class Evaluation:
         )
 
     def _count_error(self, case: EvalCase, configuration: str, error: Exception) -> None:
-        """Count and report a failed case. Raises `EvalFailed` if more than `max_errors` failed."""
+        """Count a failed case and report it to the watcher. Raises `EvalFailed` if more than `max_errors` failed."""
         self.errors += 1
         self._watch.failed(case, configuration, error)
         if self.errors > self.settings.max_errors:
@@ -418,13 +429,14 @@ class _CaseMeter:
 
 
 def _http_backend(backend: BaseBackend) -> Backend | None:
-    """Return the backend that sends HTTP requests, also of a recorder; None if there is none."""
+    """Return the backend that sends HTTP requests: this one, or the one inside a recorder; None if it is none."""
     inner = backend.backend if isinstance(backend, Recorder) else backend
     return inner if isinstance(inner, Backend) else None
 
 
 def _share_answers(backend: BaseBackend) -> SharedAnswers | None:
-    """Make the backend share answers between configurations; return the exchange, or None without an HTTP backend."""
+    """Replace the exchange of the HTTP backend by one that shares answers between configurations, and return that; None
+    if there is no HTTP backend."""
     inner = _http_backend(backend)
     if inner is None:
         return None

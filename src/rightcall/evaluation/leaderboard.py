@@ -48,7 +48,8 @@ class LeaderboardData:
             self._folder = zipfile.Path(path) / _PACKAGE / "data"
 
     def rows(self, name: str) -> list[Json]:
-        """Return the rows of the file `name`.json, which has one JSON object on each line."""
+        """Return the rows of the data file `name`.json, which has one JSON object on each line; blank lines are
+        skipped."""
         text = (self._folder / f"{name}.json").read_text("utf-8")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
@@ -62,7 +63,8 @@ class LeaderboardData:
 
 
 def _find_json_files(folder: Path | zipfile.Path, prefix: str = "") -> Iterator[str]:
-    """Yield, sorted, the names of all .json files below a folder or zip, relative and without suffix."""
+    """Yield, sorted, the names of all .json files below a folder or zip, relative to it and without suffix. `prefix` is
+    put before each name."""
     inside: list[Path | zipfile.Path] = [*folder.iterdir()]
     for each in sorted(inside, key=lambda each: each.name):
         if each.is_dir():
@@ -72,7 +74,8 @@ def _find_json_files(folder: Path | zipfile.Path, prefix: str = "") -> Iterator[
 
 
 def find_leaderboard() -> LeaderboardData:
-    """Return the data of the installed package, or else of the newest wheel in the cache. Raises `MissingCases`."""
+    """Return the data of the installed package `bfcl_eval`, or else of its newest wheel in the cache. Raises
+    `MissingCases`, which says how to download it, if there is neither."""
     spec = find_spec(_PACKAGE)
     if spec is not None and spec.submodule_search_locations:
         return LeaderboardData(Path(next(iter(spec.submodule_search_locations))))
@@ -117,7 +120,8 @@ def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = 
 
 
 def _make_truth_judge(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
-    """Return a judge of the leaderboard's rules; `truths` are the acceptable calls, `functions` the declared tools."""
+    """Return a judge that compares the calls with `truths`, the acceptable calls, by the leaderboard's rules;
+    `functions` are the declared tools. Without truths, only an answer without calls is right."""
 
     def are_right(calls: Sequence[Call]) -> bool:
         return are_matches([(call.name, call.arguments) for call in calls], functions, truths)
@@ -126,8 +130,8 @@ def _make_truth_judge(truths: Sequence[Json], functions: Sequence[Json]) -> Judg
 
 
 def _choose_categories(words: Iterable[str]) -> list[str]:
-    """Return the categories that these words select, each once; all without words. Raises `CallerError` for an unknown
-    word."""
+    """Return the categories that these words select, each once: a word is a category's name, or a part of it such as
+    `live`. Without words, all. Raises `CallerError` for an unknown word."""
     chosen: dict[str, None] = {}
     for word in words:
         fitting = [word] if word in CATEGORIES else [name for name in CATEGORIES if word in name.split("_")]
@@ -171,8 +175,8 @@ def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
 
 
 def _to_json_schema(declared: Json) -> Json:
-    """Return the JSON Schema of a declared type. A default is always allowed; an `enum` of an array applies to its
-    items."""
+    """Return the JSON Schema of a type as the leaderboard declares it. Its default is always allowed: added to an
+    `enum`, or null as a type. An `enum` of an array applies to its items."""
     schema = {word: declared[word] for word in _KEYWORDS if word in declared}
     name = str(declared.get("type", ""))
     kind = _TYPES.get(name, name)
@@ -249,7 +253,8 @@ def is_match(name: str, arguments: Json, function: Json, truth: Json) -> bool:
 
 
 def _is_accepted(given: Any, accepted: Sequence[Any], declared: Json) -> bool:
-    """Return whether a value has the declared type, or the type of the truth, and is one of the `accepted` values."""
+    """Return whether the value `given` for an argument has the `declared` type, or that of the accepted values, and is
+    one of the values in `accepted` by the leaderboard's rules."""
     name = declared.get("type", "any")
     kind = _KINDS.get(name, str)
     items: type[Any] | None = _KINDS.get(declared.get("items", {}).get("type", "any"), str) if kind is list else None
@@ -271,7 +276,8 @@ def _kind_of_truth(accepted: Iterable[Any]) -> type[Any] | None:
 
 
 def _has_kind(value: Any, accepted: Sequence[Any], kind: type[Any], items: type[Any] | None) -> bool:
-    """Return whether the value has the declared type (and its items theirs), or else the type of the truth."""
+    """Return whether the value is of the class `kind`, with items of the class `items` (None: any), or else of the
+    class of the first value in `accepted`."""
     if type(value) is not kind:
         return type(value) is _kind_of_truth(accepted)
     return items is None or any(
@@ -280,7 +286,8 @@ def _has_kind(value: Any, accepted: Sequence[Any], kind: type[Any], items: type[
 
 
 def _normalize(value: Any) -> Any:
-    """Return a string without case and the ignored characters; any other value as it is."""
+    """Return a string in lower case without the characters that a comparison ignores, and with " for '; any other value
+    as it is."""
     return _IGNORED.sub("", value).lower().replace("'", '"') if isinstance(value, str) else value
 
 
@@ -289,7 +296,8 @@ def _is_list(value: list[Any], accepted: Any) -> bool:
 
 
 def _is_accepted_object(value: Any, accepted: Any) -> bool:
-    """Return whether a dict has acceptable values for all its keys, and lacks only keys that may be left out."""
+    """Return whether `value` is a dict of which each value is acceptable, and which lacks only keys that may be left
+    out; `accepted` has the acceptable values of each key."""
     if not (isinstance(value, dict) and isinstance(accepted, dict)):
         return False
     options = {key: each if isinstance(each, list | str) else [each] for key, each in accepted.items()}
@@ -299,7 +307,8 @@ def _is_accepted_object(value: Any, accepted: Any) -> bool:
 
 
 def _are_accepted_objects(value: list[Any], accepted: Any) -> bool:
-    """Return whether a list has as many objects as the accepted one, each accepted in its place."""
+    """Return whether a list has as many items as `accepted`, and each is a dict that the one in the same place
+    accepts."""
     if not isinstance(accepted, list | str) or len(value) != len(accepted):
         return False
     return all(map(_is_accepted_object, value, accepted))

@@ -78,7 +78,8 @@ def max_turns(case: EvalCase) -> int:
 
 
 def _cases_of(word: str, examples: int) -> Iterable[EvalCase]:
-    """Return the cases of a suite, of some of its parts, or of a file. Raises `CallerError` for an unknown suite."""
+    """Return the cases that a word of the command names: a suite, some parts of it (`SUITE:PART,PART`), or a .jsonl
+    file. `examples` is the number of solved examples before a request. Raises `CallerError` for an unknown suite."""
     name, _, parts = word.partition(":")
     if name in SUITES:
         return SUITES[name].find([part for part in parts.split(",") if part], examples)
@@ -90,7 +91,7 @@ def _cases_of(word: str, examples: int) -> Iterable[EvalCase]:
 
 
 def _interleave_categories(cases: Iterable[EvalCase]) -> Iterator[EvalCase]:
-    """Yield one case of each category, then the next of each, so that a run that ends early has cases of all."""
+    """Yield all cases, one of each category in turn, so that a run that ends early has cases of all."""
     groups: dict[tuple[str, str], list[EvalCase]] = {}
     for case in cases:
         groups.setdefault((case.suite, case.category), []).append(case)
@@ -102,7 +103,8 @@ def _interleave_categories(cases: Iterable[EvalCase]) -> Iterator[EvalCase]:
 
 
 def own_cases(path: Path) -> Iterator[EvalCase]:
-    """Yield the cases of a JSON Lines file; its name is the name of the suite. Raises `CallerError`, `FileFailed`."""
+    """Yield the cases of a user's JSON Lines file, whose name is that of the suite. Raises `CallerError`, with the
+    line, for an invalid row, and `FileFailed` for an unreadable file."""
     for number, row in read_rows(path):
         if isinstance(row, LineFault):
             raise CallerError(f"{path}:{number}: {row.message}")
@@ -114,7 +116,8 @@ def own_cases(path: Path) -> Iterator[EvalCase]:
 
 
 def _parse_own_case(row: Json, suite: str, number: int) -> EvalCase:
-    """Return the case of one row of a user's file. Raises `CallerError`, `KeyError` and others for an invalid row."""
+    """Return the case of one row of a user's file; `number` is its line, which is its id if it has none. An invalid row
+    raises `CallerError`, `KeyError`, `TypeError` or another error."""
     if "ground_truth" in row:
         row = {"id": f"line-{number}", **row}
         _check_truths(row["ground_truth"])
@@ -137,7 +140,8 @@ def _parse_own_case(row: Json, suite: str, number: int) -> EvalCase:
 
 
 def _split_row(row: Json) -> tuple[Sequence[Json], list[Call]]:
-    """Return the messages of the request and the expected calls of a row. Raises `CallerError` or `KeyError`."""
+    """Return the messages of the request and the expected calls of a user's row: from its `calls`, or from a last turn
+    of the assistant. Raises `CallerError` or `KeyError` for an invalid row."""
     if isinstance(row.get("question"), str):
         return [{"role": "user", "content": row["question"]}], _parse_calls(row["calls"])
     messages = row["messages"]
@@ -153,7 +157,8 @@ def _split_row(row: Json) -> tuple[Sequence[Json], list[Call]]:
 
 
 def _parse_calls(entries: Any) -> list[Call]:
-    """Return these JSON objects as calls. Raises `CallerError` or `KeyError` if they are not calls."""
+    """Return a list of JSON objects with name and arguments as calls. Raises `CallerError` or `KeyError` if they are
+    not calls."""
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise CallerError("the expected calls must be a list of objects")
     return [_parse_call(each["name"], each.get("arguments", {})) for each in entries]
@@ -168,7 +173,8 @@ def _parse_call(name: Any, arguments: Any) -> Call:
 
 
 def _check_truths(truths: Any) -> None:
-    """Raise `CallerError` unless each truth maps one tool name to lists of acceptable values, one list per argument."""
+    """Raise `CallerError` unless `truths` is a list of objects that each map one tool name to lists of acceptable
+    values, one list per argument; otherwise do nothing."""
     for truth in truths if isinstance(truths, list) else [None]:
         values = next(iter(truth.values())) if isinstance(truth, dict) and len(truth) == 1 else None
         if not isinstance(values, dict) or not all(isinstance(each, list) for each in values.values()):
@@ -179,17 +185,20 @@ def _check_truths(truths: Any) -> None:
 
 
 def domain_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the scenarios of these domains, given as names or TOML files; without names, of the default ones."""
+    """Yield a case for each scenario of these domains, given as names or TOML files; without names, of the default
+    ones. `examples` solved examples precede each request."""
     return _scenario_cases("domains", list(names) or DEFAULT_DOMAINS, examples)
 
 
 def task_cases(names: Iterable[str] = (), examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the scenarios with several steps of these domains; without names, of all domains that consist of them."""
+    """Yield a case for each task of several steps in these domains; without names, of all domains that consist of such
+    tasks. `examples` solved examples precede each request."""
     return _scenario_cases("tasks", list(names) or TASK_DOMAINS, examples)
 
 
 def _scenario_cases(suite: str, names: Iterable[str], examples: int) -> Iterator[EvalCase]:
-    """Yield a case for each scenario of these domains, except open ones, which have no expected calls."""
+    """Yield a case for each scenario of these domains, as part of `suite`; open scenarios, which have no expected
+    calls, are left out."""
     for domain in find_domains(names):
         for scenario in domain.scenarios:
             if scenario.kind != "open":
@@ -197,7 +206,8 @@ def _scenario_cases(suite: str, names: Iterable[str], examples: int) -> Iterator
 
 
 def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int) -> EvalCase:
-    """Return a scenario as a case, after so many solved examples of its domain."""
+    """Return a scenario as a case of `suite`; `examples` is the number of solved examples of its domain before the
+    request."""
     return EvalCase(
         suite=suite,
         id=f"{domain.name}/{scenario.name}",
@@ -234,7 +244,8 @@ def _read_questions(name: Literal["prompts", "tools"]) -> list[Json]:
 
 
 def _question_case(number: int, target: int, row: int, wording: int, examples: int) -> EvalCase:
-    """Return question `number`: one wording of the prompt at index `target`, with the argument values of one row."""
+    """Return question `number`: the prompt at index `target` in one `wording`, with the argument values of one `row`.
+    Solved examples for up to `examples` of the offered tools precede it."""
     prompts, tools = _read_questions("prompts"), _read_questions("tools")
     offered = [(target + step) % len(prompts) for step in range(1 + number % 3)]
     rotated = offered[number % len(offered) :] + offered[: number % len(offered)]  # the target is not always first
@@ -255,7 +266,8 @@ def _question_case(number: int, target: int, row: int, wording: int, examples: i
 
 
 def _solved_example(prompt: Json, row: int, wording: int) -> list[Json]:
-    """Return a solved example of a prompt: request, call and result. Row and wording are taken modulo their numbers."""
+    """Return the messages of a solved example of a prompt: request, call and result. `row` and `wording` are taken
+    modulo their numbers."""
     row, wording = row % len(prompt["values"]), wording % len(prompt["say"])
     function = {"name": prompt["tool"], "arguments": json.dumps(prompt["values"][row], ensure_ascii=False)}
     id = f"example_{prompt['tool']}"
@@ -267,13 +279,14 @@ def _solved_example(prompt: Json, row: int, wording: int) -> list[Json]:
 
 
 def _question_text(prompt: Json, row: int, wording: int) -> str:
-    """Return one wording of a prompt with the argument values of one row."""
+    """Return the text of a prompt in one `wording`, with the argument values of one `row` filled in."""
     values = {key: _plain_language(value) for key, value in prompt["values"][row].items()}
     return str(prompt["say"][wording].format(**values))
 
 
 def _plain_language(value: Any) -> str:
-    """Return a value as text for a request: `["a", "b"]` as "a and b", an object as its values."""
+    """Return an argument value as text for a request: `["a", "b"]` as "a and b", an object as its values with blanks
+    between."""
     if isinstance(value, list):
         return " and ".join([", ".join(value[:-1]), value[-1]] if len(value) > 1 else value)
     return " ".join([_plain_language(each) for each in value.values()]) if isinstance(value, dict) else str(value)

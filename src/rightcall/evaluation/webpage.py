@@ -202,7 +202,8 @@ _MAX_TEXT = 400  # characters of a name or a sentence
 
 
 def page_kind(kind: str) -> FileKind:
-    """Return the file kind of such pages: a file that begins with the same first line may be overwritten."""
+    """Return the file kind of pages that the command `kind` writes: a file with the same first line may be
+    overwritten."""
     return beginning(f"page of `{kind}`", _first_line(kind).encode())
 
 
@@ -238,7 +239,8 @@ def _hash(text: str) -> str:
 
 
 def safe(text: str, most: int = _MAX_TEXT) -> str:
-    """Return a text from outside as one line of HTML, escaped and shortened to `most` characters."""
+    """Return a text from outside as one line of HTML: escaped, without line breaks, and shortened to `most`
+    characters."""
     return html.escape(brief(text, most), quote=True).replace(" %", "\u00a0%")
 
 
@@ -250,7 +252,7 @@ def _percent(rate: float) -> str:
 
 
 def _render_header(page: WebPage) -> str:
-    """Return the HTML header: title, headline, notes and strip."""
+    """Return a page's header as HTML: title, headline, notes and the bar below."""
     top = page.headline
     notes = "".join([f"<p>{safe(note)}</p>" for note in top.notes])
     return (
@@ -262,7 +264,7 @@ def _render_header(page: WebPage) -> str:
 
 
 def _render_strip(top: Headline) -> str:
-    """Return the headline's shares as one bar with a legend, in HTML; "" for fewer than two shares."""
+    """Return the bar of the headline and its legend as HTML; "" if fewer than two of its pieces have a count."""
     if len([piece for piece in top.strip if piece.count]) < 2:
         return ""
     drawn, at = [], 0.0
@@ -285,7 +287,7 @@ def _render_footer(page: WebPage) -> str:
 
 
 def _render_part(part: PagePart) -> str:
-    """Return a part of the page as HTML."""
+    """Return a part of the page (tiles, table, charts or samples) as HTML; "" for one without content."""
     if isinstance(part, FigureTiles):
         return _render_tiles(part)
     if isinstance(part, PageTable):
@@ -310,7 +312,8 @@ def _titled(title: str, note: str) -> str:
 
 
 def _render_table(part: PageTable) -> str:
-    """Return a table as HTML, with a filter if it is long; "" without rows."""
+    """Return a table as HTML, with a filter if it has more than four rows, and inside `<details>` if it is folded; ""
+    without rows."""
     if not part.rows:
         return ""
     numeric = [_is_numeric(part, at) for at in range(len(part.columns))]
@@ -331,14 +334,15 @@ def _is_numeric(part: PageTable, at: int) -> bool:
 
 
 def _render_column(column: PageColumn, number: bool) -> str:
-    """Return the head of a column as HTML, with a button that sorts the rows."""
+    """Return the head of a table column as HTML, with a button that sorts the rows. `number` aligns it as a column of
+    numbers."""
     hint = f' title="{safe(column.hint)}"' if column.hint else ""
     side = ' class="number"' if number else ""
     return f'<th scope="col"{side}{hint}><button type="button">{safe(column.title)}</button></th>'
 
 
 def _render_cell(cell: Cell, column: PageColumn) -> str:
-    """Return a cell of a table as HTML, with the value to sort by."""
+    """Return a table cell as HTML, with the value to sort by for numbers."""
     label = f' data-label="{safe(column.title)}"'
     if isinstance(cell, NamedCell):
         description = f"<span>{safe(cell.description, 160)}</span>" if cell.description else ""
@@ -358,7 +362,8 @@ def _render_cell(cell: Cell, column: PageColumn) -> str:
 
 
 def _render_rate_cell(cell: PageRate, label: str) -> str:
-    """Return a rate with its bar as HTML; a dash if it is of no cases."""
+    """Return a table cell with a rate and its bar as HTML; a dash if the rate is of no cases. `label` is an attribute
+    of the cell."""
     if not cell.of:
         return f'<td class="number none"{label} data-sort="-1">\u2013</td>'
     return (
@@ -381,7 +386,8 @@ def _render_charts(part: BarCharts) -> str:
 
 
 def _render_chart(chart: BarChart) -> str:
-    """Return a chart as HTML, all bars on one scale. A single row is a line of text."""
+    """Return a bar chart as HTML, all bars on one scale that fits the highest interval. A chart with a single row is a
+    line of text."""
     title = _titled(chart.title, chart.note)
     more = f'<p class="note">{safe(chart.more)}</p>' if chart.more else ""
     if len(chart.rows) == 1:
@@ -398,7 +404,7 @@ def _render_chart(chart: BarChart) -> str:
 
 
 def _render_bar_row(row: BarRow, scale: float) -> str:
-    """Return one bar with label, rate and count as HTML."""
+    """Return one row of a chart as HTML: label, bar, rate and count. `scale` is the rate that fills the width."""
     return (
         f'<li title="{_interval_text(row.rate)}">{_render_bar_label(row)}'
         f'<span class="drawn">{_render_bar(row.rate, scale)}</span>'
@@ -464,7 +470,7 @@ def _render_card(card: SampleCard) -> str:
 
 
 def _render_sample(sample: PageSample) -> str:
-    """Return one sample as HTML: the place, the text with its spans, and the message."""
+    """Return one sample as HTML: its place in the log, the text in marked pieces, and the message."""
     says = f"<figcaption>{safe(sample.says, 300)}</figcaption>" if sample.says else ""
     end = '<b class="end" title="the text ends here">\u25c4 ends here</b>' if sample.is_end else ""
     text = "".join(
@@ -475,7 +481,7 @@ def _render_sample(sample: PageSample) -> str:
 
 
 def _render_omission(characters: int) -> Iterator[str]:
-    """Yield a note of how many characters were left out; nothing for 0."""
+    """Yield a note in HTML that so many characters were left out; nothing for 0."""
     if characters:
         yield f'<i class="left">\u2026 {characters:,} more \u2026</i>'
 

@@ -48,13 +48,15 @@ class LoggedReply(msgspec.Struct, frozen=True, kw_only=True):
     is_first: bool = True
 
     def view(self) -> tuple[str, Sequence[Span]]:
-        """Return the text of a sample and its spans: the source, or the parts as text if there is no source."""
+        """Return the text from which samples are cut, and its spans: the source, parsed again if possible, or the parts
+        as text if there is no source."""
         if self.source is None:
             return _text_of_parts(self.reply)
         return self.source, self.reread() if self.reread is not None else (Span(0, len(self.source), "text"),)
 
     def call_places(self, text: str) -> list[tuple[int, int] | None]:
-        """Return the start and end of each call in the text of `view`; None where it is not found."""
+        """Return the start and end of each call of the reply in `text`, the text of `view`; None for one that is not
+        found."""
         places: list[tuple[int, int] | None] = []
         at = 0
         for call in self.reply.attempts:
@@ -66,7 +68,7 @@ class LoggedReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text_of_parts(reply: Reply) -> tuple[str, list[Span]]:
-    """Return the parts of a reply as text, one part on a line, and its spans."""
+    """Return the parts of a reply as text, one after the other with a line break after each, and a span for each."""
     pieces: list[str] = []
     spans: list[Span] = []
     at = 0
@@ -119,7 +121,8 @@ def meaning(name: str) -> str:
 
 
 def find_findings(logged: LoggedReply) -> list[ReplyFinding]:
-    """Return the findings of a reply: of each call and, if this is its first row, of the reply as a whole."""
+    """Return the findings of a logged reply: of each call and, if this is the first row of its answer, of the reply as
+    a whole."""
     reply = logged.reply
     found = [each for at, call in enumerate(reply.attempts) for each in _call_findings(at, call)]
     if logged.is_first:
@@ -128,7 +131,8 @@ def find_findings(logged: LoggedReply) -> list[ReplyFinding]:
 
 
 def _call_findings(at: int, call: Call) -> Iterator[ReplyFinding]:
-    """Yield a finding for each repair of a runnable call, or for each blocking problem of a rejected one."""
+    """Yield the findings of the call at index `at`: one for each repair rule of a runnable call, or for each blocking
+    code of a rejected one."""
     if call.ok:
         for name, repair in {known_name(each.rule): each for each in reversed(call.repairs)}.items():
             before, after = repair.before[:200] or "(nothing)", repair.after[:200] or "(nothing)"
@@ -145,14 +149,15 @@ def known_name(name: str) -> str:
 
 
 def _near_calls(reply: Reply) -> Iterator[ReplyFinding]:
-    """Yield a finding for the first text that looks like a call, if any."""
+    """Yield one finding if the reply has text that looks like a call, for the first such problem."""
     first = _first_problem(reply, "looks_like_a_call")
     if first is not None:
         yield ReplyFinding(Finding("near", first.code), None, first.message, _parse_place(first.message))
 
 
 def _parse_place(message: str) -> tuple[int, int] | None:
-    """Return start and end of the position that a message mentions; None if it mentions none."""
+    """Return start and end of the position that a problem's message mentions ("from 3 to 9", "at 3"); None if it
+    mentions none."""
     found = _PLACE(message)
     if found is None:
         return None
@@ -164,7 +169,8 @@ def _first_problem(reply: Reply, code: str) -> Problem | None:
 
 
 def _cuts(reply: Reply) -> Iterator[ReplyFinding]:
-    """Yield why an answer is incomplete: a truncated call, an error instead of an answer, or the finish reason."""
+    """Yield the findings that say why a reply is incomplete: a truncated call, else each blocking problem of the whole
+    reply, else a finish reason such as `length`."""
     cut = _first_problem(reply, "truncated")
     if cut is not None:
         yield ReplyFinding(Finding("cut", cut.code), cut.call, cut.message)
@@ -178,7 +184,8 @@ def _cuts(reply: Reply) -> Iterator[ReplyFinding]:
 
 
 def _leaks(reply: Reply) -> Iterator[ReplyFinding]:
-    """Yield a finding for each kind of marker or call in the text that the server should have removed."""
+    """Yield the findings of what the server should have removed from the text: each kind of marker, a call, and a
+    special token."""
     for name, problem in {each.code: each for each in reversed(reply.problems) if each.code in _LEAKS}.items():
         quoted = _TOKEN(problem.message)
         token = quoted[1] if quoted else ""
@@ -192,7 +199,8 @@ def _leaks(reply: Reply) -> Iterator[ReplyFinding]:
 
 
 def _leaked_token(content: str) -> str:
-    """Return the first special token of the text that is not quoted, as in code; empty if there is none."""
+    """Return the first special token in the text that is not quoted, as in code; "" if there is none among the first
+    few."""
     for _, found in zip(range(_MAX_TOKENS), _token_pattern().finditer(content), strict=False):
         if not shows(content[: found.start()]):
             return found[0]
@@ -209,7 +217,8 @@ def _token_pattern() -> re.Pattern[str]:
 
 
 def _special_tokens(value: Any) -> Iterator[str]:
-    """Yield the special tokens of a format, at any depth of its data."""
+    """Yield the special tokens in a `Special`, a tuple or a struct such as a format, at any depth; nothing for another
+    value."""
     if isinstance(value, Special):
         yield from value.tokens
     elif isinstance(value, tuple):

@@ -74,7 +74,8 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 def compare_logs(before: ReplyTally, after: ReplyTally) -> LogComparison:
-    """Return a change, with p values corrected for their number, for every rate that is measured in both logs."""
+    """Return the comparison of two logs: a change, with its p value corrected for their number, for every rate that
+    both logs measure and that is not 0 in both."""
     pairs = [pair for pair in _pairs(before, after) if pair.before.whole and pair.after.whole]
     pairs = [pair for pair in pairs if pair.before.part or pair.after.part]
     tests = [two_sided(*_counts(pair.after), *_counts(pair.before)) for pair in pairs]
@@ -91,7 +92,8 @@ def _counts(share: Share) -> tuple[int, int]:
 
 
 def _verdict(pair: _Pair, p: float) -> Verdict:
-    """Return whether a rate got better or worse; "changed" if neither is good, "same" if it is not significant."""
+    """Return whether a rate got "better" or "worse"; "changed" if neither direction is better, "same" if `p` is not
+    significant."""
     if p >= LEVEL:
         return "same"
     direction = _DIRECTIONS.get(pair.measure, -1) * (1 if pair.after.rate > pair.before.rate else -1)
@@ -99,7 +101,8 @@ def _verdict(pair: _Pair, p: float) -> Verdict:
 
 
 def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
-    """Yield the rates to compare: the total's, each finding's, those of common models and of common groups."""
+    """Yield the pairs of rates to compare in two logs: those of all replies, of each finding, of models in both logs
+    and of groups in both."""
     earlier, later = before.total, after.total
     yield from _measure_pairs(ALL, earlier, later)
     for finding in [
@@ -115,13 +118,14 @@ def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
 def _measure_pairs(
     scope: str, earlier: ReplyGroup, later: ReplyGroup, measures: Iterable[str] = _DIRECTIONS
 ) -> Iterator[_Pair]:
-    """Yield a pair of rates for each of these measures."""
+    """Yield a pair of rates of two groups for each of these measures; `scope` is what the pairs are named."""
     for measure in measures:
         yield _Pair(scope, measure, "", earlier.share(measure), later.share(measure))
 
 
 def _common_models(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
-    """Yield the models in both logs with their groups; none if there is one model, whose rates are the total's."""
+    """Yield name, earlier and later group of each model that is in both logs; nothing if both have only one and the
+    same model, whose rates are those of all replies."""
     then, now = before.models(), after.models()
     for model, group in now.items():
         if model in then and len({*then, *now}) > 1:
@@ -129,7 +133,7 @@ def _common_models(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
 
 
 def _common_groups(before: ReplyTally, after: ReplyTally) -> Iterator[_Scoped]:
-    """Yield the groups that are in both logs and are not the only one of their model."""
+    """Yield label, earlier and later group of each group that is in both logs and is not the only one of its model."""
     for key, group in after.groups.items():
         beside = [each for each in {**before.groups, **after.groups} if each.model == key.model]
         if key in before.groups and len(beside) > 1:

@@ -72,7 +72,8 @@ class TallyWork(ReplyWork):
         return outcome
 
     def read_row(self, row: Json | LineFault, line: int = 0) -> LoggedReply:
-        """Return the reply of a row, parsed if necessary. Raises `NoReply` if the row is invalid or has none."""
+        """Return the reply of a row of a log, parsed unless the row is a parsed line or a capture; `line` is its
+        number. Raises `NoReply` if the row is invalid or has none."""
         if isinstance(row, LineFault):
             raise NoReply(row.message)
         if row.get("schema_version") in (SCHEMA, FORGE):
@@ -97,13 +98,14 @@ class TallyWork(ReplyWork):
         )
 
     def _parse_spans(self, row: Json, source: str) -> Sequence[Span]:
-        """Parse the source of a row again, and return its spans."""
+        """Parse the text `source` of a row again, with the row's tools and finish reason, and return its spans."""
         options = {**self._options, "spans": True, "tools": self._choose_tools(row), "finish": self._choose_finish(row)}
         return parse(source, **options).spans or ()
 
 
 def _format_name(reply: Reply, named: str = "auto") -> str:
-    """Return the format of a reply; of one without calls only if the user named it or an API sent the reply."""
+    """Return the name of the format that a reply is counted under. For a reply without calls that no API sent, it is
+    the format that the user `named`; "" if that is "auto"."""
     if reply.api or reply.attempts:
         return reply.format
     return "" if named == "auto" else FORMATS[named].name if named in FORMATS else named
@@ -114,7 +116,8 @@ def _text(value: Any) -> str:
 
 
 def _server_name(row: Json, key: str | None) -> str:
-    """Return the server's name; of a URL only the host, since the rest may contain a key."""
+    """Return the name of a row's server, under the `key` or else under a common key; of a URL only the host, since the
+    rest may contain a secret. "" if there is none."""
     name = _text(value_at(row, key) if key is not None else _find_server(row))
     if "://" not in name:
         return name
@@ -149,7 +152,7 @@ class _Line(msgspec.Struct):
 
 
 def _read_parsed_line(row: Json) -> Reply:
-    """Return the reply of a line of `parse --rows`. Raises `NoReply` if the line is invalid."""
+    """Return the reply in a line of the output of `parse --rows`. Raises `NoReply` if the line is invalid."""
     try:
         line = msgspec.convert(row, _Line)
     except (msgspec.ValidationError, ValueError, TypeError) as error:
@@ -160,10 +163,10 @@ def _read_parsed_line(row: Json) -> Reply:
 
 
 def _read_capture_row(row: Json, line: int) -> LoggedReply:
-    """Return the reply of a row of a capture: one call of an answer, or the end of a conversation.
+    """Return the reply of a capture's row at this `line`: one call of an answer, or the end of a conversation.
 
-    An answer with several calls has several rows, of which the first counts as the reply. Raises `NoReply` if the row
-    is invalid.
+    An answer with several calls has several rows, of which only the first counts as a reply (`is_first`). Raises
+    `NoReply` if the row is invalid.
     """
     if problems_of_schema := faults(row):
         raise NoReply(f"not a valid row of a capture: {problems_of_schema[0]}")
@@ -216,8 +219,8 @@ class TallySink:
         self._open, self._spool = ExitStack(), None  # type: tuple[ExitStack, RowSpool | None]
 
     def begin(self, run: str) -> list[Json]:
-        """Start the run with this key and return the notes of parts that an earlier run stored; their tallies are
-        added."""
+        """Start or resume the run with this key. Return the notes of the parts that an earlier run stored, whose
+        tallies are added; [] for a new run. Raises `FileFailed` if a run to resume cannot be read."""
         if not self._is_resumable:
             return []
         spool = RowSpool(unfinished_path(run), "tallies", resume=self._resume)
@@ -233,13 +236,14 @@ class TallySink:
         return notes
 
     def write(self, data: bytes, note: Json) -> None:
-        """Add an encoded tally, and store it for a resumed run."""
+        """Add a tally that `pack_tally` encoded, and store it with its `note` for a resumed run."""
         if self._spool is not None:
             self._spool.write(data, note)
         self._merge(data, note)
 
     def _merge(self, data: bytes, note: Json) -> None:
-        """Add an encoded tally; its note names the file and the number of lines before it."""
+        """Decode a tally and add it to the total; `note` names the index of its file and the number of lines before
+        it."""
         self.tally.merge(unpack_tally(data, self._names[note["source"]], note["before"]))
 
     def finish(self) -> None:

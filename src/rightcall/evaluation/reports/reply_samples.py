@@ -67,7 +67,8 @@ def replace_surrogates(text: str) -> str:
 
 
 def sample_key(logged: LoggedReply) -> SampleKey:
-    """Return the key of samples of this reply; equal texts have equal keys."""
+    """Return the key by which samples of this reply are ordered: whether its text is long, and a digest. Equal texts
+    have equal keys."""
     text = logged.source if logged.source is not None else _reply_text(logged.reply)
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return SampleKey(len(text) > _LONG, digest)
@@ -80,7 +81,9 @@ def _reply_text(reply: Reply) -> str:
 
 
 def is_preferred(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedReply) -> bool:
-    """Return whether a sample of this reply would replace or join those that are `kept`."""
+    """Return whether a sample of this reply, with this `key`, should be added to those that are `kept` or replace one
+    of them: there is space, its key is smaller than the last one's, or it is an earlier place of a text that is
+    kept."""
     same = next((each for each in kept if each.key == key), None)
     if same is not None:
         return (logged.path, logged.line) < (same.path, same.line)
@@ -88,7 +91,7 @@ def is_preferred(kept: Sequence[ReplySample], key: SampleKey, logged: LoggedRepl
 
 
 def choose_samples(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
-    """Return the first `SAMPLES_PER_FINDING` samples by their keys, each text once."""
+    """Return the samples to keep: the first `SAMPLES_PER_FINDING` in the order of their keys, each text once."""
     by_key: dict[SampleKey, ReplySample] = {}
     for each in sorted(samples, key=lambda each: each.order):
         by_key.setdefault(each.key, each)
@@ -96,7 +99,8 @@ def choose_samples(samples: Sequence[ReplySample]) -> tuple[ReplySample, ...]:
 
 
 def sample_of(logged: LoggedReply, finding: ReplyFinding, key: SampleKey) -> ReplySample:
-    """Return the part of a reply around a finding as a sample, with secrets masked."""
+    """Return the part of a reply around a `finding` as a sample, at most 640 characters, with secrets masked. `key`
+    becomes the sample's key."""
     text, spans = logged.view()
     start, end = _find_place(logged, finding, text)
     first = max(0, min(start - _BEFORE, len(text) - _SIZE))
@@ -117,7 +121,8 @@ def sample_of(logged: LoggedReply, finding: ReplyFinding, key: SampleKey) -> Rep
 
 
 def _find_place(logged: LoggedReply, finding: ReplyFinding, text: str) -> tuple[int, int]:
-    """Return start and end of the finding in the text; the end of the text twice if its place is unknown."""
+    """Return start and end of the finding in the `text` of the reply: of its call, of its token, or its place, extended
+    to a word if it is empty. The end of the text twice if its place is unknown."""
     place = finding.place
     if finding.call is not None:
         places = logged.call_places(text)
@@ -131,7 +136,7 @@ def _find_place(logged: LoggedReply, finding: ReplyFinding, text: str) -> tuple[
 
 
 def _mask_secrets(text: str) -> str:
-    """Replace every secret by as many dots, since reports are passed on."""
+    """Return the text with every character of a secret replaced by a dot, since reports are passed on."""
     text = replace_surrogates(text)
     pieces: list[str] = []
     at = 0

@@ -78,7 +78,8 @@ class ReplyGroup(msgspec.Struct):
     samples: dict[Finding, tuple[ReplySample, ...]] = msgspec.field(default_factory=dict)
 
     def share(self, measure: str) -> Share:
-        """Return the share of a measure in all calls, or in all replies, as `MEASURES` defines."""
+        """Return the share of a measure (a key of `MEASURES`) in all calls, or in all replies, as `MEASURES`
+        defines."""
         return Share(self.counts[measure], self.counts[MEASURES[measure]])
 
     def finding_share(self, finding: Finding) -> Share:
@@ -105,7 +106,8 @@ class ReplyGroup(msgspec.Struct):
 
 
 def _count_measures(logged: LoggedReply, findings: list[ReplyFinding]) -> Counter[str]:
-    """Return the counts of one reply. Only the first row of a reply counts as a reply; zeros are left out."""
+    """Return the counts of one reply with its `findings`: its calls by measure and, if it is the first row of its
+    answer, the reply by measure. Zeros are left out."""
     attempts = logged.reply.attempts
     counts = Counter(calls=len(attempts), may_run=sum([call.ok for call in attempts]))
     counts["refused"] = counts["calls"] - counts["may_run"]
@@ -151,7 +153,8 @@ class ReplyTally(msgspec.Struct):
         self.bad += other.bad
 
     def _find_group(self, key: GroupKey) -> ReplyGroup:
-        """Return the group with this key, which is added; `rest` if there is no space for it."""
+        """Return the group with this key, which is created if it is new. If there are too many groups, the one that is
+        last by digest is merged into `rest`, or `rest` is returned if that is the new one."""
         found = self.groups.get(key)
         if found is not None:
             return found
@@ -168,13 +171,14 @@ class ReplyTally(msgspec.Struct):
         return _merge_groups([*self.groups.values(), self.rest])
 
     def largest(self) -> list[tuple[GroupKey, ReplyGroup]]:
-        """Return the groups with their keys, those with the most replies first, then by name; `rest` is last."""
+        """Return the groups with their keys, those with the most replies first, then by name. If `rest` counts
+        anything, it is last, under the name `REST`."""
         ordered = sorted(self.groups.items(), key=lambda item: (-item[1].counts["replies"], item[0]))
         rest = [(GroupKey(REST, "", ""), self.rest)] if self.rest.counts else []
         return [*ordered, *rest]
 
     def models(self) -> dict[str, ReplyGroup]:
-        """Return the groups merged by model, the largest first."""
+        """Return the groups merged by model, as a dict in which the model of the largest group comes first."""
         named: dict[str, list[ReplyGroup]] = {}
         for key, group in self.largest():
             named.setdefault(key.model, []).append(group)
@@ -217,27 +221,30 @@ _DECODER = msgspec.msgpack.Decoder(_PackedTally)
 
 
 def pack_tally(tally: ReplyTally) -> bytes:
-    """Encode a tally. The lines of its samples are relative to their batch (`RowBatch.line`)."""
+    """Encode a tally as bytes, for `unpack_tally` in another process. The lines of its samples are relative to their
+    batch."""
     groups = [_pack_group(key, group) for key, group in tally.groups.items()]
     packed = _PackedTally(groups, _pack_group(GroupKey("", "", ""), tally.rest), tally.bad)
     return _ENCODER.encode(packed)
 
 
 def _pack_group(key: GroupKey, group: ReplyGroup) -> _PackedGroup:
-    """Return a group in the form that is encoded."""
+    """Return a group with its key in the form that is encoded."""
     found = [_PackedFinding(finding, number, group.samples.get(finding, ())) for finding, number in group.found.items()]
     return _PackedGroup(key, dict(group.counts), found)
 
 
 def unpack_tally(data: bytes, path: str, before: int) -> ReplyTally:
-    """Decode the tally of a part of the file at `path`; `before` is added to the lines of its samples."""
+    """Decode the bytes of `pack_tally` and return the tally. It is of a part of the file at `path`, of which `before`
+    lines precede the part: both go into its samples."""
     packed = _DECODER.decode(data)
     groups = {group.key: _unpack_group(group, path, before) for group in packed.groups}
     return ReplyTally(groups, _unpack_group(packed.rest, path, before), packed.bad)
 
 
 def _unpack_group(packed: _PackedGroup, path: str, before: int) -> ReplyGroup:
-    """Return an encoded group, with samples at `path` and their lines increased by `before`."""
+    """Return a group from its encoded form, with `path` as the file of its samples and `before` added to their
+    lines."""
     samples = {
         each.finding: tuple([msgspec.structs.replace(one, path=path, line=before + one.line) for one in each.samples])
         for each in packed.found

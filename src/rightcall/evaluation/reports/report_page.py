@@ -85,7 +85,8 @@ def format_interval(share: Share) -> str:
 
 
 def group_name(key: GroupKey) -> tuple[str, str]:
-    """Return the model of a group, and its server and format as a second text."""
+    """Return two texts for a group: its model, or a note that it has no name, and its server and format, "no call" for
+    none."""
     return key.model or "(no model named)", " · ".join([name for name in (key.server, key.format or "no call") if name])
 
 
@@ -105,7 +106,8 @@ def ranked_findings(group: ReplyGroup, kind: str) -> list[tuple[Finding, Share]]
 
 
 def report_headline(tally: ReplyTally, comparison: LogComparison | None = None) -> Headline:
-    """Return the headline: how many calls are runnable, with notes; with a comparison, also what changed."""
+    """Return the headline of a report: the share of runnable calls, or that there are none, with notes; with a
+    comparison, the first note says what changed."""
     total = tally.total
     calls, replies = total.counts["calls"], total.counts["replies"]
     notes = [] if comparison is None else [_comparison_note(comparison)]
@@ -141,7 +143,8 @@ def format_count(number: int, one: str, many: str) -> str:
 
 
 def _comparison_note(comparison: LogComparison) -> str:
-    """Return a sentence with the numbers of significant changes, and the first of them."""
+    """Return a sentence with the numbers of significantly worse and better rates and the first of them, worse before
+    better; or that there are none."""
     worse, better = comparison.of("worse"), comparison.of("better")
     if not worse and not better:
         return "Nothing got better or worse by more than chance explains."
@@ -162,8 +165,8 @@ def _main_cause_notes(total: ReplyGroup) -> list[str]:
 
 
 def _worst_group_notes(tally: ReplyTally) -> list[str]:
-    """Return a list with one sentence: which group has the lowest rate, of those whose 95 % interval is below the total
-    rate. Return [] if there are none, or only one group in all."""
+    """Return a list with one sentence that names the group with the lowest rate of runnable calls, of those whose 95 %
+    interval is below the total rate. Return [] if there are none, or fewer than two groups have calls."""
     total = tally.total.share("may_run").rate
     groups = [(key, group.share("may_run")) for key, group in tally.groups.items() if group.counts["calls"]]
     below = [(share.rate, key) for key, share in groups if share.interval[1] < total]
@@ -198,7 +201,8 @@ _VERDICTS: dict[str, tuple[Tone, float]] = {
 
 
 def report_page(tally: ReplyTally, title: str, *, comparison: LogComparison | None = None, old: str = "") -> WebPage:
-    """Return the page of a tally; with a comparison, the changes since the log named `old` come first."""
+    """Return the report of a tally as a `WebPage`, which is rendered as HTML or in the terminal. With a comparison, the
+    changes since the log named `old` come after the figures and before the other tables."""
     total = tally.total
     parts: list[PagePart] = [_figure_tiles(total)]
     if comparison is not None:
@@ -208,7 +212,7 @@ def report_page(tally: ReplyTally, title: str, *, comparison: LogComparison | No
 
 
 def _footnotes(comparison: LogComparison | None) -> tuple[str, ...]:
-    """Return the footnotes: how rates, samples and comparisons are made."""
+    """Return the footnotes of a report: how rates and samples are made, and with a comparison how it is tested."""
     lines = [
         "Rates of calls are parts of all calls, those of replies of all replies. Intervals are Wilson's, of 95 %; a "
         "thin line over a bar shows one.",
@@ -227,7 +231,7 @@ _CORRECTED = (
 
 
 def _figure_tiles(total: ReplyGroup) -> FigureTiles:
-    """Return the numbers of replies and calls, and a tile for each rate."""
+    """Return tiles for a report: the numbers of replies and calls, and each rate with its interval."""
     tiles = [FigureTile("replies", f"{total.counts['replies']:,}", f"{total.counts['calls']:,} calls in them")]
     for name in COLUMNS:
         share = total.share(name)
@@ -238,7 +242,7 @@ def _figure_tiles(total: ReplyGroup) -> FigureTiles:
 
 
 def _group_table(tally: ReplyTally) -> PageTable:
-    """Return the table of groups, the largest first."""
+    """Return the table with a row for each group (model, server and format), the largest first."""
     columns = [PageColumn("model, server, format"), PageColumn("replies"), PageColumn("calls")]
     columns += [PageColumn(LABELS[name], HINTS[name]) for name in COLUMNS]
     rows = [_group_row(key, group) for key, group in tally.largest()]
@@ -256,7 +260,8 @@ def _finding_charts(total: ReplyGroup) -> BarCharts:
 
 
 def _finding_chart(total: ReplyGroup, kind: str) -> BarChart:
-    """Return a chart of the findings of one kind, the most frequent first."""
+    """Return a bar chart of the findings of one `kind`, the most frequent first; those beyond the twelfth are only
+    counted."""
     found = ranked_findings(total, kind)
     rows = [
         BarRow(finding.name, page_rate(share, kind), f"{share.part:,}", meaning(finding.name), _pick(finding))
@@ -285,7 +290,8 @@ def _sample_cards(tally: ReplyTally) -> SampleCards:
 
 
 def _sampled_findings(tally: ReplyTally, kind: str) -> list[tuple[GroupKey, ReplyGroup, Finding]]:
-    """Return the findings of a kind that have samples, with their groups, the most frequent first."""
+    """Return the findings of a kind that have samples, each with the key and the group in which it was found, the most
+    frequent first."""
     found = [
         (key, group, finding) for key, group in tally.largest() for finding in group.samples if finding.kind == kind
     ]
@@ -301,7 +307,7 @@ def _sample_card(key: GroupKey, group: ReplyGroup, finding: Finding) -> SampleCa
 
 
 def page_sample(sample: ReplySample) -> PageSample:
-    """Return a sample as pieces of one kind each, divided at the start and end of the finding."""
+    """Return a sample for a page: its text in pieces, each in one span and inside or outside the finding."""
     start, end = sample.found
     pieces: list[SamplePiece] = []
     for span in sample.spans:
@@ -326,7 +332,8 @@ _CHANGE_COLUMNS = (
 
 
 def _change_tables(comparison: LogComparison, old: str) -> list[PagePart]:
-    """Return two tables: significant changes and the totals; and, folded, the other rates."""
+    """Return two tables of a comparison with the log `old`: significant changes and the rates of all replies; and,
+    folded, the other rates."""
     first = [change for change in comparison.changes if change.verdict != "same" or _is_total(change)]
     rest = [change for change in comparison.changes if change.verdict == "same" and not _is_total(change)]
     first.sort(key=lambda change: _VERDICTS[change.verdict][1])

@@ -36,9 +36,11 @@ def interval(part: int, whole: int) -> tuple[float, float]:
 
 
 def two_sided(had: int, lacked: int, had_then: int, lacked_then: int) -> RateTest:
-    """Return the p value of the hypothesis that two samples have the same rate, from their four counts.
+    """Return the two-sided p value, and the test, of the hypothesis that two samples have the same rate. `had` of the
+    cases of one sample have a property and `lacked` do not; `had_then` and `lacked_then` are those of the other.
 
-    It is Fisher's exact test if a cell is expected to have few cases, otherwise the z test of two proportions.
+    It is Fisher's exact test if a cell is expected to have few cases, otherwise the z test of two proportions. An empty
+    sample gives 1.
     """
     rows, columns = (had + lacked, had_then + lacked_then), (had + had_then, lacked + lacked_then)
     total = sum(rows)
@@ -53,8 +55,8 @@ def two_sided(had: int, lacked: int, had_then: int, lacked_then: int) -> RateTes
 
 
 def _fisher(seen: int, first: int, second: int, both: int) -> float:
-    """Return the probability of all tables with these margins that are at most as likely as the observed one
-    (`seen`)."""
+    """Return the p value of Fisher's exact test: the probability of all tables with the row sums `first` and `second`
+    and the column sum `both` that are at most as likely as the one with `seen` in its first cell."""
     low, high = max(0, both - second), min(first, both)
     logs = [0.0]  # relative to the lowest table; summed step by step, so that large counts stay precise
     for at in range(low, high):
@@ -79,7 +81,8 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def paired(gained: int, lost: int) -> RateTest:
-    """Return the p value of McNemar's test, exact and two-sided: are changes in both directions equally likely?
+    """Return the p value of McNemar's test, exact and two-sided: are changes in both directions equally likely? 1
+    without changes.
 
     `gained` cases were wrong and are right now, `lost` cases the reverse.
     """
