@@ -43,14 +43,16 @@ async def connect(
     omitted and listed in `tools.refused`.
 
     - `server`: a URL (streamable HTTP), or the words of a command that is started and used over its standard input and
-    output.
+      output.
     - `trust_annotations`: trust the server's annotation that a tool only reads.
     - `prefix`: put before the tools' names.
     - `seconds`: the time limit of each answer.
     - `headers`: are sent with every request over HTTP.
     - `env`: the environment of the command, which otherwise gets only a few of our variables.
 
-    Raises `BackendError` for a server that cannot be used, `CallerError` for an invalid `server`."""
+    Raises `BackendError` for a server that cannot be used, `CallerError` for an invalid `server`. An exception inside
+    the context is raised unchanged.
+    """
     require_extra("mcp")
     from mcp import Client
 
@@ -90,8 +92,9 @@ def _describe_cause(error: BaseException) -> str:
 async def _open_transport(
     server: str | Sequence[str], headers: Mapping[str, str] | None, env: Mapping[str, str] | None
 ) -> AsyncIterator[Any]:
-    """Yield what the SDK's `Client` connects with: parameters of a command to start, or an HTTP transport. Raises
-    `CallerError` for an empty command and for a text that is no URL."""
+    """Yield what the SDK's `Client` connects with: parameters of a command to start, or an HTTP transport that sends
+    `headers`. `env` is the environment of a command. Raises `CallerError` for an empty command and for a text that is
+    no URL."""
     from mcp import StdioServerParameters
 
     if not isinstance(server, str):
@@ -108,7 +111,8 @@ async def _open_transport(
 
 @asynccontextmanager
 async def _open_http_transport(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
-    """Yield a transport for the SDK's `Client`, which connects with it. Its HTTP client is closed at the end."""
+    """Yield a transport for the SDK's `Client` over HTTP to `url`, which sends `headers`. Its HTTP client is closed at
+    the end."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -117,9 +121,9 @@ async def _open_http_transport(url: str, headers: dict[str, str]) -> AsyncIterat
 
 
 async def _list_tools(client: Client, trust_annotations: bool, prefix: str) -> Toolset:
-    """List the server's tools, page by page, and return them as a runnable toolset. Definitions that cannot be used are
-    in `refused`. Stops at a repeated cursor or after `_MOST_PAGES` pages; raises `BackendError` beyond `MOST_TOOLS`
-    tools."""
+    """List the server's tools, page by page, and return them as a toolset of which each tool runs by calling the
+    server. Definitions that cannot be used are in its `refused`. Stops at a repeated cursor or after `_MOST_PAGES`
+    pages; raises `BackendError` beyond `MOST_TOOLS` tools."""
     listed: list[Json] = []
     cursor: str | None = None
     seen: set[str | None] = set()
@@ -131,14 +135,14 @@ async def _list_tools(client: Client, trust_annotations: bool, prefix: str) -> T
         if len(listed) > MOST_TOOLS:
             raise BackendError(f"the MCP server lists more than {MOST_TOOLS} tools; that is more than can be used")
     described = Toolset.lenient(listed)
-    tools = Toolset.lenient([_make_runnable(tool, client, trust_annotations, prefix) for tool in described])
+    tools = Toolset.lenient([_bind_to_server(tool, client, trust_annotations, prefix) for tool in described])
     tools.refused, tools.clashes = (*described.refused, *tools.refused), (*described.clashes, *tools.clashes)
     return tools
 
 
-def _make_runnable(tool: Tool, client: Client, trust_annotations: bool, prefix: str) -> Tool:
-    """Return a listed tool that runs by a call to the server, with the prefix before its name. It is read-only only
-    if the server says so and `trust_annotations` is set."""
+def _bind_to_server(tool: Tool, client: Client, trust_annotations: bool, prefix: str) -> Tool:
+    """Return a copy of a listed `Tool` that runs by calling the server, with the prefix before its name. It stays
+    read-only only if `trust_annotations` is set."""
     return msgspec.structs.replace(
         tool,
         name=prefix + tool.name,
@@ -148,8 +152,8 @@ def _make_runnable(tool: Tool, client: Client, trust_annotations: bool, prefix: 
 
 
 def _make_runner(client: Client, name: str) -> Callable[..., Any]:
-    """Return the function that calls the tool `name` of the server with its arguments and returns the output. It
-    raises `ToolError` if that fails."""
+    """Return an async function that calls the server's tool `name` with its keyword arguments and returns the output.
+    That function raises `ToolError` if the call fails or the answer cannot be used."""
 
     async def run(**arguments: Any) -> Any:
         from mcp import MCPError
@@ -165,8 +169,9 @@ def _make_runner(client: Client, name: str) -> Callable[..., Any]:
 
 
 def read_output(result: CallToolResult) -> Any:
-    """Return the output of a tool's result: its structured content if there is any, else its text, else its content
-    blocks as JSON. Raises `ToolError` if the result reports a failure."""
+    """Return the output of a tool's result: its structured content if there is any; else its texts, joined by line
+    breaks, if all content blocks are texts; else all blocks as JSON data. Raises `ToolError` if the result reports a
+    failure."""
     blocks: list[Json] = [block.model_dump(by_alias=True, exclude_none=True, mode="json") for block in result.content]
     texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
     if result.is_error:
@@ -177,7 +182,8 @@ def read_output(result: CallToolResult) -> Any:
 
 
 def _strip_secrets(server: str | Sequence[str]) -> str:
-    """Return the address of a server for messages: a URL without query and password, or the first word of a command."""
+    """Return the name of a server for messages: a URL without query, fragment and credentials, or the first word of a
+    command, "" for an empty one."""
     if not isinstance(server, str):
         return " ".join(list(server)[:1])
     parts = urlsplit(server)

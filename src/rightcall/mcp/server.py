@@ -48,13 +48,16 @@ def server_of(
     repair: str = "safe",
 ) -> Server[Any]:
     """Return the SDK's server, to run it in another way than `serve_stdio` and `serve_http`. Each call is repaired,
-    checked, dispatched and bounded.
+    checked, dispatched and bounded. Serves nothing by itself.
 
     - `tools`: the tools to serve. A tool without code is listed, and a call of it fails.
     - `name`: the name that the server reports.
     - `hooks`: called before and after each call, as in `dispatch`.
     - `limits`: as in `dispatch`; None: the default limits, with bounded outputs.
-    - `repair`: "off", "safe" or "lenient", as in `parse`; it is not checked here."""
+    - `repair`: "off", "safe" or "lenient", as in `parse`; it is not checked here.
+
+    Raises `BadTools` for tools that cannot be used, and `MissingExtra` without the extra `mcp`.
+    """
     require_extra("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -84,8 +87,8 @@ def _to_sdk_tool(definition: Mapping[str, Any]) -> Any:
 
 
 async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], limits: RunLimits) -> CallToolResult:
-    """Dispatch one call and return its result, with `isError` if it failed or a hook stopped it. Raises `MCPError`
-    for an unknown tool."""
+    """Run one call of `tools` with `hooks` within `limits` and return its result, with `isError` if it failed or a hook
+    stopped it. Raises `MCPError`, with a suggestion, for an unknown tool."""
     from mcp import MCPError
 
     if call.name not in tools:
@@ -101,8 +104,8 @@ async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], li
 
 
 def _to_sdk_result(result: Result) -> CallToolResult:
-    """Return the SDK's form of a result: its text, and its output as structured content if that is an object and no
-    error."""
+    """Return a call's result in the SDK's form: its text, and its output as structured content if that is an object and
+    no error. `isError` is set for an error."""
     from mcp import types
 
     text = result.text.removeprefix("ERROR: ") if result.error else result.text
@@ -123,8 +126,12 @@ def _object_or_none(output: Any) -> Json | None:
 
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
-    """Serve the client that started this process until it disconnects. Output that tools print goes to standard error.
-    `tools`, `name`, `hooks` and `repair` are those of `server_of`."""
+    """Serve the client that started this process, over standard input and output; block until it disconnects. `tools`,
+    `name`, `hooks` and `repair` are those of `server_of`; an invalid `repair` is not reported.
+
+    Standard output carries the protocol, so `sys.stdout` becomes `sys.stderr` for the rest of the process: what tools
+    print goes there.
+    """
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
 
     async def run() -> None:
@@ -150,14 +157,19 @@ def serve_http(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> None:
-    """Serve `http://host:port/mcp` until stopped. `tools`, `name`, `hooks` and `repair` are those of `server_of`.
+    """Serve `http://host:port/mcp` and block until stopped. `tools`, `name`, `hooks` and `repair` are those of
+    `server_of`.
 
     - `host`: 127.0.0.1 for this machine only; another address serves other machines too.
     - `port`: the port to listen on.
     - `key`: the bearer token that clients must send. Required unless `no_key`.
-    - `no_key`: allow every program on this machine to call the tools.
+    - `no_key`: allow every program on this machine to call the tools; only with a loopback `host`.
     - `origins`: web pages that may use the server.
-    - `hosts`: further host names under which clients may reach it."""
+    - `hosts`: further host names under which clients may reach it.
+
+    Raises `CallerError` without a key or `no_key`, for a key that is too short, and for `no_key` on another address
+    than loopback. Ends with uvicorn's `SystemExit` if the port is in use.
+    """
     import uvicorn
 
     app = http_app(
@@ -175,7 +187,8 @@ def serve_http(
 
 
 def uvicorn_options(limits: RequestLimits = _LIMITS) -> Json:
-    """Return the options for `uvicorn.run`: no web sockets, and limits for the size and the time of request heads."""
+    """Return keyword arguments for `uvicorn.run`: no web sockets, and `limits` for the size and the time of request
+    heads."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     def timed(*given: Any, **named: Any) -> TimedHead:
@@ -196,7 +209,8 @@ def http_app(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> Any:
-    """Return the server of `serve_http` as an ASGI application."""
+    """Return the ASGI application that `serve_http` runs: the MCP server behind a gate that checks key, host and
+    origin. The parameters are those of `serve_http`. Raises `CallerError` as it does."""
     require_extra("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
