@@ -48,7 +48,8 @@ class UnresolvedAnnotation(Refused):
 
 def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
     """Return the reader for a function's parameters; its results are the arguments by name, with the defaults of absent
-    ones. Annotations that only pydantic knows make pydantic the reader. Raises `Refused`."""
+    ones. Annotations that only pydantic knows make pydantic the reader. Raises `Refused`, which names the function by
+    `label`, for a type without a JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
     try:
         return _build_reader(parameters, label)
     except NeedsPydantic:
@@ -59,7 +60,8 @@ def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
 
 def class_reader(cls: Any, label: str) -> ArgumentReader:
     """Return the reader for a class; its result is an instance, or a dict for a TypedDict. Annotations that only
-    pydantic knows make pydantic the reader. Raises `Refused`."""
+    pydantic knows make pydantic the reader. Raises `Refused`, which names the class by `label`, for a type without a
+    JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
     meanings = TypeResolver()
     try:
         meaning = meanings.resolve_root(cls)
@@ -76,15 +78,16 @@ def class_reader(cls: Any, label: str) -> ArgumentReader:
 
 
 def unresolved_annotation(label: str, error: NameError) -> UnresolvedAnnotation:
-    """Return the error for an annotation that names something undefined."""
+    """Return (not raise) the error for an annotation of `label` that names something undefined."""
     return UnresolvedAnnotation(
         "", f"an annotation of {label} cannot be resolved: {error}", "define or import the name at module level"
     )
 
 
 def _build_reader(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for the parameters' annotations. Other arguments are faults, unless `**kwargs` allow them.
-    Raises `Refused` or `NeedsPydantic`."""
+    """Return the reader for the parameters' annotations. It rejects arguments that are not declared, unless `**kwargs`
+    allow them. Raises `Refused` for a type without a JSON Schema, and `NeedsPydantic` for one that only pydantic
+    knows."""
     meanings = TypeResolver()
     entries: list[ResolvedField] = []
     rest: JsonType | None = None
@@ -106,8 +109,8 @@ def _build_reader(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
-    """Wrap a reader so that a too deep value is a `ConversionError` instead of a RecursionError. The limit is that of
-    Python."""
+    """Return the reader with a `RecursionError`, for a value that is nested too deeply, turned into a
+    `ConversionError`. The limit is that of Python."""
 
     def read_all(arguments: Json) -> Any:
         try:
@@ -119,12 +122,13 @@ def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
 
 
 def _reject_argument(value: Any) -> Any:
-    """Raise a `ConversionError` for an argument that is not declared."""
+    """Raise a `ConversionError` in any case: the reader of an argument that is not declared."""
     raise ConversionError([ValueFault("unknown_argument", "is no argument of this tool")])
 
 
 def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> JsonType:
-    """Resolve the annotation of one parameter. Raises `Refused` if it has no JSON Schema."""
+    """Return the JSON type of the annotation of the parameter `name`. Raises `Refused`, which names the function by
+    `label`, if it has no JSON Schema or cannot be resolved, and `NeedsPydantic` for one that only pydantic knows."""
     try:
         return meanings.resolve(hint)
     except UnsupportedType as unsupported:
@@ -134,7 +138,8 @@ def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> J
 
 
 def _unsupported_parameter(who: str, hint: Any, unsupported: UnsupportedType) -> Refused:
-    """Return the error for a type without a JSON Schema; `who` is the parameter or class that has it."""
+    """Return (not raise) the error for a type without a JSON Schema; `who` is the parameter or class that has it,
+    `hint` its whole annotation."""
     inner = type_name(unsupported.hint)
     inside = "" if inner == type_name(hint) else f" (in {unsupported.place or type_name(hint)})"
     if unsupported.cause:
@@ -158,14 +163,16 @@ def _with_definitions(schema: Json, meanings: TypeResolver) -> Json:
 
 
 def _sort_keywords(schema: Any) -> Any:
-    """Return the schema with sorted keywords, as pydantic writes them; properties keep their order."""
+    """Return a JSON Schema with sorted keywords at every level, as pydantic writes them; properties keep their order. A
+    value that is no schema is returned as it is."""
     if isinstance(schema, list):
         return [_sort_keywords(each) for each in schema]
     return {key: _sort_value(key, schema[key]) for key in sorted(schema)} if isinstance(schema, dict) else schema
 
 
 def _sort_value(key: str, value: Any) -> Any:
-    """Return the value of a keyword with its subschemas sorted; values such as defaults stay as they are."""
+    """Return the value of the schema keyword `key` with the keywords of its subschemas sorted; values such as defaults
+    stay as they are."""
     if key in ("default", "enum", "const"):
         return value
     return (

@@ -98,8 +98,9 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
 
 
 def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
-    """Return the problems of one call: its known ones, else those of its name and completeness, else those of its
-    arguments."""
+    """Return the problems that forbid to run a call: its known blocking ones; else those of its completeness, its name
+    and its argument text; else those of its arguments against the schema. Notes are neither returned nor do they end
+    the check."""
     if blocking := [problem for problem in call.problems if problem.blocking]:
         return blocking
     tool = toolset.get(call.name) if toolset is not None else None
@@ -113,14 +114,15 @@ def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[
 
 
 def _find_name_problems(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
-    """Return the problem of a name without a callable tool; empty if it has none."""
+    """Return a list with the problem of a call's name that no callable tool has; [] if no tools are declared and the
+    name is well-formed."""
     found = name_problem(call.name, toolset)
     return [Problem(*found, call=index)] if found is not None else []
 
 
 def argument_text_problem(call: Call) -> tuple[str, str] | None:
-    """Return code and message if the arguments differ from the argument text, or the text has no JSON object; else
-    None. Empty text and null are `{}`."""
+    """Return code and message if a call's arguments differ from its argument text, or the text has no JSON object;
+    otherwise None. Empty text and null are `{}`."""
     text = call.json
     if not text or (text == "{}" and not call.arguments):
         return None
@@ -135,20 +137,22 @@ def argument_text_problem(call: Call) -> tuple[str, str] | None:
 
 
 def _decode_argument_text(text: str) -> Any:
-    """Decode argument text; blank text and null are `{}`. Text that is no JSON gives an `Undecodable`."""
+    """Return the decoded value of argument text, `{}` for blank text and null. Text that is no JSON gives an
+    `Undecodable`; nothing is raised."""
     value = decode(text, _ANY_DEPTH)
     return {} if value is None or (isinstance(value, str) and not value.strip()) else value
 
 
 def _no_object_problem(value: Any, text: str) -> tuple[str, str] | None:
-    """Return code and message for argument text without a JSON object; None for blank text."""
+    """Return code and message for argument `text` whose decoded `value` is no object: the error of text that is no
+    JSON, else that an object is needed. None for blank text."""
     if isinstance(value, Undecodable):
         return (value.code, value.message) if text.strip() else None
     return "arguments_not_object", "the arguments must be a JSON object; send one"
 
 
 def _is_same_json(one: Any, other: Any) -> bool:
-    """Compare two JSON values of any depth; 1 equals 1.0, but not true."""
+    """Return whether two JSON values of any depth are equal; 1 equals 1.0, but not true."""
     pairs = [(one, other)]
     while pairs:
         one, other = pairs.pop()
@@ -196,7 +200,8 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
 
 
 def describe_tool_names(tools: Toolset) -> str:
-    """List the callable tools for a message, at most 20, in the order of declaration."""
+    """Return a sentence part that lists the callable tools for a message, at most 20, in the order of declaration; it
+    says so if there are none."""
     names = [tool.name for tool in tools]
     if not names:
         return "no tools may be called here"
@@ -227,8 +232,8 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
 
 
 def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return the schema errors to report, and whether an empty list proves that there is none. A report that is limited
-    in size comes before a complete one."""
+    """Return the errors of the arguments against the tool's schema, and whether an empty list proves that there is
+    none. A report that is limited in size is tried before a complete one."""
     is_certain = False
     for look in iter_error_reports(tool, arguments):
         is_certain = look.is_whole
@@ -238,14 +243,15 @@ def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool
 
 
 def _append_count(problem: Problem, omitted: int) -> Problem:
-    """Return the problem with the number of omitted problems in its message, which is shortened to `_LONGEST`."""
+    """Return the problem with the number of `omitted` problems at the end of its message, which is shortened to
+    `_LONGEST`."""
     more = f" (and {omitted} more problem{'s' if omitted > 1 else ''} of this call)"
     return msgspec.structs.replace(problem, message=problem.message[: _LONGEST - len(more)] + more)
 
 
 def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return True if a required argument is absent, or if a required argument at the top is null where null is not
-    allowed."""
+    """Return True if a schema error says that a required argument is absent, or that a required argument at the top is
+    null where null is not allowed."""
     if error.kind.name == "required":
         return True
     steps = error_path(error)
@@ -254,7 +260,8 @@ def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
 
 
 def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
-    """Return one problem for each object with missing arguments, naming all of them. Other errors are ignored."""
+    """Return one problem for each object with missing arguments, naming all of them; `found` are the schema errors, of
+    which others are ignored."""
     lacking: dict[str, list[Any]] = {}
     for error in found:
         if _is_missing(error, tool, arguments):
@@ -269,7 +276,8 @@ def _missing_problems(found: list[Any], tool: Tool, arguments: dict[str, Any], i
 
 
 def _combined_missing_problem(errors: list[Any], where: str, index: int | None) -> Problem:
-    """Return the problem of an object that lacks several arguments, or has null for them. `where` is its pointer."""
+    """Return the problem of an object that lacks several arguments, or has null for them, from the schema `errors`
+    about them. `where` is its JSON pointer."""
     absent = [
         _display_path([*error_path(error), error.kind.property]) for error in errors if error.kind.name == "required"
     ]
@@ -284,8 +292,8 @@ def _combined_missing_problem(errors: list[Any], where: str, index: int | None) 
 
 
 def _join_names(names: list[str]) -> str:
-    """Join names for a message, each cut to 80 characters; if there are more than `_MOST_NAMES`, the others are
-    counted. There must be at least one."""
+    """Return names joined for a message, as "a, b and c", each cut to 80 characters; of more than `_MOST_NAMES`, the
+    others are counted. There must be at least one."""
     shown = [name[:80] for name in names[:_MOST_NAMES]]
     if len(names) > len(shown):
         return f"{', '.join(shown)} and {len(names) - len(shown)} more"
@@ -293,7 +301,8 @@ def _join_names(names: list[str]) -> str:
 
 
 def _describe_received(value: Any) -> str:
-    """List the first 20 keys of an object, sorted; "no arguments" for an empty object or another value."""
+    """Return the first 20 keys of an object, sorted, for a message; "no arguments" for an empty object or another
+    value."""
     return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
@@ -330,21 +339,21 @@ def _make_problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int 
 
 
 def _is_required(tool: Tool, steps: list[Any]) -> bool:
-    """Return True if this is a required top-level argument."""
+    """Return True if the path `steps` leads to a top-level argument that the tool requires."""
     return len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
 
 
 def _describe_alternatives(kind: Any, size: int) -> str:
-    """Describe in short what the alternatives of an `anyOf` or `oneOf` expect, at most eight. `size` is the number of
-    steps to the value that they check."""
+    """Return in short what the alternatives of a failed `anyOf` or `oneOf` (`kind`) expect, at most eight. `size` is
+    the number of steps to the value that they check."""
     expected = list(dict.fromkeys([_describe_expected(found, size) for found in kind.context[:9] if found]))
     more = [f"{len(kind.context) - 8} more forms"] if len(kind.context) > 9 else []
     return " or ".join([text[:120] for text in expected[:8]] + more)[:400]
 
 
 def _describe_expected(found: list[Any], size: int) -> str:
-    """Describe what one alternative expects, by the first of its errors. `size` is the number of steps to the value
-    that it checks."""
+    """Return what one alternative expects, as a phrase, from the first of its errors in `found`. `size` is the number
+    of steps to the value that it checks."""
     error = found[0]
     inner = error_path(error)[size:]
     if inner:
@@ -364,7 +373,8 @@ def _describe_expected(found: list[Any], size: int) -> str:
 
 
 def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
-    """Return the message for unknown arguments, at most five, with up to 20 known ones of that object."""
+    """Return the message for a schema error (`kind`) about unknown arguments of the object at `steps`: up to five of
+    them, and up to 20 known ones."""
     names = [str(name) for name in getattr(kind, "unexpected", ())][:5]
     if kind.name == "propertyNames":
         names = [str(kind.error.instance)]
@@ -409,7 +419,8 @@ def _describe_value(value: Any) -> str:
 
 
 def _describe_choices(options: Any) -> str:
-    """Describe the allowed values, at most 20. A value that is no list is the only one."""
+    """Return the allowed values for a message, at most 20, as JSON. A value of `options` that is no list is the only
+    one."""
     values = options if isinstance(options, list) else [options]
     texts = [json.dumps(value, ensure_ascii=False) for value in values[:20]]
     if len(values) == 1:

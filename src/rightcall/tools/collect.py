@@ -80,8 +80,9 @@ def collect_tools(source: object, path: str = "", root: Any = None, depth: int =
 
 
 def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
-    """Yield the tools of a definition, or of a list inside it: `tools`, `functions`, or the `result` of an MCP
-    listing."""
+    """Yield the tools of a mapping: of the lists inside it (`tools`, `functions`, or the `result` of an MCP listing),
+    or of the one definition that it is. What is no usable tool is yielded as `Refused`, not raised. `path`, `root` and
+    `depth` are those of `collect_tools`."""
     from rightcall.tools.provider_forms import definition_tool
 
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
@@ -100,7 +101,8 @@ def _collect_mapping(source: Mapping[str, Any], path: str, root: Any, depth: int
 
 
 def _from_callable(function: Callable[..., Any]) -> ParsedDefinition:
-    """Return the tool of a function or class, with its qualified name as the form. Raises `Refused`."""
+    """Return the checked tool of a function or class, with its qualified name as the form. Raises `Refused` if it
+    cannot be used."""
     from rightcall.tools.functions import callable_tool
 
     tool = callable_tool(function)
@@ -109,8 +111,8 @@ def _from_callable(function: Callable[..., Any]) -> ParsedDefinition:
 
 
 def _check_tool_schemas(tool: Tool, form: str) -> ParsedDefinition:
-    """Return the tool after checks, unchanged unless its schemas needed repairs; the given tool is never changed.
-    Raises `Refused`."""
+    """Return the tool with its form, after checking its name, schemas and aliases. If its schemas needed repairs, it is
+    a repaired copy; the given tool is never changed. Raises `Refused` if it cannot be used."""
     from rightcall.tools.provider_forms import ParsedDefinition, check_tool, repair_schemas
 
     output = tool.output_schema
@@ -144,7 +146,8 @@ def _plain_schema(schema: Any, at: str, tool: str) -> Any:
 
 
 def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
-    """Return the tool that `make` builds, or the `Refused` that it raises, each with `path` before the places in it."""
+    """Return what `make` builds as a `FoundTool`: the tool, or the `Refused` that it raises; `path` is put before the
+    places in it."""
     try:
         made = make()
     except Refused as refused:
@@ -154,5 +157,6 @@ def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
 
 
 def _source_label(form: str, path: str) -> str:
-    """Return a label such as `openai at /tools/0`; "the definition" if form and path are empty."""
+    """Return a label for a tool's source, such as `openai at /tools/0`; form or path alone if the other is empty, "the
+    definition" if both are."""
     return f"{form} at {path}" if form and path else form or path or "the definition"

@@ -57,8 +57,9 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
     no_parameters: bool = False
 
     def typed(self, arguments: Json) -> Typed | tuple[Problem, ...]:
-        """Return the arguments with the function's types, or the problems, at least one. Without `validate` they are a
-        deep copy. A user's validator that raises anything but a ValueError or an AssertionError is not caught."""
+        """Return the JSON arguments converted to the function's types, or the problems, at least one. Without
+        `validate` they are a deep copy. A user's validator that raises anything but a ValueError or an AssertionError
+        is not caught."""
         if self.no_parameters and not arguments:
             return {}
         if self.validate is None:
@@ -87,7 +88,7 @@ def is_async(function: Any) -> bool:
 
 
 def attach_binding(run: Callable[..., Any], bound: Binding) -> Callable[..., Any]:
-    """Store the binding in the function, and return the function."""
+    """Store the binding as an attribute of the function `run`, which is changed, and return the function."""
     setattr(run, _BINDING, bound)
     return run
 
@@ -98,12 +99,13 @@ def get_binding(run: Callable[..., Any] | None) -> Binding | None:
 
 
 def conversion_problems(misfit: ConversionError) -> tuple[Problem, ...]:
-    """Return the problems of a failed conversion, worded for the model; they block and have no call index."""
+    """Return the problems of a failed conversion of arguments, one per fault, worded for the model; they block and have
+    no call index."""
     return tuple([_fault_problem(fault) for fault in misfit.faults])
 
 
 def _fault_problem(fault: ValueFault) -> Problem:
-    """Return one fault as a blocking problem with its pointer."""
+    """Return one fault of a conversion as a blocking problem with the JSON pointer of its place."""
     steps = [str(each) for each in fault.steps]
     path = "".join(map(pointer_step, steps))
     where = ".".join(steps)[:200] or "the arguments"
@@ -190,8 +192,9 @@ def tool(
 
 
 def _mark_tool(function: F, options: ToolOptions) -> F:
-    """Attach the options to a function and return it; build and check the tool at once if its annotations resolve.
-    Raises `Refused` if the function takes no attributes or cannot be a tool."""
+    """Attach the options to a function or class and return it; build and check its tool at once, unless it is in a
+    class body or its annotations cannot be resolved yet. Raises `Refused` if it takes no attributes or cannot be a
+    tool."""
     inner = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
         setattr(inner, _OPTIONS, options)
@@ -208,7 +211,7 @@ def _mark_tool(function: F, options: ToolOptions) -> F:
 
 def callable_tool(function: Callable[..., Any]) -> Tool:
     """Return the tool of a function or a class: the one that `tool` built, or a new one, which is not checked. Raises
-    `BadTools`."""
+    `Refused`, a `BadTools`, with the tool's name, if it cannot be one."""
     own = getattr(function, "__dict__", {})
     if isinstance(own.get(_TOOL), Tool):
         return typing.cast(Tool, own[_TOOL])
@@ -238,8 +241,8 @@ def is_class_tool(value: object) -> bool:
 
 
 def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
-    """Return the tool of a class whose fields are the arguments; running the tool creates an instance. Raises
-    `Refused`."""
+    """Return the tool of a class whose fields are the arguments; running the tool creates an instance. Raises `Refused`
+    for a class that is no pydantic model, dataclass or TypedDict, or has a field without a JSON Schema."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
         raise Refused("", f"the class {function_label(cls)} has no fields that a model could fill in", cure)
@@ -270,7 +273,8 @@ def _field_names(cls: Any) -> list[str]:
 
 
 def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
-    """Return the tool of a function. Raises `Refused`."""
+    """Return the tool of a function: its schema from the signature, its descriptions from the docstring. Raises
+    `Refused` for a signature or an annotation that cannot be used."""
     parameters = resolve_parameters(function)
     docs = read_docstring(function_docstring(function))
     reader = function_reader(parameters, function_label(function))
@@ -279,7 +283,8 @@ def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions
 
 
 def _build_tool(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
-    """Return a tool from its parts; the description and all else in the options override those of the function."""
+    """Return a `Tool` from its parts. A description in `options` replaces the given one; all other fields come from the
+    options."""
     return Tool(
         name=name,
         description=description if options.description is None else options.description,
@@ -293,7 +298,8 @@ def _build_tool(name: str, description: str, schema: Json, run: Callable[..., An
 
 
 def _add_descriptions(schema: Json, texts: Mapping[str, str]) -> None:
-    """Add the docstring's descriptions to the properties of the schema that have none. The schema is changed."""
+    """Add `texts`, the docstring's descriptions by parameter, to the properties of the schema that have none. The
+    schema is changed."""
     for key, inner in schema.get("properties", {}).items():
         if key in texts and isinstance(inner, dict):
             inner.setdefault("description", texts[key])
@@ -302,8 +308,8 @@ def _add_descriptions(schema: Json, texts: Mapping[str, str]) -> None:
 def _make_runner(
     function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], reader: ArgumentReader
 ) -> Any:
-    """Return the `Tool.run` of a function, with its binding: it converts arguments by keyword and calls the function,
-    asynchronously if it is async. It raises `MalformedArguments` for arguments that do not fit."""
+    """Return the `Tool.run` of a function, with its binding attached: it converts keyword arguments and calls the
+    function, asynchronously if it is async. It raises `MalformedArguments` for arguments that do not fit."""
     positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
 
     def call_by_name(typed: Typed) -> Any:
@@ -327,7 +333,8 @@ def _make_runner(
 
 
 def _accept_arguments(reader: ArgumentReader, arguments: Json) -> Any:
-    """Convert the arguments of a Python caller. Raises `MalformedArguments`, with the problems."""
+    """Return the arguments of a Python caller as the reader converts them. Raises `MalformedArguments`, which has the
+    problems, if they do not fit."""
     try:
         return reader.accept(arguments)
     except ConversionError as misfit:

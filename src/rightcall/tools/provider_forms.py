@@ -56,7 +56,8 @@ def from_openapi(schema: Any) -> Any:
 
 
 def _from_keyword(word: str, value: Any) -> Any:
-    """Return the JSON Schema value of one keyword of a Gemini schema; unknown keywords keep theirs."""
+    """Return the JSON Schema value of one keyword of a Gemini schema: types in lower case, counts as numbers, inner
+    schemas converted; values of unknown keywords unchanged."""
     if word == "type" and isinstance(value, str):
         return value.lower()
     if word in _COUNTS and isinstance(value, str) and value.isascii() and value.isdigit():
@@ -69,14 +70,15 @@ def _from_keyword(word: str, value: Any) -> Any:
 
 
 def to_openapi(schema: Json) -> Json | None:
-    """Return the Gemini schema that converts back to exactly this schema; None if there is none. The schema is not
-    changed."""
+    """Return the schema in Gemini's notation, if it converts back to exactly this schema; otherwise None. The schema is
+    not changed."""
     new = _to_openapi(schema)
     return new if new is not None and from_openapi(new) == schema else None
 
 
 def _to_openapi(schema: Any) -> Json | None:
-    """Return a schema in Gemini's form; None if a keyword has no equivalent, or if it is no dict."""
+    """Return a JSON Schema in Gemini's notation, with all schemas inside; None if a keyword has no equivalent, or if it
+    is no dict."""
     if (
         not isinstance(schema, dict)
         or not schema.keys() <= _OPENAPI_KEYWORDS
@@ -97,8 +99,8 @@ def _to_openapi(schema: Any) -> Json | None:
 
 
 def _to_openapi_parts(new: Json) -> Json | None:
-    """Convert the subschemas of `new` in place and return it; None if one of them has no equivalent, or for empty
-    `properties`."""
+    """Convert the subschemas of `new` to Gemini's notation in place and return `new`; None if one of them has no
+    equivalent, or for empty `properties`."""
     if "items" in new:
         new["items"] = _to_openapi(new["items"])
     if "properties" in new:
@@ -142,8 +144,9 @@ class ParsedDefinition(msgspec.Struct, frozen=True):
 
 
 def definition_tool(definition: Mapping[str, Any], root: Any = None) -> ParsedDefinition:
-    """Parse and check a tool definition in any form, which is not changed. `root` is the registry that contains it, for
-    references (None: the definition itself). Raises `Refused`."""
+    """Return the tool of a definition in any form, parsed and checked; the definition is not changed. `root` is the
+    registry that contains it, for references (None: the definition itself). Raises `Refused` if it has no known form or
+    cannot be used."""
     for recognises, read in _FORMS:
         if recognises(definition):
             return _parse_raw(read(definition, definition if root is None else root))
@@ -151,7 +154,7 @@ def definition_tool(definition: Mapping[str, Any], root: Any = None) -> ParsedDe
 
 
 def _unknown_form(definition: Mapping[str, Any]) -> Refused:
-    """Return the error for a definition in no known form, or for a tool that the provider runs itself."""
+    """Return (not raise) the error for a definition in no known form, or for a tool that the provider runs itself."""
     if isinstance(definition.get("type"), str) and definition["type"] != "function" and "name" not in definition:
         cause = f"{definition['type']!r} is a tool that its provider runs; no call of it comes here"
         return Refused("/type", cause, "leave it out of the tools you declare")
@@ -160,7 +163,8 @@ def _unknown_form(definition: Mapping[str, Any]) -> Refused:
 
 
 def _parse_raw(raw: _RawDefinition) -> ParsedDefinition:
-    """Build and check the tool from the parts of a definition. Raises `Refused`, with the name of the tool."""
+    """Build and check the tool from the parts of a definition. Raises `Refused`, with the name of the tool, if it
+    cannot be used."""
     name = _check_name(raw.inner.get("name"), f"{raw.at}/name")
     try:
         return _build_tool(raw, name)
@@ -169,7 +173,8 @@ def _parse_raw(raw: _RawDefinition) -> ParsedDefinition:
 
 
 def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
-    """Build, repair and check the tool from the parts of a definition. Raises `Refused`.
+    """Return the tool named `name` from the parts of a definition, repaired and checked. Raises `Refused` if it cannot
+    be used.
 
     A name that was shortened for a provider is replaced by the tool's own name, if the definition has it.
     """
@@ -200,18 +205,16 @@ def _build_tool(raw: _RawDefinition, name: str) -> ParsedDefinition:
 def repair_schemas(
     tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema"
 ) -> tuple[SchemaFix, ...]:
-    """Repair the schemas of a tool in place; they must be copies. Return the repairs, whose paths begin with those
-    given."""
+    """Repair the schemas of a tool in place; they must be copies. Return the repairs; their paths begin with
+    `parameters_at` or `output_at`, the places of the schemas in the definition."""
     done = [(parameters_at, note) for note in fix_schema(tool.parameters)]
     done += [(output_at, note) for note in fix_schema(tool.output_schema)] if tool.output_schema is not None else []
     return tuple(SchemaFix(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
 def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
-    """Check that a tool is usable, and return the size that its patterns compile to, in bytes, about. Raises `Refused`.
-
-    The paths are the places of its schemas in the definition.
-    """
+    """Check that a tool's name, schemas and aliases are usable. Return about how many bytes its patterns compile to.
+    Raises `Refused`, whose path begins with `parameters_at` or `output_at`, the places of the schemas, if it is not."""
     _check_name(tool.name, "/name")
     patterns = _with_context(parameters_at, tool, lambda: _check_parameters(tool))
     if tool.output_schema is not None:
@@ -232,7 +235,7 @@ _T = TypeVar("_T")
 
 
 def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
-    """Return the result of a check. A `Refused` that it raises gets the place and the tool's name."""
+    """Return the result of `check()`. A `Refused` that it raises gets the place `at` and the tool's name."""
     try:
         return check()
     except Refused as refused:
@@ -240,7 +243,8 @@ def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
 
 
 def _check_parameters(tool: Tool) -> int:
-    """Check the parameters' schema, and return the size that its patterns compile to. Raises `Refused`."""
+    """Check the schema of a tool's parameters. Return about how many bytes its patterns compile to. Raises `Refused` if
+    the schema is not usable."""
     facts = check_parameters(tool.parameters)
     patterns = check_patterns(facts.patterns)
     if facts.refers:  # drafts differ in what a reference means; a schema without one always compiles
@@ -249,7 +253,8 @@ def _check_parameters(tool: Tool) -> int:
 
 
 def _check_name(name: Any, at: str) -> str:
-    """Return the name. Raises `Refused` if it is empty, too long, or has control characters."""
+    """Return the name unchanged. Raises `Refused`, with the place `at`, if it is no text, blank, too long, or has
+    control characters."""
     if not isinstance(name, str) or not name.strip():
         raise Refused(at, f"{name!r:.60} is no name", "give the tool a name")
     if len(name) > _LONGEST_NAME or not name.isprintable():
@@ -258,14 +263,15 @@ def _check_name(name: Any, at: str) -> str:
 
 
 def _check_description(text: Any, at: str) -> str:
-    """Return the description, "" for None. Raises `Refused` if it is not text."""
+    """Return the description, "" for None. Raises `Refused`, with the place `at`, if it is not text."""
     if text is not None and not isinstance(text, str):
         raise Refused(at, f"a description is text, not {type(text).__name__}", "write a string")
     return text or ""
 
 
 def _copy_schema(given: Any, at: str) -> Json:
-    """Return a deep copy of the schema as plain JSON. Raises `Refused` with the place `at` if it is no object."""
+    """Return a deep copy of a schema as plain JSON. Raises `Refused`, with the place `at`, if it is no object or JSON
+    cannot represent it."""
     if not isinstance(given, Mapping):
         raise Refused(
             at, f"a JSON Schema object is needed, not {type(given).__name__}", 'write {"type": "object", ...}'
@@ -277,14 +283,15 @@ def _copy_schema(given: Any, at: str) -> Json:
 
 
 def _find_output_schema(inner: Mapping[str, Any], at: str) -> tuple[Any, str]:
-    """Return the output schema under the first key of `_OUTPUTS` that has one, and its path; None if there is none."""
+    """Return the output schema of a definition, under the first key of `_OUTPUTS` that has one, and its path below
+    `at`; the schema is None if there is none."""
     key = next((key for key in _OUTPUTS if inner.get(key) is not None), OUTPUTS[0])
     return inner.get(key), f"{at}/{key}"
 
 
 def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
-    """Return a copy of the fields that only this library uses, such as aliases and flags; empty if there are none.
-    Raises `Refused` if they are no object."""
+    """Return a copy of the definition's fields that only this library uses, such as aliases and flags; {} if there are
+    none. Raises `Refused`, with the place below `at`, if they are no object."""
     given = inner.get(EXTENSION, {})
     if not isinstance(given, Mapping):
         raise Refused(f"{at}/{EXTENSION}", "it must be an object", "remove it")
@@ -292,7 +299,8 @@ def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
 
 
 def _read_aliases(given: Any, at: str) -> dict[str, str]:
-    """Return a copy of the aliases; empty for None. Raises `Refused` unless they map names to names."""
+    """Return a copy of a definition's aliases; {} for None. Raises `Refused`, with the place below `at`, unless they
+    map names to names."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(x, str) for pair in given.items() for x in pair):
@@ -301,7 +309,7 @@ def _read_aliases(given: Any, at: str) -> dict[str, str]:
 
 
 def _read_chat(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a definition in the form of Chat: the tool is inside `function`."""
+    """Return the parts of a definition in the form of Chat: the tool is inside `function`. `root` is not needed."""
     inner = definition["function"]
     key = "input_schema" if "parameters" not in inner and "input_schema" in inner else "parameters"
     at = f"/function/{key}"
@@ -317,14 +325,14 @@ def _read_top_level_parameters(definition: Mapping[str, Any], root: Any) -> _Raw
 
 
 def _read_anthropic(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a definition of Anthropic: the schema is in `input_schema`."""
+    """Return the parts of a definition of Anthropic: the schema is in `input_schema`. `root` is not needed."""
     given = definition["input_schema"]
     return _RawDefinition(form="messages", inner=definition, parameters=given, parameters_at="/input_schema")
 
 
 def _read_mcp(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a definition of MCP. Its annotation `readOnlyHint` marks it as read-only, and `_meta` has our
-    fields."""
+    """Return the parts of a definition of MCP: the schema is in `inputSchema`, the annotation `readOnlyHint` marks it
+    as read-only, and `_meta` has our fields. `root` is not needed."""
     hints = definition.get("annotations")
     flags: Json = {"read_only": True} if isinstance(hints, Mapping) and hints.get("readOnlyHint") is True else {}
     meta = definition.get("_meta")
@@ -339,7 +347,8 @@ def _read_mcp(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a definition of Gemini, with schemas in either notation."""
+    """Return the parts of a definition of Gemini, whose schemas may be in Gemini's notation or JSON Schema. `root` is
+    not needed. Raises `Refused` for a schema that is no object."""
     parameters, parameters_at = _find_schema(definition, "parameters", "parametersJsonSchema", "parameters_json_schema")
     output, output_at = _find_schema(definition, "response", "responseJsonSchema", "response_json_schema")
     return _RawDefinition(
@@ -353,8 +362,8 @@ def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
-    """Return the schema and its path: under the first key in `json_schema` that has one, else that under `openapi`,
-    converted from Gemini's notation; None if there is none."""
+    """Return a schema of a Gemini definition and its path: under the first key in `json_schema` that has one, else that
+    under `openapi`, converted from Gemini's notation; the schema is None if there is none."""
     for key in json_schema:
         if definition.get(key) is not None:
             return definition[key], f"/{key}"
@@ -363,7 +372,7 @@ def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str)
 
 
 def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a custom tool, whose input is free text: one argument, `input`."""
+    """Return the parts of a custom tool, whose input is free text: one argument, `input`. `root` is not needed."""
     nested = isinstance(definition.get("custom"), Mapping)
     schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
     return _RawDefinition(
@@ -376,7 +385,7 @@ def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 def _read_registry(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
     """Return the parts of a definition in the registry form, whose map of parameters is converted to a schema;
-    references point into `root`."""
+    references point into `root`. Raises `Refused` for one that points at nothing."""
     at = "/parameters"
     try:
         schema = parameters_schema(_copy_schema(definition["parameters"], at), root)
@@ -386,7 +395,8 @@ def _read_registry(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _read_json_schema(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
-    """Return the parts of a JSON Schema with a name or title, which is a tool with this schema."""
+    """Return the parts of a JSON Schema with a name or title, which is a tool with this schema as its parameters.
+    `root` is not needed."""
     name = definition["name"] if isinstance(definition.get("name"), str) else definition.get("title")
     schema = {key: value for key, value in definition.items() if key not in ("name", "title", "description")}
     inner = {"name": name, "description": definition.get("description")}
@@ -453,12 +463,14 @@ def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> lis
 
 
 def _write_chat(tool: Tool, name: str, extensions: bool) -> Json:
-    """Return the definition in the form of Chat and Ollama."""
+    """Return the definition of a tool under the wire name `name`, in the form of Chat and Ollama. `extensions` adds our
+    own fields."""
     return {"type": "function", "function": {**_flat_fields(tool, name), **_extension_fields(tool, name, extensions)}}
 
 
 def _write_responses(tool: Tool, name: str, extensions: bool) -> Json:
-    """Return the definition in the form of Responses, with `strict: false`."""
+    """Return the definition of a tool under the wire name `name`, in the form of Responses, with `strict: false`.
+    `extensions` adds our own fields."""
     # Without "strict" this API makes every argument required.
     return {
         "type": "function",
@@ -469,19 +481,20 @@ def _write_responses(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _flat_fields(tool: Tool, name: str) -> Json:
-    """Return the name, description and parameters of a definition, as Chat and Responses write them."""
+    """Return the name, description and parameters of a tool's definition, as Chat and Responses write them."""
     return {"name": name, "description": tool.description, "parameters": _as_object_schema(tool.parameters)}
 
 
 def _write_messages(tool: Tool, name: str, extensions: bool) -> Json:
-    """Return the definition in the form of Anthropic."""
+    """Return the definition of a tool under the wire name `name`, in the form of Anthropic. `extensions` adds our own
+    fields."""
     written = {"name": name, "description": tool.description, "input_schema": _as_object_schema(tool.parameters)}
     return {**written, **_extension_fields(tool, name, extensions)}
 
 
 def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
-    """Return the definition in the form of Gemini; schemas without an equivalent in its notation go into the JSON
-    Schema fields."""
+    """Return the definition of a tool under the wire name `name`, in the form of Gemini; schemas without an equivalent
+    in its notation go into the JSON Schema fields. `extensions` adds our own fields."""
     written: Json = {"name": name, "description": tool.description}
     if _as_object_schema(tool.parameters) != NO_PARAMETERS:  # Gemini rejects an object without properties
         written |= _gemini_schema_field("parameters", _as_object_schema(tool.parameters))
@@ -491,14 +504,15 @@ def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _gemini_schema_field(key: str, schema: Json) -> Json:
-    """Return the schema as the field `key` in Gemini's notation, or as JSON Schema under `keyJsonSchema` if it has
-    none."""
+    """Return one field: the schema in Gemini's notation under `key`, or as JSON Schema under `key` + "JsonSchema" if it
+    has no equivalent."""
     openapi = to_openapi(schema)
     return {f"{key}JsonSchema": schema} if openapi is None else {key: openapi}
 
 
 def _write_mcp(tool: Tool, name: str, extensions: bool) -> Json:
-    """Return the definition in the form of MCP; `extensions` adds what has no place in it under `_meta`."""
+    """Return the definition of a tool under the wire name `name`, in the form of MCP; `extensions` adds what has no
+    place in it under `_meta`."""
     written: Json = {"name": name, "inputSchema": _as_object_schema(tool.parameters)}
     if tool.description:
         written["description"] = tool.description
@@ -513,8 +527,8 @@ def _write_mcp(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _as_object_schema(schema: Json) -> Json:
-    """Return the schema with a type and `properties`, unless it is a reference or has them; the given one is not
-    changed."""
+    """Return a copy of a parameters' schema with a missing `type` and `properties` added (no `properties` beside a
+    reference); the schema itself if it has both."""
     if "type" in schema and "properties" in schema:
         return schema
     return {"type": "object", **({} if "$ref" in schema else {"properties": {}}), **schema}

@@ -53,14 +53,14 @@ def is_registry(parameters: Any) -> bool:
 
 
 def _allows_objects(kind: Any) -> bool:
-    """Return True if the value of a `type` names the type of objects, or a union with it."""
+    """Return True if `kind`, the value of a keyword `type`, names the type of objects, or a list that contains it."""
     named = (schema_of_type_name(kind) or {}).get("type")
     return named == "object" or (isinstance(named, list) and "object" in named)
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    """Return True for a keyword that is null, as serializers write unset fields, and for an extension that cannot
-    describe a parameter."""
+    """Return True for an entry of a map of parameters that is none: a keyword that is null, as serializers write unset
+    fields, or an extension (`x-`) whose value cannot describe a parameter."""
     return (value is None and is_unset_by_null(key)) or (key.startswith("x-") and _is_no_parameter(value))
 
 
@@ -70,8 +70,8 @@ def _is_no_parameter(value: Any) -> bool:
 
 
 def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
-    """Return the JSON Schema of a map of parameters: required ones first, then by name. Other arguments are not
-    allowed. Raises `Refused` for a reference that points at nothing in `root`."""
+    """Return the JSON Schema of a map of parameters in the registry form: required ones first, then by name. Other
+    arguments are not allowed. Raises `Refused` for a reference that points at nothing in `root`, the whole registry."""
     writer = _RegistryWriter(root)
     parameters = {key: value for key, value in parameters.items() if not _says_nothing(key, value)}
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
@@ -83,7 +83,7 @@ def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
 
 
 def _is_optional(given: Any) -> bool:
-    """Return True if a parameter is an object with `"required": false`."""
+    """Return True if a parameter's definition is an object with `"required": false`."""
     return isinstance(given, Mapping) and given.get("required") is False
 
 
@@ -97,14 +97,16 @@ class _RegistryWriter:
         self.waiting: list[tuple[str, Any, str]] = []
 
     def finish(self) -> Json:
-        """Return the collected definitions, after converting those that they reference in turn. Call this last."""
+        """Return the definitions that were referenced, by name, after converting them and those that they reference in
+        turn. Call this once, at the end. Raises `Refused` for a reference that points at nothing."""
         while self.waiting:
             name, target, path = self.waiting.pop()
             self.definitions[name] = self.convert_schema(copy_plain(target), path)
         return self.definitions
 
     def convert_parameter(self, given: Any, path: str) -> Json:
-        """Return the schema of one parameter; a value that is no object is its description."""
+        """Return the schema of one parameter; a value that is no object is its description. `path` is its place for
+        errors. Raises `Refused` for a reference that points at nothing."""
         if not isinstance(given, Mapping):
             return text_schema(str(given))
         schema: Json = self.convert_schema(given, path)
@@ -113,8 +115,13 @@ class _RegistryWriter:
         return schema
 
     def convert_schema(self, given: Any, path: str) -> Any:
-        """Return a definition as a schema: a string is a type, `example` becomes `examples`, the type `any` is dropped.
-        Any other value that is no object is returned unchanged."""
+        """Return a definition as JSON Schema, with all schemas inside. A string is a type, words such as `int` are
+        translated, the type `any` is dropped, `example` becomes `examples`, and `required: true` of a property moves to
+        the object's `required`.
+
+        Targets of references are queued for `finish`; one that does not exist raises `Refused`, with its place below
+        `path`. Any other value that is no object is returned unchanged.
+        """
         if isinstance(given, str):
             given = {"type": given}
         if not isinstance(given, Mapping):
@@ -130,7 +137,9 @@ class _RegistryWriter:
         return _collect_required(new, given.get("properties"))
 
     def convert_keyword(self, key: str, value: Any, path: str) -> Any:
-        """Return the converted value of one keyword; `path` is its place for errors."""
+        """Return the value of the schema keyword `key` with type words, references and inner schemas converted; values
+        of other keywords stay as they are. `path` is its place for errors. Raises `Refused` for a reference that points
+        at nothing."""
         if key == "type":
             return [_type_name(item) for item in value] if isinstance(value, list) else _type_name(value)
         if key == "$ref" and isinstance(value, str):
@@ -145,8 +154,8 @@ class _RegistryWriter:
         return self.convert_schema(value, path) if key in ONE else value
 
     def convert_reference(self, ref: str, path: str) -> str:
-        """Return the reference to the target's copy in `$defs`, which is made at the first reference. Raises `Refused`
-        if the target does not exist."""
+        """Return the reference to the target's definition in `$defs`, which is queued for `finish` at the first
+        reference. Raises `Refused`, with the place `path`, if the target does not exist."""
         if ref not in self.names:
             target = self.refs.get(ref)
             if target is None:
@@ -171,8 +180,8 @@ def _type_name(given: Any) -> Any:
 
 
 def _collect_required(new: Json, properties: Any) -> Json:
-    """Return the schema with the properties that are marked as required themselves added to its `required`.
-    `properties` are those before conversion."""
+    """Return the converted schema `new` with the names of those `properties` added to its `required` that were marked
+    `required: true` themselves; `properties` are those before conversion."""
     if not isinstance(properties, Mapping):
         return new
     flagged = [key for key, item in properties.items() if isinstance(item, Mapping) and item.get("required") is True]
@@ -182,7 +191,8 @@ def _collect_required(new: Json, properties: Any) -> Json:
 
 
 def _drop_required_flag(schema: Any) -> Any:
-    """Return the schema without a boolean `required`; a list remains."""
+    """Return the schema of a property without a boolean `required`, which belongs to the registry form; a list
+    remains."""
     if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
         return {word: value for word, value in schema.items() if word != "required"}
     return schema

@@ -42,8 +42,9 @@ class ParsedDocstring(NamedTuple):
 
 
 def read_docstring(text: str | None) -> ParsedDocstring:
-    """Parse a docstring in any of the three styles. Never raises: text in no known style becomes the description.
-    Parameters without a text, and sections such as Returns, are left out."""
+    """Parse a docstring in Google, NumPy or Sphinx style. Never raises. Sections and fields of results and exceptions
+    (Returns, Yields, Raises ...) are dropped, as are parameters without a text; all other text, such as Examples, is
+    the description."""
     lines = inspect.cleandoc(text or "").splitlines()
     kept: list[str] = []
     found: dict[str, str] = {}
@@ -56,14 +57,15 @@ def read_docstring(text: str | None) -> ParsedDocstring:
 
 
 def _keep_line(lines: list[str], at: int, kept: list[str]) -> int:
-    """Add a line to the description, and return the number of the next line."""
+    """Append the line at index `at` to `kept`, the lines of the description, and return the index of the next line."""
     kept.append(lines[at])
     return at + 1
 
 
 def _read_field(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse a Sphinx field, `:param int city: Where.`, with its indented lines. Return the number of the line after it,
-    or 0 if there is none. The first text of a parameter counts."""
+    """Parse a Sphinx field such as `:param int city: Where.` at index `at`, with its indented lines, and add a
+    parameter's text to `found` unless it has one. Return the index of the line after the field, or 0 if there is
+    none."""
     match = _FIELD(lines[at])
     if match is None or match["field"] not in _FIELDS:
         return 0
@@ -78,8 +80,8 @@ def _read_field(lines: list[str], at: int, found: dict[str, str]) -> int:
 
 
 def _read_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse a Google or NumPy section; only those of parameters add to `found`. Return the number of the line after it,
-    or 0 if there is none."""
+    """Parse a Google or NumPy section whose title is at index `at`; those of parameters add their texts to `found`,
+    those of results and exceptions are skipped. Return the index of the line after it, or 0 if there is none."""
     match = _HEADER(lines[at])
     title = match[1].strip().lower() if match else ""
     if title not in _PARAMETERS and title not in _RESULTS:
@@ -92,8 +94,8 @@ def _read_section(lines: list[str], at: int, found: dict[str, str]) -> int:
 
 
 def _read_google_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse the indented lines of a section from `at` on; an entry starts at the indentation of the first. Return the
-    number of the line after them."""
+    """Parse the indented lines from index `at` on, the body of a Google section, and add the text of each entry to
+    `found`; an entry starts at the indentation of the first. Return the index of the line after them."""
     end = at
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > 0):
         end += 1
@@ -103,8 +105,8 @@ def _read_google_section(lines: list[str], at: int, found: dict[str, str]) -> in
 
 
 def _read_numpy_section(lines: list[str], at: int, found: dict[str, str]) -> int:
-    """Parse the lines from `at` up to the next underlined title; an entry starts without indentation. Return the number
-    of the line after them."""
+    """Parse the lines from index `at` up to the next underlined title, the body of a NumPy section, and add the text of
+    each entry to `found`; an entry starts without indentation. Return the index of the line after them."""
     end = at
     while end < len(lines) and not (end + 1 < len(lines) and lines[end].strip() and _UNDERLINE(lines[end + 1])):
         end += 1
@@ -113,8 +115,8 @@ def _read_numpy_section(lines: list[str], at: int, found: dict[str, str]) -> int
 
 
 def _read_entries(body: list[str], margin: int, entry: Entry, found: dict[str, str]) -> None:
-    """Add the texts of a section's entries to `found`; other lines continue an entry. `margin` is the indentation of an
-    entry."""
+    """Add the texts of a section's entries to `found`, by name; a name that has one keeps it. A line with the
+    indentation `margin` that `entry` matches starts an entry, any other line continues one."""
     names: list[str] = []
     texts: dict[str, list[str]] = {}
     for line in body:
@@ -136,7 +138,7 @@ def _indent(line: str) -> int:
 
 
 def _join_lines(lines: list[str]) -> str:
-    """Join lines, stripped and without blank ones, with spaces."""
+    """Return the lines, stripped and without blank ones, joined by spaces."""
     return " ".join(line.strip() for line in lines if line.strip())
 
 
@@ -167,14 +169,15 @@ def resolve_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parame
 
 
 def _with_hint(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
-    """Return the parameter with this annotation, which includes None if that is its default."""
+    """Return the parameter with the annotation `hint`, which is extended by None if that is its default."""
     if parameter.default is None and not allows_none(hint):
         hint = hint | None
     return parameter.replace(annotation=hint)
 
 
 def _resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of a function, resolved, with the notes of `Annotated`. Raises `Refused`."""
+    """Return the annotations of a function by name, resolved, with the notes of `Annotated`. Raises `Refused` if one
+    cannot be resolved or is no type."""
     try:
         return typing.get_type_hints(annotated_function(function), include_extras=True)
     except NameError as error:
@@ -186,8 +189,8 @@ def _resolve_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def annotated_function(function: Callable[..., Any]) -> Any:
-    """Return the function with the annotations: that inside a partial, or the `__call__` of an object's or class's
-    type."""
+    """Return the function that has the annotations: for a partial the one inside, for an object that is no function its
+    type's `__call__`."""
     while isinstance(function, functools.partial):
         function = function.func
     return function if inspect.isroutine(function) else type(function).__call__
@@ -203,8 +206,8 @@ def _partial_keywords(function: Callable[..., Any]) -> set[str]:
 
 
 def function_name(function: Any) -> str:
-    """Return the name of a function, or of a callable object's class; that inside a partial. Raises `Refused` for a
-    lambda."""
+    """Return the name of a function, of the one inside a partial, or of a callable object's class. Raises `Refused` for
+    a lambda."""
     while isinstance(function, functools.partial):
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
@@ -224,8 +227,8 @@ def function_docstring(function: Any) -> str | None:
 
 
 def function_label(function: Any) -> str:
-    """Return the qualified name of a function, of that inside a partial, or of an object's class, with `()`, for
-    messages."""
+    """Return the name of a function for messages: its qualified name with `()`; for a partial that of the function
+    inside, for an object that of its class."""
     function = annotated_function(function) if isinstance(function, functools.partial) else function
     return f"{getattr(function, '__qualname__', type(function).__qualname__)}()"
 

@@ -41,7 +41,7 @@ def list_parameters(tool: Tool) -> tuple[Param, ...]:
 
 
 def _read_parameter(name: str, given: Any, required: bool) -> Param:
-    """Return one parameter from its property schema; a schema that is no object counts as `{}`."""
+    """Return the parameter `name` with the property schema `given`; a schema that is no object counts as `{}`."""
     schema = given if isinstance(given, dict) else {}
     text = schema.get("description")
     default = schema.get("default", msgspec.UNSET)
@@ -80,8 +80,8 @@ _HASHES = 4  # number of hashed spellings of a name that are recognised
 
 
 def check_provider(provider: str) -> str:
-    """Return the canonical name of a form of tools: an API, the name of its SDK, or `mcp`. Raises `CallerError` for
-    another."""
+    """Return the canonical name of a form of tool definitions: an API, given by its name or that of its SDK, or `mcp`.
+    Raises `CallerError` for another."""
     return api_name(provider, NAME_RULES, what="form of tools")
 
 
@@ -103,8 +103,8 @@ def wire_names(names: Iterable[str], provider: str) -> dict[str, str]:
 
 
 def is_wire_name_of(wire: str, name: str) -> bool:
-    """Return True if some provider's rules could turn `name` into `wire`. So a listing cannot present one tool as
-    another."""
+    """Return True if some provider's rules turn the tool name `name` into `wire` (of names with a hash, only the first
+    four are tried). A definition can so give back a tool's own name, but not present one tool as another."""
     return any(
         wire in (_fit_name(name, rule), *itertools.islice(_hashed_names(name, rule), _HASHES))
         for rule in NAME_RULES.values()
@@ -113,25 +113,27 @@ def is_wire_name_of(wire: str, name: str) -> bool:
 
 
 def _is_valid_name(name: str, rule: NameRule) -> bool:
-    """Return True if the provider accepts the name as it is."""
+    """Return True if a provider with this rule accepts the name as it is."""
     return len(name) <= rule.longest and re.fullmatch(f"[{rule.first}][{rule.rest}]*", name) is not None
 
 
 def _fit_name(name: str, rule: NameRule) -> str:
-    """Return the name with invalid characters replaced, plus a hash if it was cut or nothing of it remains."""
+    """Return the name with characters that `rule` forbids replaced, plus a hash if it was too long or nothing of it
+    remains."""
     new = _replace_characters(name, rule)
     return new if len(new) <= rule.longest and new.strip("_") else next(_hashed_names(name, rule))
 
 
 def _replace_characters(name: str, rule: NameRule) -> str:
-    """Return the name with invalid characters replaced by `_`, and `_` before an invalid first one. It may be too
-    long."""
+    """Return the name with characters that `rule` forbids replaced by `_`, and `_` before an invalid first one. It may
+    be too long."""
     new = re.sub(f"[^{rule.rest}]", "_", name)
     return new if re.match(f"[{rule.first}]", new) else "_" + new
 
 
 def _hashed_names(name: str, rule: NameRule) -> Iterator[str]:
-    """Yield replacement names that end in a hash of the name, without end; each is short enough."""
+    """Yield replacements of the name that `rule` accepts and that end in a hash of it; a different one each time,
+    without end."""
     import hashlib
 
     base = _replace_characters(name, rule)[: rule.longest - 9]
@@ -234,8 +236,9 @@ class Toolset:
         return tools
 
     def _fill(self, sources: Mapping[str, Tools], replace: bool, leaves_out: Callable[[Refused], bool]) -> None:
-        """Collect the tools of all sources and set all attributes; `leaves_out` decides which errors are recorded
-        instead of raised."""
+        """Collect the tools of all sources, by label, and set all attributes; of two tools with one name, the first is
+        kept, or the last with `replace`. An unusable definition is recorded if `leaves_out(error)` is True, otherwise
+        raised as `BadTools`."""
         by_name: dict[str, Tool] = {}
         origins: dict[str, str] = {}
         clashes: list[Clash] = []
@@ -389,7 +392,8 @@ class Toolset:
         return () if tool is None else self._relax(tool)[1]
 
     def _relax(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
-        """Return the schema that checks calls of a tool, and what was relaxed in it; both are computed once."""
+        """Return the schema that checks calls of a tool, and the parts of the declared one that it does not check; both
+        are computed once."""
         found = self._checked.get(tool.name)
         if found is None:
             found = self._checked[tool.name] = relax_schema(tool.name, tool.parameters)
@@ -419,7 +423,8 @@ class Toolset:
         return name if name in self._by_name else None
 
     def _wire_name_maps(self, api: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the wire names of all tools, also outside the scope, and their inverse; both are computed once."""
+        """Return two dicts for this `api`: the wire name of each tool, also outside the scope, and the tool of each
+        wire name; both are computed once. Raises `CallerError` for an unknown API."""
         api = check_provider(api)
         found = self._wire.get(api)
         if found is None:
@@ -445,7 +450,7 @@ def _leave_out_everything(refused: Refused) -> bool:
 
 
 def _too_many_patterns(tool: Tool) -> Refused:
-    """Return the error for a tool whose patterns exceed the toolset's limit."""
+    """Return (not raise) the error for a tool with whose patterns those of all tools exceed the toolset's limit."""
     most = f"{MAX_TOOLSET_PATTERNS / 1e6:g} MB"
     refused = Refused("", f"with its patterns those of all tools compile to more than {most}", CURE, tool=tool.name)
     refused.given = True
@@ -458,8 +463,8 @@ def _leave_out_data(refused: Refused) -> bool:
 
 
 def without_code(tools: Toolset) -> Toolset:
-    """Return the same tools in the same scope without functions: enough to parse replies, and safe to send to another
-    process."""
+    """Return the same tools in the same scope without their functions: enough to parse replies, and safe to send to
+    another process."""
     made = object.__new__(Toolset)
     for slot in Toolset.__slots__:
         setattr(made, slot, getattr(tools, slot))
@@ -479,12 +484,13 @@ def is_none_choice(choice: object) -> bool:
 
 
 def _label_sources(sources: Sequence[Tools]) -> dict[str, Tools]:
-    """Return the sources by label: "" for a single one, else `/0`, `/1`, ..."""
+    """Return the sources of a toolset by label: "" for a single one, else `/0`, `/1` and so on."""
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 
 def _iterate_tools(source: Tools, label: str) -> Iterator[FoundTool]:
-    """Yield the tools of one source with their origin, which begins with the label; unusable ones as `Refused`."""
+    """Yield the tools of one source, each with its origin, which begins with `label`; unusable ones as `Refused`. A
+    source that is a `Toolset` gives its callable tools."""
     if isinstance(source, Toolset):
         mended: dict[str, list[SchemaFix]] = {}
         for note in source.mended:

@@ -41,8 +41,8 @@ from rightcall.types import Json
 
 
 def union_type(members: list[JsonType]) -> JsonType:
-    """Return the type of alternatives; equal schemas are merged, and null is last. A value is read by the alternative
-    that fits best, as `_read_alternative` says."""
+    """Return the JSON type of alternatives; equal schemas are merged, and null is last. Its reader uses the alternative
+    that fits best, as `_read_alternative` says, and raises `ConversionError` if none fits."""
     schemas: list[Json] = []
     for member in members:
         schemas += [each for each in _alternatives(member.schema) if each not in schemas]
@@ -64,7 +64,7 @@ def _alternatives(schema: Json) -> list[Json]:
 
 
 def _make_union_reader(members: list[JsonType]) -> Read:
-    """Return a reader that picks the best-fitting alternative.
+    """Return a reader that converts a value by the best-fitting of the alternatives `members`.
 
     Alternatives that contain each other would read an inner value once per path to it, which doubles with each level.
     So results for objects and arrays are cached while the outermost value is read.
@@ -95,7 +95,8 @@ _READING = threading.local()
 
 
 def _read_or_error(members: list[JsonType], value: Any) -> Any:
-    """Read the value; return a `ConversionError` instead of raising it, so that it can be cached."""
+    """Return the value as the best-fitting alternative converts it, or the `ConversionError` instead of raising it, so
+    that it can be cached."""
     try:
         return _read_alternative(members, value)
     except ConversionError as misfit:
@@ -103,8 +104,8 @@ def _read_or_error(members: list[JsonType], value: Any) -> Any:
 
 
 def _read_alternative(members: list[JsonType], value: Any) -> Any:
-    """Return the value as the alternative that fits best: most fields in common, then one that converts nothing, then
-    the first. Raises `ConversionError` if none fits."""
+    """Return the value as converted by the alternative that fits best: the one with most fields in common, then one
+    that changes nothing, then the first. Raises `ConversionError`, with the faults of all, if none fits."""
     found: list[tuple[JsonType, Any]] = []
     faults: list[ValueFault] = []
     for member in members:
@@ -121,8 +122,8 @@ def _read_alternative(members: list[JsonType], value: Any) -> Any:
 
 
 def _is_changed(value: Any, made: Any) -> bool:
-    """Return True if reading converted the value: to another kind of number, a tuple, or an Enum member. Inner values
-    of lists are compared, those of objects are not."""
+    """Return True if `made`, the result of reading `value`, is another kind of number, an Enum member, or no list where
+    `value` is one. Items of lists are compared too, members of objects are not."""
     if isinstance(value, list):
         return not isinstance(made, list) or any(_is_changed(*pair) for pair in zip(value, made, strict=False))
     if isinstance(made, enum.Enum):
@@ -131,8 +132,8 @@ def _is_changed(value: Any, made: Any) -> bool:
 
 
 def _combine_faults(faults: list[ValueFault]) -> ConversionError:
-    """Return one error for a value that fits no alternative: all faults inside it, and one fault that lists what the
-    alternatives expect of the value itself, if any of them says so."""
+    """Return (not raise) one error for a value that fits no alternative: all faults inside it, and one fault that lists
+    what the alternatives expect of the value itself, if any of them says so."""
     messages = list(dict.fromkeys([fault.message for fault in faults if not fault.steps]))
     inside = [fault for fault in faults if fault.steps]
     kinds = {fault.code for fault in faults}
@@ -166,8 +167,8 @@ _ARRAYS = (list, tuple, set, frozenset, collections.deque)
 
 
 def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool = False) -> JsonType:
-    """Return the type of an array with equal items; `make` converts the list. `unique` sets `uniqueItems` in the schema
-    only: equal items are not rejected."""
+    """Return the JSON type of an array with equal items; its reader converts the items and passes the list to `make`.
+    `unique` sets `uniqueItems` in the schema only: equal items are not rejected."""
     schema: Json = {"items": item.schema, "type": "array", **({"uniqueItems": True} if unique else {})}
     read_item = item.read
 
@@ -189,8 +190,8 @@ def check_array(value: Any) -> Iterable[Any]:
 
 
 def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], Any]) -> JsonType:
-    """Return the type of an array with a type for each position; only the first `fewest` are required. `make`
-    converts the list, which may be shorter than `items`."""
+    """Return the JSON type of an array with a type for each position, of which only the first `fewest` are required.
+    Its reader converts the items and passes the list, which may be shorter than `items`, to `make`."""
     schema: Json = {"maxItems": len(items), "minItems": fewest, "type": "array"}
     if items:
         schema["prefixItems"] = [item.schema for item in items]
@@ -215,8 +216,8 @@ def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], A
 
 
 def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]], Any]) -> JsonType:
-    """Return the type of an object with any keys; `make` converts the dict. Constraints of `key` go into
-    `propertyNames`."""
+    """Return the JSON type of an object with any keys; its reader converts keys and values and passes the dict to
+    `make`. Constraints of `key` go into `propertyNames`."""
     names = dict(key.schema)
     schema: Json = {"additionalProperties": value.schema or True, "type": "object"}
     if "$ref" in names or (names.get("type") == "string" and len(names) > 1):
@@ -244,7 +245,8 @@ def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]]
 
 
 def _key_reader(read: Read) -> Read:
-    """Return a reader for keys. A key is text: if its type does not take the text, the text is decoded as JSON."""
+    """Return a reader of object keys from `read`, the reader of their type. A key is text: if the type does not accept
+    the text, the text is decoded as JSON and read again. It raises `ConversionError` if neither fits."""
 
     def read_key(name: Any) -> Any:
         try:
@@ -283,7 +285,8 @@ class ResolvedField(NamedTuple):
 
 
 def fields_schema(entries: Iterable[ResolvedField]) -> Json:
-    """Return the object schema of the fields, in their order. It does not forbid others."""
+    """Return the schema of an object with these fields, in their order, with defaults and descriptions. It does not
+    forbid other members."""
     properties = {}
     required = []
     for field, meaning in entries:
@@ -297,8 +300,8 @@ def fields_schema(entries: Iterable[ResolvedField]) -> Json:
 
 
 def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
-    """Return a reader for an object with these fields, in their order; it returns a dict without absent fields. `rest`
-    reads other fields; without it they are left out."""
+    """Return a reader for an object with these fields; it returns a dict of the converted ones, without absent ones,
+    and raises `ConversionError` with all faults. `rest` reads other members; without it they are left out."""
     readers = [(field.name, meaning.read, field.required) for field, meaning in entries]
     names = frozenset([name for name, _, _ in readers])
 
@@ -331,8 +334,8 @@ def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) ->
 def fill_defaults(
     entries: Iterable[ResolvedField], read: Callable[[Any], dict[str, Any]]
 ) -> Callable[[Any], dict[str, Any]]:
-    """Return the reader with defaults added for absent fields; the same reader if no field has one. A default that is
-    not hashable is copied deeply."""
+    """Return a reader that adds the defaults of absent fields to the dict that `read` returns; `read` itself if no
+    field has one. A default that is not hashable is copied deeply."""
     defaults = {field.name: field.default for field, _ in entries if field.default is not NOTHING}
     if not defaults:
         return read
@@ -351,8 +354,8 @@ def fill_defaults(
 
 
 def class_hints(cls: Any) -> dict[str, Any]:
-    """Return the resolved annotations of a class, which may refer to itself, with the notes of `Annotated`. Raises
-    NameError, or `UnsupportedType` for an annotation that is no type."""
+    """Return the annotations of a class by field, resolved, with the notes of `Annotated`; they may name the class
+    itself. Raises NameError for an undefined name, `UnsupportedType` for an annotation that is no type."""
     try:
         return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
     except TypeError as error:
@@ -360,14 +363,15 @@ def class_hints(cls: Any) -> dict[str, Any]:
 
 
 def class_description(cls: Any) -> Json:
-    """Return `{"description": ...}` with the class's own docstring; empty if it has none, or Python generated it."""
+    """Return `{"description": ...}` with the class's own docstring; {} if it has none, or Python generated it."""
     notes = inspect.cleandoc(vars(cls).get("__doc__") or "")
     return {"description": notes} if notes and not notes.startswith(f"{cls.__name__}(") else {}
 
 
 def dataclass_fields(cls: Any) -> list[AnnotatedField]:
-    """Return the parameters that create an instance: including InitVar, excluding fields without `init`. A default
-    factory has no default that can be shown."""
+    """Return the fields with which an instance of a dataclass is created: including InitVar, excluding fields without
+    `init`. A field with a default factory is optional, but has no default that can be shown. Raises as
+    `class_hints`."""
     hints = class_hints(cls)
     declared = {field.name: field for field in dataclasses.fields(cls)}
     found = []
@@ -392,8 +396,8 @@ def _field_description(field: dataclasses.Field[Any] | None) -> str:
 
 
 def typed_dict_fields(cls: Any) -> list[AnnotatedField]:
-    """Return the fields of a TypedDict, with Required, NotRequired and ReadOnly resolved and removed from the
-    annotations."""
+    """Return the fields of a TypedDict, with Required, NotRequired and ReadOnly evaluated and removed from the
+    annotations. Raises as `class_hints`."""
     found = []
     for name, hint in class_hints(cls).items():
         required = name in cls.__required_keys__
@@ -411,7 +415,8 @@ def _qualifier(hint: Any) -> str:
 
 
 def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
-    """Return the fields of a NamedTuple."""
+    """Return the fields of a NamedTuple, in order, with their defaults; one without an annotation has the type `Any`.
+    Raises as `class_hints`."""
     hints = class_hints(cls)
     defaults = cls._field_defaults
     return [
@@ -421,8 +426,8 @@ def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def instance_reader(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
-    """Return a reader that creates an instance from the fields that `read` returns. An instance of the class is
-    returned itself; a ValueError or AssertionError of the class is a fault of the value."""
+    """Return a reader that creates an instance of `cls` from the fields that `read` returns. An instance of the class
+    is returned itself; a ValueError or AssertionError of the class becomes a `ConversionError`."""
 
     def read_instance(value: Any) -> Any:
         if type(value) is not dict and isinstance(value, cls):
@@ -448,13 +453,13 @@ class _Definition:
         self.keys: set[str] = set()
 
     def resolve(self, json_type: JsonType) -> None:
-        """Set the type, also for the references that exist already."""
+        """Set the JSON type of this definition, also for the references to it that exist already."""
         self.type = json_type
         self.keys |= json_type.keys
 
     def reference(self) -> JsonType:
-        """Return a type that refers to this definition, and count the use. Its reader works once the definition is
-        resolved."""
+        """Return a JSON type that refers to this definition by `$ref`, and count the use. Its reader works once the
+        definition is resolved."""
         self.uses += 1
         return JsonType({"$ref": f"#/$defs/{self.name}"}, lambda value: self.type.read(value), self.keys)
 
@@ -467,15 +472,15 @@ class TypeResolver:
         self._definitions: dict[Any, _Definition] = {}
 
     def resolve(self, hint: Any) -> JsonType:
-        """Return the JSON type of an annotation; classes with fields become definitions. Raises `UnsupportedType` or
-        `NeedsPydantic`."""
+        """Return the JSON type of an annotation; classes with fields become definitions. Raises `UnsupportedType` for
+        one without a JSON Schema, and `NeedsPydantic` for one that only pydantic knows."""
         if typing.get_origin(hint) is typing.Annotated:
             return self._resolve_annotated(hint)
         return _scalar(hint) or self._resolve_special(hint) or self._resolve_class(hint)
 
     def resolve_root(self, cls: Any) -> JsonType:
-        """Return the JSON type of a class with its fields inline. Its definition remains only if something refers to
-        it."""
+        """Return the JSON type of a class with its fields inline. The class remains in `definitions` only if something
+        inside refers to it. Raises as `resolve`."""
         self.resolve(cls)
         definition = self._definitions[cls]
         if definition.uses == 1:  # nothing else refers to it
@@ -483,11 +488,13 @@ class TypeResolver:
         return definition.type
 
     def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[ResolvedField]:
-        """Resolve fields of a class; `given` replaces its type variables."""
+        """Return the fields of the class `cls` with their JSON types; `given` maps its type variables to types. Raises
+        as `resolve`."""
         return [ResolvedField(field, self._field(cls, field, given)) for field in fields]
 
     def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> JsonType:
-        """Resolve one field; an `UnsupportedType` gets the field's place."""
+        """Return the JSON type of one field of the class `cls`; `given` maps its type variables to types. Raises as
+        `resolve`; an `UnsupportedType` gets the field's place."""
         try:
             return self.resolve(_substitute(field.hint, given) if given else field.hint)
         except UnsupportedType as unsupported:
@@ -495,8 +502,8 @@ class TypeResolver:
             raise
 
     def _resolve_annotated(self, hint: Any) -> JsonType:
-        """Resolve `Annotated`: bounds and a description are added to the schema, other notes are ignored. Raises
-        `NeedsPydantic` for notes of pydantic."""
+        """Return the JSON type of an `Annotated`: its bounds and description are added to the schema, other notes are
+        ignored. Raises `NeedsPydantic` for notes of pydantic, `UnsupportedType` for bounds that do not apply."""
         inner, notes = typing.get_args(hint)[0], hint.__metadata__
         if any(type(note).__module__.partition(".")[0] == "pydantic" or _is_pydantic(note) for note in notes):
             raise NeedsPydantic
@@ -508,15 +515,16 @@ class TypeResolver:
         return meaning._replace(schema={**meaning.schema, "description": text}) if text else meaning
 
     def _resolve_bounded(self, hint: Any, inner: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
-        """Return the type with bounds; in a union they apply to each alternative except null. Raises
-        `UnsupportedType`."""
+        """Return the JSON type of the annotation `inner`, which is `meaning`, with `bounds`; in a union they apply to
+        each alternative except null. Raises `UnsupportedType`, for `hint`, if a bound does not apply."""
         if typing.get_origin(inner) not in (typing.Union, types.UnionType):
             return bounded_type(hint, meaning, bounds)
         members = [(each, self.resolve(each)) for each in typing.get_args(inner)]
         return union_type([one if each is type(None) else bounded_type(hint, one, bounds) for each, one in members])
 
     def _resolve_special(self, hint: Any) -> JsonType | None:
-        """Resolve forms of `typing` that are not classes; None for any other annotation."""
+        """Return the JSON type of a form of `typing` that is no class, such as Literal, a union or an alias; None for
+        any other annotation. Raises as `resolve`."""
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Literal:
             return literal_type(hint, inner)
@@ -533,13 +541,14 @@ class TypeResolver:
         return None
 
     def _resolve_type_variable(self, hint: Any) -> JsonType:
-        """Resolve a type variable to the union of its constraints, to its bound, or to anything."""
+        """Return the JSON type of a type variable: the union of its constraints, its bound, or anything."""
         if hint.__constraints__:
             return union_type([self.resolve(each) for each in hint.__constraints__])
         return ANYTHING if hint.__bound__ is None else self.resolve(hint.__bound__)
 
     def _resolve_class(self, hint: Any) -> JsonType:
-        """Resolve a container, a scalar, an Enum, or a class with fields. Raises `UnsupportedType` for any other."""
+        """Return the JSON type of a container, a scalar, an Enum, or a class with fields. Raises `UnsupportedType` for
+        any other annotation, and `NeedsPydantic` for a class of pydantic."""
         cls, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
         if _is_pydantic(cls):
             raise NeedsPydantic
@@ -556,7 +565,8 @@ class TypeResolver:
         return self._define(hint, _definition_name(cls, inner), lambda: build(self, cls, given))
 
     def _resolve_container(self, hint: Any, cls: Any, inner: tuple[Any, ...]) -> JsonType | None:
-        """Resolve a list, set, tuple or mapping; None for any other class."""
+        """Return the JSON type of a list, set, tuple or mapping whose class is `cls` and whose type arguments are
+        `inner`; None for any other class."""
         if cls is tuple:
             return array_type(ANYTHING, tuple) if hint in (tuple, typing.Tuple) else self._resolve_tuple(inner)  # noqa: UP006
         if cls in LISTS or cls in SETS:
@@ -568,7 +578,8 @@ class TypeResolver:
         return None
 
     def _resolve_key(self, hint: Any) -> JsonType:
-        """Resolve the key type of a mapping. Raises `UnsupportedType` for types that text cannot express."""
+        """Return the JSON type of a mapping's keys. Raises `UnsupportedType` for arrays, objects and null, which the
+        text of a key cannot express."""
         meaning = self.resolve(hint)
         target = self.definitions.get(str(meaning.schema.get("$ref")).rpartition("/")[2], meaning.schema)
         if target.get("type") in ("array", "object", "null"):
@@ -576,15 +587,15 @@ class TypeResolver:
         return meaning
 
     def _resolve_tuple(self, inner: tuple[Any, ...]) -> JsonType:
-        """Resolve the items of a tuple's annotation: `tuple[int, ...]` is an array, any other has one type for each
-        position."""
+        """Return the JSON type of a tuple with the type arguments `inner`: for `tuple[int, ...]` an array of any
+        length, otherwise an array with one type for each position."""
         if len(inner) == 2 and inner[1] is ...:
             return array_type(self.resolve(inner[0]), tuple)
         return tuple_type([self.resolve(each) for each in inner], len(inner), tuple)
 
     def _define(self, key: Any, name: str, build: Callable[[], JsonType]) -> JsonType:
-        """Return a reference to the definition of `key`, which `build` makes at first use. A class may refer to
-        itself."""
+        """Return a reference to the definition of `key`, a class or alias; at first use `build` makes its type, under
+        `name` or a similar one. A class may refer to itself."""
         definition = self._definitions.get(key)
         if definition is None:
             definition = self._definitions[key] = _Definition(self._unused_name(key, name))
@@ -594,7 +605,7 @@ class TypeResolver:
         return definition.reference()
 
     def _unused_name(self, key: Any, name: str) -> str:
-        """Return a definition name that no other class has: `name`, else one with the module, else one with a
+        """Return a name that no definition has: `name`, else one with the module of the class `key`, else one with a
         number."""
         if name not in self.definitions:
             return name
@@ -606,19 +617,22 @@ class TypeResolver:
     # -- classes with fields -------------------------------------------------------------------------------------------
 
     def _dataclass(self, cls: Any, given: dict[Any, Any]) -> JsonType:
-        """Return the type of a dataclass: an object, which is read as an instance. Other keys are ignored."""
+        """Return the JSON type of a dataclass: an object, which is read as an instance. Other members are ignored.
+        `given` maps its type variables to types."""
         entries = self._fields(cls, dataclass_fields(cls), given)
         read = instance_reader(cls, fields_reader(entries))
         return JsonType({**class_description(cls), **fields_schema(entries)}, read, _field_names(entries))
 
     def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> JsonType:
-        """Return the type of a TypedDict: an object, which is read as a dict without other keys."""
+        """Return the JSON type of a TypedDict: an object, which is read as a dict without other members. `given` maps
+        its type variables to types."""
         entries = self._fields(cls, typed_dict_fields(cls), given)
         schema = {**class_description(cls), **fields_schema(entries)}
         return JsonType(schema, fields_reader(entries), _field_names(entries))
 
     def _named_tuple(self, cls: Any, given: dict[Any, Any]) -> JsonType:
-        """Return the type of a NamedTuple: an array with a type for each position."""
+        """Return the JSON type of a NamedTuple: an array with a type for each position, which is read as an instance.
+        Fields with defaults may be absent. `given` maps its type variables to types."""
         entries = self._fields(cls, named_tuple_fields(cls), given)
         shown = list(fields_schema(entries)["properties"].values())
         items = [each.type._replace(schema=schema) for each, schema in zip(entries, shown, strict=True)]
@@ -633,7 +647,7 @@ _RECORDS: list[tuple[Callable[[Any], bool], Callable[[TypeResolver, Any, dict[An
 
 
 def _scalar(hint: Any) -> JsonType | None:
-    """Return the type of a scalar annotation; None for any other."""
+    """Return the JSON type of a scalar annotation such as `int` or `date`; None for any other annotation."""
     try:
         return SCALARS.get(hint)
     except TypeError:  # an annotation inside it is not hashable
@@ -641,7 +655,7 @@ def _scalar(hint: Any) -> JsonType | None:
 
 
 def _is_pydantic(value: Any) -> bool:
-    """Return True if a class or value says that pydantic must read it."""
+    """Return True if a class or value has attributes that pydantic defines, so that only pydantic can read it."""
     return any(hasattr(value, name) for name in _OF_PYDANTIC)
 
 
@@ -660,7 +674,8 @@ def _substitute(hint: Any, given: dict[Any, Any]) -> Any:
 
 
 def _definition_name(cls: Any, inner: tuple[Any, ...]) -> str:
-    """Return the name of a class's definition, with its type arguments: `Box_int_`."""
+    """Return the name of the definition of a class or alias with the type arguments `inner`: `Box_int_` for
+    `Box[int]`."""
     names = [each.__name__ if isinstance(each, type) else str(each) for each in inner]
     return _identifier(f"{cls.__name__}[{', '.join(names)}]") if inner else str(cls.__name__)
 

@@ -58,8 +58,8 @@ NOT_JSON = NotJson()
 
 
 def to_json_value(value: Any) -> Any:
-    """Return the JSON form of a Python value as msgspec writes it, or `NOT_JSON`. Bytes must be UTF-8, NaN has no
-    form."""
+    """Return the JSON form of a Python value as msgspec writes it, or `NOT_JSON` if it has none, such as NaN or bytes
+    that are not UTF-8. Never raises."""
     try:
         made = msgspec.to_builtins(value, builtin_types=(bytes,), enc_hook=_encode_path)
         return json.loads(json.dumps(made, allow_nan=False, default=bytes.decode))
@@ -74,7 +74,7 @@ def with_default(schema: Json, value: Any) -> Json:
 
 
 def _encode_path(value: Any) -> Any:
-    """Return a path as text. Raises `TypeError` for any other value."""
+    """Return a path as text; a hook for the encoder. Raises `TypeError` for any other value."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     raise TypeError(value)
@@ -110,7 +110,7 @@ class ConversionError(Exception):
         super().__init__(self.faults)
 
     def within(self, step: str | int) -> list[ValueFault]:
-        """Return the faults with one more step in front of their places."""
+        """Return the faults with `step` added in front of each place. The error is not changed."""
         return [ValueFault(code, message, (step, *steps)) for code, message, steps in self.faults]
 
 
@@ -130,18 +130,18 @@ class NeedsPydantic(Exception):
 
 
 def wrong_type_error(message: str) -> ConversionError:
-    """Return a `ConversionError` with one fault, of the code "wrong_type"."""
+    """Return (not raise) a `ConversionError` with one fault, of the code "wrong_type"."""
     return ConversionError([ValueFault("wrong_type", message)])
 
 
 def invalid_value_error(message: str) -> ConversionError:
-    """Return a `ConversionError` with one fault, of the code "invalid_argument"."""
+    """Return (not raise) a `ConversionError` with one fault, of the code "invalid_argument"."""
     return ConversionError([ValueFault("invalid_argument", message)])
 
 
 def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
-    """Return the list of all items, read. Raises a `ConversionError` with the faults of the items, once there are
-    `MOST_FAULTS` of them or at the end."""
+    """Return the list of the values, each converted by `read`. Raises a `ConversionError` with the faults of all items,
+    or of the first ones that have `MOST_FAULTS` together."""
     made: list[Any] = []
     faults: list[ValueFault] = []
     for at, value in enumerate(values):
@@ -157,7 +157,8 @@ def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
 
 
 def copy_json(value: Any) -> Any:
-    """Return a deep copy of dicts and lists, so that a tool cannot change the call that its arguments came from."""
+    """Return a deep copy of a JSON value (its dicts and lists), so that a tool cannot change the call that its
+    arguments came from."""
     if isinstance(value, dict):
         return {key: copy_json(item) for key, item in value.items()}
     return [copy_json(item) for item in value] if isinstance(value, list) else value
@@ -190,8 +191,8 @@ _BOUND_CHECKS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def bounds_of(note: Any) -> dict[str, Any]:
-    """Return the bounds that an annotation in `Annotated` sets; empty for anything else than msgspec's and
-    annotated_types'."""
+    """Return the bounds that a note of `Annotated` sets, such as {"ge": 1}; {} for any other note than those of msgspec
+    and annotated_types."""
     if not isinstance(note, msgspec.Meta) and type(note).__module__ != "annotated_types":
         return {}
     found = {word: getattr(note, word, None) for word in _ALL}
@@ -199,8 +200,8 @@ def bounds_of(note: Any) -> dict[str, Any]:
 
 
 def bounded_type(hint: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
-    """Return the type with bounds in its schema and its reader; a pattern is only in the schema. Raises
-    `UnsupportedType` for a bound that does not apply."""
+    """Return the JSON type `meaning` with `bounds` in its schema and checked by its reader; a pattern is only in the
+    schema. Raises `UnsupportedType`, for the annotation `hint`, if a bound does not apply to the type."""
     words = _WORDS.get(str(meaning.schema.get("type")), {})
     if strange := next((word for word in bounds if word not in words), None):
         raise UnsupportedType(
@@ -224,7 +225,8 @@ _MOST_NAMED = 20
 
 
 def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
-    """Return the type of a `Literal` with these values. Raises `UnsupportedType` for one that JSON cannot represent."""
+    """Return the JSON type of a `Literal` (`hint`) with these values. Raises `UnsupportedType` for a value that JSON
+    cannot represent."""
     options = _json_options(hint, values)
     values_json = [each for each, _ in options]
     schema: Json = {"const": values_json[0]} if len(values_json) == 1 else {"enum": values_json}
@@ -232,8 +234,8 @@ def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
 
 
 def enum_type(cls: type[enum.Enum]) -> JsonType:
-    """Return the type of an Enum, whose JSON form is the value of the member; it is read as the member. Raises
-    `UnsupportedType` for an Enum without members, and for values that JSON cannot represent."""
+    """Return the JSON type of an Enum, whose JSON form is the value of the member; its reader returns the member.
+    Raises `UnsupportedType` for an Enum without members, and for values that JSON cannot represent."""
     members = list(cls)
     if not members:
         raise UnsupportedType(cls, "is an Enum without members", "give it some")
@@ -245,7 +247,8 @@ def enum_type(cls: type[enum.Enum]) -> JsonType:
 
 
 def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Return the JSON form of each value together with the value. Raises `UnsupportedType` if there is none."""
+    """Return pairs of the JSON form of each value (of an Enum member: of its value) and the value. Raises
+    `UnsupportedType`, for the annotation `hint`, if one has none."""
     found = []
     for value in values:
         json_value = to_json_value(value.value if isinstance(value, enum.Enum) else value)
@@ -256,7 +259,8 @@ def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
 
 
 def _common_type(values: list[Any]) -> Json:
-    """Return `{"type": ...}` for values of one JSON type, else {}; also {} for objects."""
+    """Return `{"type": ...}` for JSON values that all have one type; {} for mixed types, for objects, and for no
+    values."""
     kinds = {type(each) for each in values}
     return {"type": _TYPES[kinds.pop()]} if len(kinds) == 1 and kinds <= _TYPES.keys() else {}
 
@@ -270,8 +274,9 @@ def _equality_key(value: Any) -> Any:
 
 
 def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = ()) -> Read:
-    """Return a reader that takes only the JSON form of an option, and returns the option's value. An instance of `own`
-    is returned unchanged."""
+    """Return a reader that accepts only the JSON form of an option, and returns the option's value; `options` are pairs
+    of both. An instance of a class in `own` is returned unchanged. The reader raises `ConversionError` for other
+    values."""
     found = {_equality_key(option): value for option, value in reversed(options)}
     named = ", ".join([json.dumps(option, ensure_ascii=False) for option, _ in options[:_MOST_NAMED]])
     more = ", ..." if len(options) > _MOST_NAMED else ""
@@ -295,7 +300,8 @@ def _read_string(value: Any) -> str:
 
 
 def _read_integer(value: Any) -> int:
-    """Return an integer; 2.0 is one, as in JSON Schema, but true is not. Raises `ConversionError`."""
+    """Return a value as an integer; 2.0 is one, as in JSON Schema, but true is not. Raises `ConversionError` for any
+    other value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -323,13 +329,14 @@ def _read_boolean(value: Any) -> bool:
 
 
 def _read_null(value: Any) -> None:
-    """Raise `ConversionError` for any value but None."""
+    """Return None for None. Raises `ConversionError` for any other value."""
     if value is not None:
         raise wrong_type_error("should be null")
 
 
 def _read_bytes(value: Any) -> bytes:
-    """Return a string as UTF-8 bytes, and bytes unchanged. Raises `ConversionError`."""
+    """Return a string as UTF-8 bytes, and bytes unchanged. Raises `ConversionError` for any other value, and for a
+    string with lone surrogates."""
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     try:
@@ -339,7 +346,8 @@ def _read_bytes(value: Any) -> bytes:
 
 
 def _read_decimal(value: Any) -> Decimal:
-    """Return a number or a numeric string as a finite Decimal. Raises `ConversionError`."""
+    """Return a number or a numeric string as a Decimal, and a Decimal unchanged. Raises `ConversionError` for any other
+    value, and for one that is not finite."""
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
@@ -357,21 +365,22 @@ def _read_decimal(value: Any) -> Decimal:
 
 
 def _parse_date(text: str) -> dt.date:
-    """Parse an ISO date of ten characters. Raises ValueError."""
+    """Return the date of an ISO text of ten characters. Raises ValueError for any other text."""
     if len(text) != 10:
         raise ValueError
     return dt.date.fromisoformat(text)
 
 
 def _parse_date_time(text: str) -> dt.datetime:
-    """Parse an ISO date and time with dashes in its date; a date alone is none. Raises ValueError."""
+    """Return the date and time of an ISO text with dashes in its date. Raises ValueError for any other text, and for a
+    date without a time."""
     if len(text) <= 10 or text[4] != "-" or text[7] != "-":  # excludes weeks, days of the year and bare digits
         raise ValueError
     return dt.datetime.fromisoformat(text.upper())
 
 
 def _parse_time(text: str) -> dt.time:
-    """Parse an ISO time with colons. Raises ValueError."""
+    """Return the time of an ISO text with colons. Raises ValueError for any other text."""
     if ":" not in text:
         raise ValueError
     return dt.time.fromisoformat(text.upper())
@@ -385,8 +394,9 @@ _DURATION = re.compile(
 
 
 def _parse_duration(text: str) -> dt.timedelta:
-    """Parse an ISO 8601 duration of weeks, days, hours, minutes and seconds; years and months have no fixed length.
-    Raises ValueError or OverflowError."""
+    """Return the time span of an ISO 8601 duration of weeks, days, hours, minutes and seconds. Raises ValueError for
+    any other text, also with years or months, which have no fixed length, and OverflowError for a span that is too
+    large."""
     found = _DURATION(text.upper())
     if found is None:
         raise ValueError
@@ -395,8 +405,8 @@ def _parse_duration(text: str) -> dt.timedelta:
 
 
 def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> JsonType:
-    """Return the type of values that JSON writes as text in this format. A `kind` is returned unchanged; `example` is
-    for the message."""
+    """Return the JSON type of values that JSON writes as text in this `format`, converted by `parse`. Its reader
+    returns an instance of `kind` unchanged and raises `ConversionError`, with the `example`, for any other value."""
 
     def read(value: Any) -> Any:
         if isinstance(value, kind):
@@ -410,7 +420,7 @@ def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], exampl
 
 
 def _scalar_type(type: str, read: Read) -> JsonType:
-    """Return the type with this JSON type name and reader."""
+    """Return the JSON type whose schema has only the type name `type`, and which is converted by `read`."""
     return JsonType({"type": type}, read)
 
 

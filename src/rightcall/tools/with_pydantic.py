@@ -26,8 +26,9 @@ _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_
 
 
 def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for a function's parameters; its results are the arguments by name. Raises `Refused`, or
-    `MissingExtra` without pydantic."""
+    """Return the reader, made by pydantic, for a function's parameters; its results are the arguments by name. Raises
+    `Refused`, which names the function by `label`, for a type without a JSON Schema, and `MissingExtra` without
+    pydantic."""
     made: dict[Any, Any] = {}
     hints = {key: _readable_type(parameter.annotation, made) for key, parameter in parameters.items()}
     adapter = _make_adapter(_argument_collector(parameters, hints), hints, label)
@@ -47,7 +48,8 @@ def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def pydantic_class(cls: Any, label: str) -> ArgumentReader:
-    """Return the reader for a class; its result is an instance. Raises `Refused`."""
+    """Return the reader, made by pydantic, for a class; its result is an instance. Raises `Refused`, which names the
+    class by `label`, for a type without a JSON Schema, and `MissingExtra` without pydantic."""
     adapter = _make_adapter(_readable_type(cls, {}), {}, label)
     return ArgumentReader(
         _make_schema(adapter, {}, label, cls.__name__),
@@ -57,8 +59,8 @@ def pydantic_class(cls: Any, label: str) -> ArgumentReader:
 
 
 def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Callable[..., Any]:
-    """Return a function with the same parameters, all by keyword and with the types in `hints`, that returns its
-    arguments."""
+    """Return a function that returns its keyword arguments as a dict. Its signature has the given parameters, all by
+    keyword and with the types in `hints`, so that pydantic can validate them."""
 
     def collect(**arguments: Any) -> Json:
         return arguments
@@ -79,8 +81,8 @@ def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Cal
 
 
 def _make_adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
-    """Return pydantic's `TypeAdapter` of `target`. Raises `Refused`, which names the first parameter of `hints` that
-    has no schema; `label` names the function or class."""
+    """Return pydantic's `TypeAdapter` of `target`, a function or class that messages name by `label`. Raises `Refused`,
+    which names the first parameter of `hints` without a schema, and `MissingExtra` without pydantic."""
     require_extra("pydantic")
     from pydantic import PydanticUserError, TypeAdapter
 
@@ -91,7 +93,8 @@ def _make_adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
 
 
 def _make_schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str = "") -> Json:
-    """Return the schema of an adapter. A title that equals `name` is left out. Raises `Refused`, as `_make_adapter`."""
+    """Return the JSON Schema of a `TypeAdapter`, without a title that equals `name`. Raises `Refused`, which names the
+    first parameter of `hints` without a schema, or else `label`."""
     from pydantic import PydanticUserError
 
     try:
@@ -101,7 +104,8 @@ def _make_schema(adapter: Any, hints: Mapping[str, Any], label: str, name: str =
 
 
 def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Refused:
-    """Return the error that names the first parameter whose type has no JSON Schema, or else the function or class."""
+    """Return (not raise) the error that names the first parameter of `hints` whose type has no JSON Schema, or else the
+    function or class `label`."""
     from pydantic import PydanticUserError, TypeAdapter
 
     for key, hint in hints.items():
@@ -115,7 +119,8 @@ def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Ref
 
 @functools.cache
 def _generator_class() -> type[Any]:
-    """Return the schema generator class; created at first use, since pydantic is optional."""
+    """Return the class that generates schemas for pydantic without derived titles and without warnings. It is created
+    at first use, since pydantic is optional."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Quiet(GenerateJsonSchema):
@@ -130,8 +135,8 @@ def _generator_class() -> type[Any]:
 
 
 def _object_schema(adapter: Any, name: str) -> Json:
-    """Return the schema of an adapter with its root inline, even if the type refers to itself. Titles derived from
-    names are left out."""
+    """Return the schema of a `TypeAdapter` with its root inline, even if the type refers to itself. Titles that
+    pydantic derived from names, and one that equals `name`, are left out."""
     schema: Json = adapter.json_schema(schema_generator=_generator_class())
     definitions: Json = schema.get("$defs", {})
     for key, inner in definitions.items():
@@ -150,8 +155,8 @@ def _object_schema(adapter: Any, name: str) -> Json:
 
 
 def _read_json(validate: Callable[[str], Any], arguments: Json, *, convert: bool = True) -> Any:
-    """Return JSON arguments as pydantic's `validate` reads them. Floats such as 2.0 for an integer are converted, if
-    nothing else is wrong. Raises `ConversionError`."""
+    """Return JSON arguments as pydantic's `validate` converts them. If the only errors are floats such as 2.0 for an
+    integer, and `convert` is set, they are converted. Raises `ConversionError` if the arguments do not fit."""
     try:
         return validate(json.dumps(arguments))
     except ValueError as error:
@@ -162,7 +167,8 @@ def _read_json(validate: Callable[[str], Any], arguments: Json, *, convert: bool
 
 
 def _accept_python(validate: Callable[[Json], Any], arguments: Json) -> Any:
-    """Return the arguments of a Python caller as `validate` reads them. Raises `ConversionError`."""
+    """Return the arguments of a Python caller as pydantic's `validate` converts them. Raises `ConversionError` if they
+    do not fit."""
     try:
         return validate(arguments)
     except ValueError as error:
@@ -171,7 +177,8 @@ def _accept_python(validate: Callable[[Json], Any], arguments: Json) -> Any:
 
 
 def _list_errors(error: ValueError) -> list[Any]:
-    """Return pydantic's errors; a ValueError that is not pydantic's is raised again."""
+    """Return the errors inside pydantic's validation error as a list of dicts. A ValueError that is not pydantic's is
+    raised."""
     listed = getattr(error, "errors", None)
     if listed is None:
         raise error
@@ -179,8 +186,8 @@ def _list_errors(error: ValueError) -> list[Any]:
 
 
 def _convert_whole_numbers(arguments: Json, found: list[Any]) -> Json | None:
-    """Return the arguments with 2 instead of 2.0, as JSON Schema allows, if that is all that is wrong; else None. The
-    given ones are not changed."""
+    """Return a copy of the arguments with 2 for 2.0, as JSON Schema allows, if such numbers are all that the errors in
+    `found` report; None if there are others."""
     if not all(_is_whole_number(each) for each in found):
         return None
     for each in found:
@@ -189,13 +196,14 @@ def _convert_whole_numbers(arguments: Json, found: list[Any]) -> Json | None:
 
 
 def _is_whole_number(error: Mapping[str, Any]) -> bool:
-    """Return True if the error is that an integer was written as a float such as 2.0."""
+    """Return True if an error of pydantic says that a float such as 2.0 was given for an integer."""
     given = error["input"]
     return error["type"] == "int_type" and isinstance(given, float) and given.is_integer()
 
 
 def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
-    """Return a copy with the value at `steps` replaced. A step that leads nowhere (a union's label) changes nothing."""
+    """Return a copy of a JSON value with `new` at the path `steps`. A step that leads nowhere, such as the label of a
+    union, changes nothing."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
@@ -207,7 +215,7 @@ def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
 
 
 def _convert_error(error: Mapping[str, Any]) -> ValueFault:
-    """Return one of pydantic's errors as a fault with a code of ours."""
+    """Return one of pydantic's errors as a fault, with one of our codes, its message and its place."""
     code = "wrong_type" if str(error["type"]).endswith("_type") else _CODES.get(error["type"], "invalid_argument")
     message = str(error["msg"])[:400]
     return ValueFault(code, f"{message[:1].lower()}{message[1:]}", tuple(error["loc"]))
@@ -238,7 +246,8 @@ def _readable_type(hint: Any, made: dict[Any, Any]) -> Any:
 
 
 def _convert_typed_dict(old: Any, made: dict[Any, Any]) -> Any:
-    """Return a `typing.TypedDict` as one of `typing_extensions`; one of those unchanged. `made` gets it."""
+    """Return a `typing.TypedDict` as one of `typing_extensions`, which `made` then has for it; a TypedDict of
+    `typing_extensions` is returned unchanged."""
     import typing_extensions
 
     if type(old).__module__ != "typing" or old in made:
@@ -257,5 +266,5 @@ def _convert_typed_dict(old: Any, made: dict[Any, Any]) -> Any:
 
 
 def _strip_qualifier(hint: Any) -> Any:
-    """Return the annotation inside `Required` or `NotRequired`."""
+    """Return the annotation inside `Required` or `NotRequired`; any other annotation unchanged."""
     return typing.get_args(hint)[0] if typing.get_origin(hint) in (typing.Required, typing.NotRequired) else hint
