@@ -112,8 +112,8 @@ def request_address(address: str, api: Api, model: str, *, stream: bool) -> str:
 
 
 def _parse_base_url(base_url: str) -> SplitResult:
-    """Split a base URL. Raises `CallerError` for credentials, a query, a missing scheme or host, and control
-    characters."""
+    """Split a base URL into its parts. Raises `CallerError` for credentials, a query, a fragment, a missing scheme or
+    host, and blanks or control characters inside it."""
     parts = _split_url(base_url)
     host = parts.hostname
     if "@" in parts.netloc:
@@ -147,9 +147,9 @@ def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tu
 
 
 def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] | None = None) -> Key | None:
-    """Return the key to send to this address; None if the environment has none, or if a key that the user did not
-    name would be sent unencrypted to another machine. Raises `CallerError` if `api_key_env` names a variable that is
-    not set."""
+    """Return the key to send to the address `url`: that of the variable `api_key_env`, else of a usual one of the API.
+    None if no usual one is set, or if it would be sent unencrypted to another machine. Raises `CallerError` if
+    `api_key_env` names a variable that is not set, or if a header cannot carry the key."""
     environ = os.environ if environ is None else environ
     if api_key_env:
         text = environ.get(api_key_env, "").strip()
@@ -163,7 +163,7 @@ def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, 
 
 
 def _check_key(key: Key) -> Key:
-    """Return the key. Raises `CallerError` if a header cannot carry it."""
+    """Return the key unchanged. Raises `CallerError` if an HTTP header cannot carry it."""
     if not key.reveal().isascii() or not key.reveal().isprintable():
         raise CallerError(f"the key in {key.name} has characters that no header can carry; set it again")
     return key

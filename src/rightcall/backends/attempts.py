@@ -275,7 +275,8 @@ class Asking:
 
     @asynccontextmanager
     async def _limit_time(self, url: str) -> AsyncIterator[None]:
-        """Cancel the work inside this context at the total time limit. Raises `TimedOut`."""
+        """Return an async context manager that cancels the work inside it at the total time limit and then raises
+        `TimedOut`, which names `url`."""
         try:
             async with asyncio.timeout_at(self._begun + self._total):
                 yield

@@ -73,7 +73,8 @@ class ModeSelector:
         self._demoted: set[str] = set()
 
     def _recognise_by_address(self) -> tuple[Profile, str] | None:
-        """Return the profile that the address or the API alone implies, and the reason; None if neither does."""
+        """Return the profile that the host name or the API alone implies, with the reason as a phrase; None if neither
+        does. No request is sent."""
         host = urlsplit(self._root).hostname or ""
         found = identify_by_host(host)
         if found is not None:

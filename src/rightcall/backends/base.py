@@ -91,7 +91,7 @@ class Streaming(AsyncIterator[Event]):
 
     @property
     def answer(self) -> Answer:
-        """The complete answer, available once every event was consumed."""
+        """The complete answer. Raises `CallerError` until every event was consumed."""
         if self._answer is None:
             raise CallerError("the stream has not ended; take all of its events first")
         return self._answer
@@ -123,7 +123,7 @@ class SyncStreaming(Iterator[Event]):
 
     @property
     def answer(self) -> Answer:
-        """The complete answer, available once every event was consumed."""
+        """The complete answer. Raises `CallerError` until every event was consumed."""
         if self._answer is None:
             raise CallerError("the stream has not ended; take all of its events first")
         return self._answer

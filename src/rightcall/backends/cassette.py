@@ -116,7 +116,8 @@ def scrub_response(
 
 
 def _encode_piece(piece: bytes) -> str | dict[str, str]:
-    """Return a piece as text, or as base64 if a chunk boundary splits a character."""
+    """Return a piece of a response as text if it is valid UTF-8, otherwise as `{"base64": ...}`: it may be cut inside a
+    character."""
     try:
         return piece.decode("utf-8")
     except UnicodeDecodeError:  # cut inside a character, which is worth keeping
@@ -124,7 +125,7 @@ def _encode_piece(piece: bytes) -> str | dict[str, str]:
 
 
 def _decode_piece(chunk: str | dict[str, str]) -> bytes:
-    """Return the bytes of a recorded chunk; invalid base64 gives none."""
+    """Return the bytes of a recorded chunk, which is a text or `{"base64": ...}`; b"" for invalid base64."""
     if isinstance(chunk, str):
         return chunk.encode("utf-8", "surrogatepass")
     try:
@@ -137,7 +138,7 @@ def _decode_piece(chunk: str | dict[str, str]) -> bytes:
 
 
 def check_cassette(path: str | os.PathLike[str], *, force: bool = False) -> None:
-    """Check that a cassette can be written to `path`.
+    """Check that a cassette can be written to `path`; the file may exist or not.
 
     Raises `BadCassette` if the file is something else (unless `force`), or if its folder does not exist.
     """
@@ -221,8 +222,8 @@ def load_cassette(path: str | os.PathLike[str]) -> Cassette:
 
 
 def _parse_exchanges(lines: list[bytes], name: str) -> Iterator[RecordedExchange]:
-    """Yield the exchanges of these lines, without blank ones. Raises `BadCassette` with the number of the line that
-    cannot be read."""
+    """Yield the exchanges in the lines of a cassette after its first; blank lines are skipped. Raises `BadCassette`,
+    which names the file `name` and the line, for one that cannot be read."""
     for number, line in enumerate(lines, start=2):
         if line.strip():
             yield _parse_line(line, RecordedExchange, f"{name!r}, line {number}")
@@ -278,7 +279,8 @@ def canonical_request(asked: RecordedRequest) -> Json:
 
 
 def api_route(path: str) -> str:
-    """Return the path of the API without the prefix of a base URL and without the query."""
+    """Return the path of a request's API without the prefix of a base URL and without the query, such as
+    `/v1/chat/completions`; the whole path if it is that of no known API."""
     path = path.partition("?")[0].rstrip("/")
     found = _ROUTE.search(path)
     return found.group() if found else path
@@ -349,7 +351,8 @@ class RequestMatcher:
         return best[1]
 
     def _not_recorded_message(self, asked: RecordedRequest, near: RecordedExchange | None) -> str:
-        """Return the message for a request that was not recorded; `near` is the nearest recorded one."""
+        """Return the message for a request that was not recorded. It names the differences to `near`, the nearest
+        recorded exchange, if there is one."""
         what = f"the cassette {self._cassette.path!r} has no answer to this {asked.method} {api_route(asked.path)}"
         cure = "record it again, or replay it leniently"
         if near is None:

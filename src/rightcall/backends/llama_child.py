@@ -89,6 +89,7 @@ class SocketFileConnection(http.client.HTTPConnection):
     """An HTTP connection to a Unix socket, whose path is given as the host."""
 
     def connect(self) -> None:
+        """Connect to the socket file whose path is the host, with a timeout of 60 seconds. Raises `OSError`."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(60)
         self.sock.connect(self.host)

@@ -108,7 +108,8 @@ def _add_responses_payload(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _track_responses_items(facts: AnswerMetadata, kind: str, payload: Json) -> None:
-    """Update `facts` with the beginning and end of items in a Responses stream; `kind` is the type of the payload."""
+    """Update `facts` from a Responses stream if the payload, whose type is `kind`, begins or ends an item, or ends the
+    answer."""
     if kind == "response.output_item.added":
         facts.begin_part(payload.get("item"))
     elif kind == "response.output_item.done":
@@ -134,8 +135,8 @@ def _add_messages_payload(facts: AnswerMetadata, payload: Json) -> None:
 
 
 def _track_messages_blocks(facts: AnswerMetadata, kind: str, payload: Json) -> None:
-    """Update `facts` with the beginning and end of content blocks in a Messages stream; `kind` is the type of the
-    payload."""
+    """Update `facts` from a Messages stream if the payload, whose type is `kind`, begins or ends a content block, or
+    ends the answer."""
     if kind == "content_block_start":
         facts.begin_part(payload.get("content_block"))
     elif kind == "content_block_stop":

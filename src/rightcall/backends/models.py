@@ -108,7 +108,8 @@ MODELS: dict[str, Model] = {
 
 
 def cache_folder() -> Path:
-    """Return RIGHTCALL_CACHE, or the platform's cache folder."""
+    """Return the folder for cached files: RIGHTCALL_CACHE if it is set, else `rightcall` in the platform's cache
+    folder. It may not exist."""
     if own := os.environ.get("RIGHTCALL_CACHE"):
         return Path(own)
     if sys.platform == "darwin":
@@ -137,9 +138,11 @@ def is_model_path(name: str) -> bool:
 
 
 def find_model_file(name: str) -> Path:
-    """Return the file of a model, given by name or path, after checking that it exists and is not damaged.
+    """Return the path of a model's file, given the model's name or a path, after checking that it
+    exists and is not damaged. Nothing is downloaded.
 
-    Raises `UnknownModel`, `ModelUnavailable`, or `CallerError` for a path that cannot be used.
+    Raises `UnknownModel`, `ModelUnavailable` for one that is not cached or damaged, or `CallerError` for a path that
+    cannot be used.
     """
     if is_model_path(name):
         return _check_gguf(Path(name))
@@ -166,7 +169,7 @@ def with_adapter(name: str, lora: str = "") -> tuple[Path, Path | None]:
 
 
 def is_cached(model: Model) -> bool:
-    """Return True if the cache has the model's file, byte for byte the pinned one."""
+    """Return True if the cache has the model's file, with the pinned size and hash; False also if it cannot be read."""
     path = cached_model_file(model)
     try:
         with path.open("rb") as file:

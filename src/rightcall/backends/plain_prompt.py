@@ -134,7 +134,8 @@ def _frame_turn(message: Json, frame: PromptFrame) -> str:
 
 
 def _break_markers(text: str, frame: PromptFrame) -> str:
-    """Return the text with a blank inside every marker, so that no message can forge a turn."""
+    """Return the text with a blank after the first character of every marker of the frame, so that no message can forge
+    a turn."""
     for marker in frame.markers:
         text = text.replace(marker, f"{marker[0]} {marker[1:]}")
     return text

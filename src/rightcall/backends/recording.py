@@ -99,7 +99,7 @@ class Recorder(BaseBackend):
         return stream if isinstance(self.backend, Backend) else Streaming(self._record_stream(request, stream))
 
     async def complete(self, request: Request) -> Answer:
-        """Return the recorded backend's answer to `request`, and write the exchange."""
+        """Return the recorded backend's answer to `request`, and write the exchange to the cassette."""
         answer = await self.backend.complete(request)
         if not isinstance(self.backend, Backend):
             self._record_as_chat(request, answer, stream=False)
@@ -373,7 +373,8 @@ class ReplayServer:
         return _error_response(404, message, "not_recorded")
 
     def _recorded_models(self) -> list[str]:
-        """Return the names of the models in the recorded requests, or else the recorded default."""
+        """Return the names of the models in the recorded requests, each once; without any, the model in the cassette's
+        head, or "recorded"."""
         bodies = [exchange.request.body or {} for exchange in self.cassette.exchanges]
         named = [name for body in bodies if isinstance(name := body.get("model"), str) and name]
         return list(dict.fromkeys(named)) or [self.cassette.head.model or "recorded"]
@@ -399,7 +400,8 @@ class ReplayServer:
         return response
 
     def _abort_connection(self, request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
-        """Abort the client's connection and return the response unchanged."""
+        """Abort the connection of the client of `request`, and return the given response, which a handler has to
+        return."""
         if request.transport is not None:
             request.transport.abort()
         return response

@@ -48,6 +48,7 @@ def _make_relay_handler(session: aiohttp.ClientSession) -> Any:
     response; it answers 502 if llama.cpp does not answer."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        """Return llama.cpp's response to a client's request, or a 502 with the reason if it does not answer."""
         import aiohttp
         from aiohttp import web
 

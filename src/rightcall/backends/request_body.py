@@ -56,7 +56,7 @@ def write_tool_fields(plan: RequestPlan) -> Json:
 
 
 def _write_chat(plan: RequestPlan) -> Json:
-    """Return the body of a Chat request."""
+    """Return the body of a request to the Chat API, without the parameters of `Request.sampling`."""
     messages = write_chat_messages([plan.naming.rename_message(each) for each in plan.messages], plan.profile.ids)
     body = {
         "model": plan.model,
@@ -143,7 +143,7 @@ def _write_messages(plan: RequestPlan) -> Json:
 
 
 def _write_ollama(plan: RequestPlan) -> Json:
-    """Return the body of an Ollama request, with the sampling parameters in `options`."""
+    """Return the body of a request to Ollama's API, with temperature, token limit, seed and stop texts in `options`."""
     body: Json = {
         "model": plan.model,
         "messages": write_ollama_messages(_read_plan_turns(plan)),
@@ -158,8 +158,8 @@ def _write_ollama(plan: RequestPlan) -> Json:
 
 
 def _write_gemini(plan: RequestPlan) -> Json:
-    """Return the body of a Gemini request. The model and the choice to stream are part of its address, not of the
-    body."""
+    """Return the body of a request to Gemini's API, with the system messages in their own field. The model and the
+    choice to stream are part of its address, not of the body."""
     turns = _read_plan_turns(plan)
     system = "\n\n".join([turn.text for turn in turns if turn.role == "system"])
     body: Json = {"contents": write_gemini_contents(turns)}
@@ -176,7 +176,8 @@ def _write_gemini(plan: RequestPlan) -> Json:
 
 
 def _write_completions(plan: RequestPlan) -> Json:
-    """Return the body of a completion request: the messages framed as one prompt."""
+    """Return the body of a request to the completions API: the messages framed as one prompt, with the frame's turn end
+    as a further stop text."""
     frame = frame_of(text_format(plan.format))
     body = {"model": plan.model, "prompt": write_prompt(plan.messages, frame), "stream": plan.stream}
     if plan.stream:
@@ -338,14 +339,16 @@ def _requested_schema(format: Any) -> Json | None:
 
 
 def _chat_response_format(schema: Json, name: str = "") -> Json:
-    """Return Chat's `response_format` for a JSON schema; `json_object` for an empty schema, which means any JSON."""
+    """Return Chat's `response_format` for a JSON schema called `name` ("answer" by default); `json_object` for an empty
+    schema, which means any JSON."""
     if not schema:
         return {"type": "json_object"}
     return {"type": "json_schema", "json_schema": {"name": name or "answer", "schema": schema}}
 
 
 def _write_responses_format(format: Any) -> Any:
-    """Convert `response_format` of Chat to `text.format` of Responses; None if it is empty."""
+    """Convert `response_format` of Chat to `text.format` of Responses; None if it is empty. A format without a schema
+    stays as it is."""
     found = obj(format) or {}
     inner = obj(found.get("json_schema"))
     return {"type": "json_schema", "name": "answer", **inner} if inner is not None else found or None

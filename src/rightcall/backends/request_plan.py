@@ -120,8 +120,9 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def offered(self) -> Toolset | None:
-        """Return the tools that go into the body; None if the body has no tools. A named tool goes alone if the server
-        has no named tool choice."""
+        """Return the tools that go into the body, under the server's names; None if the mode is not native, there are
+        no tools, or calls are forbidden and the server has no choice "none". Only the named tool is offered if the
+        server has no named choice."""
         tools, choice = self.naming.tools, self.request.choice
         if self.mode != "native" or not tools:
             return None
@@ -133,7 +134,8 @@ class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def allowed(self) -> Toolset | None:
-        """Return the tools that the answer may call, under the server's names. None if the request has no tools."""
+        """Return the tools that the answer may call, under the server's names: all, only the named one, or none for the
+        choice "none". None if the request has no tools."""
         tools = self.naming.tools or self.request.toolset
         if tools is None or self.request.choice in ("auto", "required"):
             return tools
@@ -205,9 +207,9 @@ def can_constrain(profile: Profile, api: Api) -> bool:
 
 
 def grammar_fields(request: Request, tools: Toolset, format: str | Format, profile: Profile, api: Api) -> Json:
-    """Return the body fields that constrain the server to calls of these tools.
+    """Return the body fields that constrain the server to calls of these tools in the `format`, by a grammar.
 
-    Raises `Unsupported` if the server takes no grammar, or none can be made for it.
+    Raises `Unsupported` if the server of this profile takes no grammar through this API, or none can be made for it.
     """
     server = profile.grammar
     if not server or not can_constrain(profile, api):

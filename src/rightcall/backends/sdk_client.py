@@ -67,6 +67,7 @@ def wrap(
     toolset = Toolset.of(tools)
 
     def rewriter(request: Any) -> Rewriter | None:
+        """Return the `Rewriter` for the response to this request; None if it must not be rewritten."""
         found = _parse_request(request, toolset)
         if found is None:
             return None
@@ -110,6 +111,8 @@ def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rew
 
     class Trusting(base):  # type: ignore[misc]
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            """Send a request through `inner` and return its response, rewritten if `rewriter` returns a rewriter for
+            it."""
             made = rewriter(request)
             response = inner.send(request, stream=stream, **options)
             return response if made is None else _rewrite_response(library, request, response, made)
@@ -119,6 +122,8 @@ def _rewriting_client(base: type[Any], inner: Any, rewriter: Callable[[Any], Rew
 
     class AsyncTrusting(base):  # type: ignore[misc]
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            """Send a request through `inner` and return its response, rewritten if `rewriter` returns a rewriter for
+            it."""
             made = rewriter(request)
             response = await inner.send(request, stream=stream, **options)
             if made is not None and not made.streamed:
