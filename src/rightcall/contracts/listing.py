@@ -138,8 +138,8 @@ def _qwen_function_lines(tool: Tool, harmless: Harmless) -> list[str]:
 
 
 def _qwen_keyword_lines(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
-    """Return one XML element for each keyword of a schema, type and description first. Keywords in `left_out`, and
-    those whose name is not a word, are omitted."""
+    """Return one XML element for each keyword of a JSON Schema, `type` and `description` first, as in the listing of
+    Qwen3 Coder. Keywords in `left_out`, and those whose name is not a word, are omitted."""
     first = [word for word in ("type", "description") if word in schema]
     words = [*first, *[word for word in schema if word not in first]]
     return [_qwen_element(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
@@ -168,7 +168,8 @@ def gemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
 
 
 def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
-    """Return the tools as FunctionGemma lists them, each between `<start_function_declaration>` and its end."""
+    """Return the tools as FunctionGemma lists them, each between `<start_function_declaration>` and
+    `<end_function_declaration>`."""
     writer = _GemmaWriter("<escape>", harmless)
     declared = [writer.declaration(tool) for tool in tools]
     return "".join([f"<start_function_declaration>{text}<end_function_declaration>" for text in declared])
@@ -182,7 +183,7 @@ class _GemmaWriter:
         self.harmless = harmless
 
     def declaration(self, tool: Tool) -> str:
-        """Return `declaration:NAME{description:...,parameters:...}` for one tool."""
+        """Return one tool in Gemma's notation: `declaration:NAME{description:...,parameters:...}`."""
         parameters = {"type": "object", **tool.parameters}
         said = f"description:{self.string(tool.description)},parameters:{self.schema(parameters)}"
         return f"declaration:{self.harmless.line(tool.name)}{{{said}}}"

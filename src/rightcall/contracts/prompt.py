@@ -348,7 +348,7 @@ class _Prompt:
         return words.CALL if self.wire is None else self.render_calls(self.wire, [_PLACEHOLDER], None)
 
     def ledger_sections(self) -> list[str]:
-        """Return the section that explains the ledger, as a list with one text; empty without a ledger."""
+        """Return a list with the section of the prompt that explains the ledger; [] without a ledger."""
         if self.options.ledger is None:
             return []
         return [words.LEDGER if self.wire is None else words.LEDGER_PLAIN]
@@ -466,7 +466,8 @@ class _Prompt:
         return self.declared.full(tool) if level == "full" else self.declared.compact(tool)
 
     def declaration(self, tool: Tool) -> str:
-        """Return the full declaration of one tool, with the shared types that it uses: the output of `tool_schema`."""
+        """Return the full declaration of one tool, with the shared types that it uses: the text that the tool
+        `tool_schema` answers with."""
         if self.wire is not None:
             return list_tools([tool], self.wire)
         made = Declarations([tool], self.harmless)
@@ -494,7 +495,8 @@ def _remove_prose(schema: Any) -> Any:
 
 
 def _remove_prose_in_keyword(word: str, value: Any) -> Any:
-    """Return the value of the schema keyword `word` with prose removed from the schemas inside it."""
+    """Return the value of the schema keyword `word` with descriptions, titles, examples and comments removed from the
+    schemas inside it; the value of a keyword without schemas is returned as it is."""
     if word in LISTS and isinstance(value, list):
         value = [_remove_prose(item) for item in value]
     elif word in MAPS and isinstance(value, dict):

@@ -26,6 +26,7 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
     """
 
     def run(name: str) -> str:
+        """Return the declaration of the tool `name`. Raises `ToolError`, with a suggestion, if there is none."""
         tool = tools.get(name)
         if tool is None:
             near = tools.nearest(name)
@@ -48,7 +49,7 @@ def tool_schema(tools: Toolset, show: Callable[[Tool], str]) -> Tool:
 
 
 def _unused_name(taken: Container[str]) -> str:
-    """Return "tool_schema", with a number appended if a tool of that name is declared."""
+    """Return "tool_schema", or "tool_schema_2" and so on if that is among the names in `taken`."""
     name, number = NAME, 1
     while name in taken:
         number += 1
@@ -204,7 +205,8 @@ def feedback(reply: Reply) -> str:
     """Return the message that tells the model what was wrong with its `reply` and how to correct it.
 
     Empty where nothing was wrong. Faults of the server are not reported. Where calls are answered one by one, use
-    `answers`."""
+    `answers`.
+    """
     format = _protocol(reply)
     refused, soft = _rejected_lines(reply), _soft_lines(reply) if format is not None else []
     for problem in violations(reply):
@@ -265,7 +267,7 @@ def canonical(reply: Reply) -> str:
 
 
 def skeleton(format: Format = CONTRACT) -> str:
-    """Return one line for each block of the protocol, with a placeholder as its content."""
+    """Return the blocks of the format's protocol, one on each line, with a placeholder as its content."""
     holds = {"assistant_prose": "what you are doing, in a sentence", "user_response": "what the user is to read"}
     blocks = [_put_between(format.call, "name({ key: value })")]
     for pair in format.content:
@@ -310,7 +312,8 @@ def _problem_line(name: str, problem: Problem) -> str:
 
 
 def _bullet_list(head: str, lines: list[str]) -> str:
-    """Return a heading with its lines as a list: without repetitions, and at most `_LINES` of them."""
+    """Return a heading with `lines` below it as a list: without repetitions, and at most `_LINES` of them, the rest
+    counted."""
     lines = list(dict.fromkeys(lines))
     more = [f"- and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     return "\n".join([head, *(f"- {line}" for line in lines[:_LINES]), *more])

@@ -290,7 +290,7 @@ class TextType:
         self.harmless = harmless
 
     def type(self, expr: TypeExpr) -> str:
-        """Return the text of a type; "unknown" for one that TypeScript cannot express."""
+        """Return a type expression as TypeScript text; "unknown" for one that TypeScript cannot express."""
         match expr:
             case Primitive(name):
                 return _primitive_type(name)
@@ -704,7 +704,8 @@ class _TypeReader:
         return self.array(schema) if any(word in schema for word in _ARRAY) else UNKNOWN
 
     def type_named(self, schema: Json, name: str) -> TypeExpr:
-        """Return the type for `name`, one of the type names of a schema; members and items come from the schema."""
+        """Return the type for `name`, one of the type names in a schema's `type`: for "array" and "object" with the
+        items and members that the schema declares."""
         if name == "array":
             return self.array(schema)
         if name == "object" and any(word in schema for word in _OBJECT):
@@ -776,15 +777,16 @@ def _flatten(members: Iterable[TypeExpr], kind: type[UnionType] | type[Intersect
 
 
 def _declared_constants(schema: Json) -> list[Any] | None:
-    """Return the value of `const` as a list, or the list of `enum`; None if the schema has neither."""
+    """Return the values that a schema allows: that of `const` as a list, or the list of `enum`; None if it has
+    neither."""
     if "const" in schema:
         return [schema["const"]]
     return schema["enum"] if isinstance(schema.get("enum"), list) else None
 
 
 def _member_schemas(schema: Json, required: Iterable[str]) -> Json:
-    """Return the schemas of an object's members by name: the declared ones, and `{}` for those that are only
-    required."""
+    """Return the schemas of an object's members by name: the declared ones, except those that `false` forbids, and `{}`
+    for the names in `required` that are not declared."""
     properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
     allowed = {key: item for key, item in properties.items() if item is not False}
     return {**allowed, **{key: {} for key in required if key not in properties}}
