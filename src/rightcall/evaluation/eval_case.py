@@ -97,6 +97,7 @@ def exactly(expected: Sequence[Call]) -> Judge:
     answer without calls is right."""
 
     def are_right(calls: Sequence[Call]) -> bool:
+        """Return whether the calls are the expected ones, in any order, with the same arguments."""
         missing = list(expected)
         for call in calls:
             same = [e for e in missing if e.name == call.name and all_hold({"is": e.arguments}, call.arguments)]
@@ -115,6 +116,8 @@ def by_names_and(names: Sequence[str], are_right: Callable[[Sequence[Call]], boo
     """
 
     def judge_answer(outcome: CaseOutcome) -> EvalVerdict:
+        """Return the verdict of an answer: its validity, tools and arguments, or whether it has no call if none is
+        expected."""
         if not names:
             return EvalVerdict(irrelevance=not outcome.calls)
         return EvalVerdict(
@@ -137,6 +140,7 @@ def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
     def judge_effects(conversation: CaseOutcome) -> EvalVerdict:
+        """Return the verdict of a task's conversation, from the effects of the calls that were executed."""
         effects = task_outcome(scenario, domain.tools, conversation.made)
         ended = conversation.ended == "done" and bool(scenario.calls or conversation.text.strip())
         if not scenario.calls:

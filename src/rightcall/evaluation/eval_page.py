@@ -121,7 +121,7 @@ def _charts(tally: EvalTally) -> BarCharts:
 
 
 def _metric_chart(tally: EvalTally, metric: Metric) -> BarChart:
-    """Return a chart of one metric with a bar for each configuration."""
+    """Return a chart of one metric with a bar for the rate of each configuration."""
     rows = []
     for name in tally.configurations:
         share = tally.share(name, metric)

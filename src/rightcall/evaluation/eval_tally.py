@@ -176,7 +176,8 @@ def _correct(steps: Iterable[Step | None]) -> list[Step]:
 
 
 def tally_json(tally: EvalTally) -> Json:
-    """Return an evaluation as JSON data: every rate with its interval, every cost, and every step."""
+    """Return an evaluation as JSON data: by configuration, suite and category the number of cases and every rate with
+    its interval, the mean cost of each configuration, and the comparisons of each with the one before."""
     return {
         "configurations": {
             name: {**_rates_json(tally, name), "cost": msgspec.to_builtins(tally.spending(name))}

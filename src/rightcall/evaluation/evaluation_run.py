@@ -417,7 +417,8 @@ class _CaseMeter:
         self.seconds = 0.0
 
     async def complete(self, request: Request) -> Answer:
-        """Send a request, add its cost to the counts, and return the answer."""
+        """Send a request, add its cost (requests, tokens, seconds) to the counts, and return the answer. Raises a
+        `BackendError` if there is none."""
         before, saved, began = self._answers.requests, self._answers.saved_seconds, time.monotonic()
         answer = await self._backend.complete(request)
         sent = self._answers.requests - before if self._is_shared else 1

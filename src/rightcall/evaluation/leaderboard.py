@@ -95,8 +95,8 @@ def find_leaderboard() -> LeaderboardData:
 def leaderboard_cases(names: Iterable[str] = (), data: LeaderboardData | None = None) -> Iterator[EvalCase]:
     """Yield the cases of these categories; all if none is given.
 
-    A name such as `live` selects all categories whose name contains it. Raises `CallerError` for an unknown category,
-    `MissingCases` without the data.
+    A name may also be a word such as `live`, which selects all categories with that word in their names. `data` is the
+    leaderboard's data (None: it is found). Raises `CallerError` for an unknown name, `MissingCases` without the data.
     """
     chosen = _choose_categories(names)
     data = data or find_leaderboard()
@@ -107,7 +107,8 @@ def leaderboard_cases(names: Iterable[str] = (), data: LeaderboardData | None = 
 
 
 def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = SUITE) -> EvalCase:
-    """Return one row of the leaderboard as a case, judged by its rules; `truths` are its acceptable calls."""
+    """Return one row of the leaderboard as a case of `suite`, judged by the leaderboard's rules; `truths` are its
+    acceptable calls. In the category "live_relevance" any call is right."""
     return EvalCase(
         suite=suite,
         id=str(row["id"]),
@@ -161,7 +162,7 @@ _KEYWORDS = ("description", "enum", "default", "format", "maximum", "minItems", 
 
 
 def leaderboard_tools(functions: Iterable[Json]) -> Toolset:
-    """Return the functions of a row as tools, with their types translated to JSON Schema."""
+    """Return the functions that a row declares as a `Toolset`, with their types translated to JSON Schema."""
     return Toolset(
         [
             Tool(

@@ -165,7 +165,8 @@ def _parse_calls(entries: Any) -> list[Call]:
 
 
 def _parse_call(name: Any, arguments: Any) -> Call:
-    """Return a call with these arguments, which may be JSON text. Raises `CallerError` if they are not an object."""
+    """Return a call of the tool `name`; the arguments may be JSON text, of which an empty one is {}. Raises
+    `CallerError` if they are not an object or the name is no text."""
     value = decode(arguments or "{}", MAX_DEPTH) if isinstance(arguments, str) else arguments
     if not isinstance(name, str) or not isinstance(value, dict):
         raise CallerError(f"the call of {name!r:.80} must have a name, and arguments that are an object")
@@ -226,7 +227,8 @@ def _scenario_case(suite: str, domain: Domain, scenario: Scenario, examples: int
 
 
 def question_cases(examples: int = 0) -> Iterator[EvalCase]:
-    """Yield the 240 questions, each after solved examples for up to `examples` of the offered tools."""
+    """Yield the 240 built-in questions as cases. Solved examples for up to `examples` of the offered tools precede
+    each."""
     prompts, number = _read_questions("prompts"), 0
     for row in range(max(len(prompt["values"]) for prompt in prompts)):
         for wording in range(max(len(prompt["say"]) for prompt in prompts)):

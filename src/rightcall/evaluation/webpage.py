@@ -212,7 +212,8 @@ def _first_line(kind: str) -> str:
 
 
 def render_page(page: WebPage) -> str:
-    """Return the page as one HTML document, with its style and script inline."""
+    """Return the page as one HTML document that loads nothing: style and script are inline and allowed by their hashes,
+    and texts are escaped."""
     style, script = _read_asset("webpage.css"), _read_asset("webpage.js")
     policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; {_FORBIDDEN}"
     parts = [_render_part(part) for part in page.parts]
@@ -298,7 +299,7 @@ def _render_part(part: PagePart) -> str:
 
 
 def _render_tiles(part: FigureTiles) -> str:
-    """Return figures with labels and notes as HTML."""
+    """Return a row of figures, each with its label and note, as HTML."""
     tiles = [
         f'<div class="tile {tile.tone}"><dt>{safe(tile.label)}</dt><dd><b>{safe(tile.figure)}</b>'
         f"<span>{safe(tile.note)}</span></dd></div>"
@@ -442,7 +443,7 @@ _LEGEND = (
 
 
 def _render_cards(part: SampleCards) -> str:
-    """Return the cards of samples with filters as HTML; "" without cards."""
+    """Return the section with the cards of samples, and filters for them, as HTML; "" without cards."""
     if not part.cards:
         return ""
     kinds = list(dict.fromkeys([card.kind for card in part.cards]))
@@ -460,7 +461,7 @@ def _render_cards(part: SampleCards) -> str:
 
 
 def _render_card(card: SampleCard) -> str:
-    """Return one card with its samples as HTML."""
+    """Return one card as HTML: kind, name, meaning, source and samples of a finding."""
     samples = "".join([_render_sample(sample) for sample in card.samples])
     return (
         f'<article data-find="" data-kind="{safe(card.kind)}" data-name="{safe(f"{card.kind}:{card.name}")}">\n'

@@ -209,7 +209,8 @@ def _leaked_token(content: str) -> str:
 
 @lru_cache(1)
 def _token_pattern() -> re.Pattern[str]:
-    """Return the pattern that finds the special tokens of all formats, without those that ordinary text may have."""
+    """Return the pattern that finds the special tokens of all formats, without short or alphanumeric ones, which
+    ordinary text may have. It is built once."""
     tokens = {token.strip() for format in FORMATS.values() for token in _special_tokens(format)}
     # A short or alphanumeric token may be a word or a mark of ordinary text.
     distinct = [token for token in tokens if len(token) > 3 and not token.isalnum()]

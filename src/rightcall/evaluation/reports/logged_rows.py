@@ -128,7 +128,8 @@ def _server_name(row: Json, key: str | None) -> str:
 
 
 def _find_server(row: Json) -> Any:
-    """Return the first text under a common key of servers, in the row, its request or its metadata; else None."""
+    """Return the first text under one of the usual keys for a server (`server`, `base_url` ...), in the row, its
+    request or its metadata; else None."""
     for each in (row, *[inner for name in _CONTAINERS if isinstance(inner := row.get(name), dict)]):
         for name in _SERVER_KEYS:
             if isinstance(each.get(name), str):
@@ -196,7 +197,8 @@ def _read_capture_row(row: Json, line: int) -> LoggedReply:
 
 
 def _make_span_reader(row: Json) -> Reread:
-    """Return a function that parses the raw reply of a capture's row again and returns its spans."""
+    """Return a function without parameters that parses the raw reply of a capture's row again, in the row's format and
+    with its tools, and returns its spans."""
     format = row.get("format") or "auto"
     name = format if format in FORMATS else "auto"
     return lambda: parse(row["reply"], format=name, tools=tools_of(row), spans=True).spans or ()

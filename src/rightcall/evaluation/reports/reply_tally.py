@@ -87,7 +87,8 @@ class ReplyGroup(msgspec.Struct):
         return Share(self.found[finding], self.counts[MEASURES[finding.kind]])
 
     def add(self, logged: LoggedReply) -> None:
-        """Count a reply and its findings, and keep preferred samples of the findings."""
+        """Count a logged reply, its calls and its findings, and keep samples of the findings that are preferred over
+        the kept ones."""
         findings = find_findings(logged)
         self.counts.update(_count_measures(logged, findings))
         key = sample_key(logged) if findings else None
@@ -98,7 +99,8 @@ class ReplyGroup(msgspec.Struct):
                 self.samples[each.finding] = choose_samples((*kept, sample_of(logged, each, key)))
 
     def merge(self, other: ReplyGroup) -> None:
-        """Add the counts and samples of another group."""
+        """Add the counts and samples of another group to this one; of each finding, only the preferred samples are
+        kept."""
         self.counts.update(other.counts)
         self.found.update(other.found)
         for finding, samples in other.samples.items():
@@ -146,7 +148,7 @@ class ReplyTally(msgspec.Struct):
         self._find_group(GroupKey(*[replace_surrogates(name[:_MAX_NAME]) for name in names])).add(logged)
 
     def merge(self, other: ReplyTally) -> None:
-        """Add the tally of another part of the log."""
+        """Add the tally of another part of the log to this one; the order of merging has no effect."""
         for key, group in other.groups.items():
             self._find_group(key).merge(group)
         self.rest.merge(other.rest)

@@ -156,7 +156,8 @@ def _comparison_note(comparison: LogComparison) -> str:
 
 
 def _main_cause_notes(total: ReplyGroup) -> list[str]:
-    """Return a list with one sentence: the most frequent problem of rejected calls. Return [] if there is none."""
+    """Return a list with one sentence that names the most frequent problem of rejected calls; [] if no call was
+    rejected."""
     causes = ranked_findings(total, "refused")
     if not causes:
         return []
@@ -280,7 +281,8 @@ def _pick(finding: Finding) -> str:
 
 
 def _sample_cards(tally: ReplyTally) -> SampleCards:
-    """Return cards with samples of the findings, at most `_MAX_CARDS`."""
+    """Return the section of a report with samples: a card for each finding of each group, at most `_MAX_CARDS`, with a
+    note about others."""
     cards = [
         _sample_card(key, group, finding) for kind in KINDS for key, group, finding in _sampled_findings(tally, kind)
     ]
@@ -299,7 +301,7 @@ def _sampled_findings(tally: ReplyTally, kind: str) -> list[tuple[GroupKey, Repl
 
 
 def _sample_card(key: GroupKey, group: ReplyGroup, finding: Finding) -> SampleCard:
-    """Return the card of a finding in one group, with its samples."""
+    """Return the card of a finding in one group: its kind, name, meaning, frequency and samples."""
     share = group.finding_share(finding)
     source = f"{' · '.join(group_name(key))} · {share.part:,} of {share.whole:,}"
     samples = tuple([page_sample(sample) for sample in group.samples[finding]])
@@ -350,7 +352,8 @@ def _is_total(change: RateChange) -> bool:
 
 
 def _change_row(change: RateChange) -> tuple[Cell, ...]:
-    """Return the table row of a change: name and scope, verdict, rates before and now, points, p value."""
+    """Return the table row of a rate's change between two logs: name and scope, verdict, rates before and now, points,
+    p value."""
     tone, order = _VERDICTS[change.verdict]
     points = ToneCell(f"{change.points:+.1f}", tone, change.points)
     p = ToneCell("< 0.001" if change.p < 0.001 else f"{change.p:.3f}", "plain", change.p)
@@ -398,7 +401,8 @@ def _group_json(group: ReplyGroup, *, samples: bool) -> Json:
 
 
 def _sample_json(sample: ReplySample) -> Json:
-    """Return a sample as JSON data."""
+    """Return a sample as JSON data: its place in the log, message, text, spans, and how many characters were left out
+    on each side."""
     return {
         "path": sample.path,
         "line": sample.line,
@@ -411,7 +415,8 @@ def _sample_json(sample: ReplySample) -> Json:
 
 
 def _change_json(change: RateChange) -> Json:
-    """Return a change as JSON data."""
+    """Return the change of a rate as JSON data: scope, measure, name, shares before and now, points, p value, test and
+    verdict."""
     return {
         "scope": change.scope,
         "measure": change.measure,
