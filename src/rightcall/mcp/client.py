@@ -156,6 +156,7 @@ def _make_runner(client: Client, name: str) -> Callable[..., Any]:
     That function raises `ToolError` if the call fails or the answer cannot be used."""
 
     async def run(**arguments: Any) -> Any:
+        """Call the server's tool with these arguments and return its output. Raises `ToolError`."""
         from mcp import MCPError
 
         try:

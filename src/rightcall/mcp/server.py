@@ -135,6 +135,7 @@ def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLi
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
 
     async def run() -> None:
+        """Serve the client over standard input and output until it disconnects."""
         from mcp.server.stdio import stdio_server
 
         async with stdio_server() as (read, write):
