@@ -170,8 +170,8 @@ def _is_same_json(one: Any, other: Any) -> bool:
 
 
 def _round_trip(arguments: dict[str, Any]) -> Any:
-    """Return the arguments as JSON reads them back, since a program may have used tuples or keys that are not strings;
-    None if JSON cannot represent them."""
+    """Return the arguments encoded to JSON and decoded again, since a program may have used tuples or keys that are not
+    strings; None if JSON cannot represent them."""
     try:
         return decode(json.dumps(arguments), _ANY_DEPTH)
     except (TypeError, ValueError, RecursionError):
@@ -307,7 +307,8 @@ def _describe_received(value: Any) -> str:
 
 
 def _make_problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
-    """Return the problem of one schema error, with a code of `_CODES` or "schema", and a message for the model."""
+    """Return one schema error as a problem for the model: its code is one of `_CODES`, or "schema" for others, and
+    `index` is that of the call."""
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
     steps = error_path(error)
@@ -412,7 +413,7 @@ def _describe_types(types: Iterable[str]) -> str:
 
 
 def _describe_value(value: Any) -> str:
-    """Return a value as JSON of at most 80 characters for a message, after its type for strings, lists and objects."""
+    """Return a value as JSON for a message, cut to 80 characters; the type precedes a string, list or object."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     kind = "the string " if isinstance(value, str) else "the object " if isinstance(value, dict) else ""
     return ("the array " if isinstance(value, list) else kind) + (text if len(text) <= 80 else text[:77] + "...")

@@ -135,8 +135,8 @@ def _check_tool_schemas(tool: Tool, form: str) -> ParsedDefinition:
 
 
 def _plain_schema(schema: Any, at: str, tool: str) -> Any:
-    """Return a deep copy of the schema as plain JSON. Raises `Refused` with the place `at` if JSON cannot represent
-    it."""
+    """Return a deep copy of a JSON Schema as plain JSON. Raises `Refused`, with the place `at` and the name of the
+    `tool`, if it is no object or JSON cannot represent it."""
     if not isinstance(schema, Mapping):
         raise Refused(at, f"a JSON Schema is an object, not {type(schema).__name__}", "write a dict", tool=tool)
     try:

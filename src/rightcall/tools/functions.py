@@ -255,6 +255,7 @@ def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
         return _accept_arguments(reader, arguments)
 
     def validate(arguments: Json) -> Typed:
+        """Return the fields of the instance that the arguments make, with the instance. Raises `ConversionError`."""
         instance = reader.read(arguments)
         is_dict = isinstance(instance, dict)
         fields = Fields(instance if is_dict else {key: getattr(instance, key) for key in _field_names(cls)})
@@ -266,7 +267,7 @@ def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
 
 
 def _field_names(cls: Any) -> list[str]:
-    """Return the field names of a dataclass or a pydantic model."""
+    """Return the field names of a dataclass or a pydantic model, in order."""
     return (
         [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls.model_fields)
     )

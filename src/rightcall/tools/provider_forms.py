@@ -418,7 +418,8 @@ _GEMINI_KEYS = {
 
 
 def _is_gemini(definition: Mapping[str, Any]) -> bool:
-    """Return True for a definition with a name and Gemini's schema fields or notation."""
+    """Return True for a definition with a name that has a schema field only of Gemini, or `parameters` in Gemini's
+    notation."""
     return _has_name(definition) and (
         not _GEMINI_KEYS.isdisjoint(definition) or is_openapi(definition.get("parameters"))
     )
@@ -535,8 +536,8 @@ def _as_object_schema(schema: Json) -> Json:
 
 
 def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> Json:
-    """Return the extension fields: flags, the tool's own name if it differs from `name`, and with `output` the output
-    schema. Empty without `extensions`."""
+    """Return the fields that a definition gets with `extensions`: the output schema (only if `output`), and under
+    `EXTENSION` the tool's flags and its own name if it differs from `name`. {} without `extensions`."""
     if not extensions:
         return {}
     marks = _unsupported_fields(tool, name)
@@ -545,8 +546,8 @@ def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool =
 
 
 def _unsupported_fields(tool: Tool, name: str) -> Json:
-    """Return the fields that no provider defines, if they differ from their defaults, and the tool's name if it differs
-    from `name`."""
+    """Return the tool's fields that no provider defines (aliases, read_only, compact), if they are set, and its own
+    name if it differs from the wire name `name`."""
     marks: dict[str, Any] = {"aliases": tool.aliases, "read_only": tool.read_only, "compact": tool.compact}
     marks = {key: value for key, value in marks.items() if value}
     return marks if name == tool.name else {"name": tool.name, **marks}

@@ -166,8 +166,8 @@ class _RegistryWriter:
         return f"#/$defs/{escape_step(self.names[ref])}"
 
     def unused_name(self, name: str) -> str:
-        """Return the name, with a number if `definitions` has it already. It is not reserved: add the definition before
-        the next call."""
+        """Return the name, or with a number appended if `definitions` has it already. It is not reserved: add the
+        definition before the next call."""
         number, new = 1, name
         while new in self.definitions:
             number, new = number + 1, f"{name}{number + 1}"

@@ -33,7 +33,7 @@ class Param(msgspec.Struct, frozen=True):
 
 
 def list_parameters(tool: Tool) -> tuple[Param, ...]:
-    """Return the parameters of a tool at the top level: required ones first, then by name."""
+    """Return the top-level parameters of a tool as `Param` values: required ones first, then by name."""
     listed = tool.parameters.get("required")
     required = set(listed) if isinstance(listed, list) else set()
     found = [_read_parameter(key, schema, key in required) for key, schema in properties(tool.parameters).items()]
@@ -312,7 +312,8 @@ class Toolset:
         return made
 
     def sorted(self) -> Toolset:
-        """Return the same tools sorted by name, so that output does not depend on the order of declaration."""
+        """Return the same tools, in the same scope, sorted by name, so that output does not depend on the order of
+        declaration."""
         made = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(made, slot, getattr(self, slot))

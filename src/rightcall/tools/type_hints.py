@@ -183,7 +183,8 @@ def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool
 
 
 def check_array(value: Any) -> Iterable[Any]:
-    """Return the value unchanged if it is a list, tuple, set, frozenset or deque. Raises `ConversionError`."""
+    """Return the value unchanged if it is a list, tuple, set, frozenset or deque. Raises `ConversionError` for any
+    other value."""
     if type(value) is list or isinstance(value, _ARRAYS):
         return value
     raise wrong_type_error("should be an array")
@@ -388,7 +389,7 @@ def dataclass_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def _field_description(field: dataclasses.Field[Any] | None) -> str:
-    """Return the description of a dataclass field; "" if it has none."""
+    """Return the description of a dataclass field, from its metadata or its `doc`; "" if it has none or is None."""
     if field is None:
         return ""
     notes = field.metadata.get("description") or getattr(field, "doc", None)

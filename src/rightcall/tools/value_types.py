@@ -310,7 +310,8 @@ def _read_integer(value: Any) -> int:
 
 
 def _read_number(value: Any) -> float:
-    """Return a number as float. Raises `ConversionError` if it is none, or too large."""
+    """Return a number as a float. Raises `ConversionError` for any other value, also true and false, and for an integer
+    that is too large."""
     if isinstance(value, float):
         return value
     if isinstance(value, int) and not isinstance(value, bool):
