@@ -294,6 +294,11 @@ def test_hooks_see_the_calls_of_a_server() -> None:
     assert skipped.structured_content == {"sum": 0} and stopped.is_error and "no more" in said(stopped)
 
 
+def test_an_unknown_repair_policy_is_rejected_before_anything_is_served() -> None:
+    with pytest.raises(CallerError, match="repair='lax' is not one of off, safe, lenient"):
+        server_of(OURS, repair="lax")
+
+
 def test_without_the_extra_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['mcp'] = None\nfrom rightcall.mcp.server import server_of\nserver_of([])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -24,6 +24,7 @@ from rightcall.errors import DispatchStopped
 from rightcall.extras import require_extra
 from rightcall.ids import random_id
 from rightcall.listeners import TimedHead, gate_asgi
+from rightcall.parsing.options import read_options
 from rightcall.repairs.whole_call import repair as repaired
 from rightcall.request_gate import RequestLimits, given_key, make_gate
 from rightcall.tools.provider_forms import to_provider
@@ -54,9 +55,10 @@ def server_of(
     - `name`: the name that the server reports.
     - `hooks`: called before and after each call, as in `dispatch`.
     - `limits`: as in `dispatch`; None: the default limits, with bounded outputs.
-    - `repair`: "off", "safe" or "lenient", as in `parse`; it is not checked here.
+    - `repair`: "off", "safe" or "lenient", as in `parse`.
 
-    Raises `BadTools` for tools that cannot be used, and `MissingExtra` without the extra `mcp`.
+    Raises `CallerError` for another `repair`, `BadTools` for tools that cannot be used, and `MissingExtra` without the
+    extra `mcp`.
     """
     require_extra("mcp")
     from mcp import types
@@ -65,6 +67,7 @@ def server_of(
     from rightcall import __version__
 
     toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
+    read_options(repair=repair)  # raises CallerError for an invalid policy
     asked, bounds = tuple(hooks), limits or RunLimits(result=Bounds())
     names = {wire: own for own, wire in toolset.wire_names("mcp").items()}
     listing = types.ListToolsResult(tools=[_to_sdk_tool(each) for each in to_provider(toolset, "mcp")])
@@ -127,7 +130,7 @@ def _object_or_none(output: Any) -> Json | None:
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
     """Serve the client that started this process, over standard input and output; block until it disconnects. `tools`,
-    `name`, `hooks` and `repair` are those of `server_of`; an invalid `repair` is not reported.
+    `name`, `hooks` and `repair` are those of `server_of`.
 
     Standard output carries the protocol, so `sys.stdout` becomes `sys.stderr` for the rest of the process: what tools
     print goes there.
