@@ -107,7 +107,7 @@ class ScenarioRun:
         """Return the journal entry of an answer that arrived at the time `at`, in milliseconds. With the guard "none",
         calls that are not in the requested form become text. The conversation is not changed."""
         if self.settings.guard == "none":
-            answer = unguarded(answer)
+            answer = drop_unrequested_calls(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
         return JournalEntry(
             task=self.task.key,
@@ -265,9 +265,10 @@ def _original_reply(answer: Answer) -> Any:
     return message.get("content") or ""
 
 
-def unguarded(answer: Answer) -> Answer:
-    """Return the answer as a plain client parses it. If its calls are not in the requested form (native, or text of the
-    requested format), all its calls become text, and their problems are removed; otherwise it is unchanged."""
+def drop_unrequested_calls(answer: Answer) -> Answer:
+    """Return the answer as a plain client parses it: unchanged if its calls have the requested form, else with all calls
+    as text and without their problems. In mode "native" the reply must have native calls. In the other modes no call
+    may have been rescued or found in reasoning; native calls are accepted."""
     codes = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
     if not answer.attempts or (is_native if answer.mode == "native" else codes.isdisjoint(_UNREQUESTED)):

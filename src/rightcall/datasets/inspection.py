@@ -39,11 +39,12 @@ class Report(msgspec.Struct):
 
 
 def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None], seen: Seen | None = None) -> Report:
-    """Read every line of every file and report its faults.
+    """Check every line of every file. Return the numbers of rows, bad rows and faults, and of the rows by schema, label
+    and bucket. A fault does not end the check.
 
     - `paths`: files of any known schema.
     - `tell`: is called with the place and the text of each fault.
-    - `seen`: as in `export`.
+    - `seen`: is called with the number of bytes read since the last call, to show progress.
     """
     schemas: Counter[str] = Counter()
     labels: Counter[str] = Counter()

@@ -13,7 +13,7 @@ import msgspec
 
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.domain import Domain
-from rightcall.capture.scenario_run import unguarded
+from rightcall.capture.scenario_run import drop_unrequested_calls
 from rightcall.capture.score import ExecutedCall
 from rightcall.dispatching.result import Result
 from rightcall.errors import CallerError
@@ -47,7 +47,7 @@ class Configuration(msgspec.Struct, frozen=True):
     def filter(self, answer: Answer) -> Answer:
         """Return the answer as this configuration reads it: unchanged, or without `parse` with calls in another form
         than the requested one turned to text."""
-        return answer if self.parse else unguarded(answer)
+        return answer if self.parse else drop_unrequested_calls(answer)
 
 
 CONFIGURATIONS: dict[str, Configuration] = {

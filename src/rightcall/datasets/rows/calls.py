@@ -221,7 +221,9 @@ class CallsWork:
         return outcome
 
     def _check_row(self, row: Json | LineFault) -> tuple[Any, list[CheckedCall]] | FaultLine:
-        """Return the id of a row and its checked calls; a `FaultLine` for a row without calls or without tools."""
+        """Return the id of a row and its calls, checked against the given tools. With a key of tools, or without given
+        tools, the tools that the row declares take precedence. Return a `FaultLine` for a row without calls, and if
+        there are no tools."""
         if isinstance(row, LineFault):
             return FaultLine(None, row.message)
         id = find_row_id(row, self._keys)

@@ -121,7 +121,7 @@ class ValueReader:
                 self._open(char)
             else:
                 self._place(*self._atom(char))
-            while stack and not self._go_on():
+            while stack and not self._read_to_next_value():
                 done = stack.pop()
                 self._place("", done.items if done.members is None else done.members)
             if not stack:
@@ -179,9 +179,11 @@ class ValueReader:
         else:
             top.members[top.key] = value
 
-    def _go_on(self) -> bool:
-        """Move to the next value of the innermost list or object, past comma and key, and return True; False behind its
-        closing bracket. Raises `BadValue` if neither is here, `Unfinished` if more text is needed."""
+    def _read_to_next_value(self) -> bool:
+        """Read what precedes the next value of the innermost list or object (a comma, a key), and return True; at its
+        closing bracket read that and return False, without closing the container on the stack. The JSON of what was
+        read is appended to `out`, and the key is set for the next value. Raises `BadValue` for anything else,
+        `Unfinished` if more text is needed."""
         top = self._stack[-1]
         if top.members is not None and top.comma is not bool(top.members):
             usual = self.notation.entries[bool(top.members)](self.text, self.pos)
