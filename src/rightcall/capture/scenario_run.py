@@ -266,9 +266,9 @@ def _original_reply(answer: Answer) -> Any:
 
 
 def drop_unrequested_calls(answer: Answer) -> Answer:
-    """Return the answer as a plain client parses it: unchanged if its calls have the requested form, else with all calls
-    as text and without their problems. In mode "native" the reply must have native calls. In the other modes no call
-    may have been rescued or found in reasoning; native calls are accepted."""
+    """Return the answer as a plain client parses it: unchanged if its calls have the requested form, else with all
+    calls as text and without their problems. In mode "native" the reply must have native calls. In the other modes no
+    call may have been rescued or found in reasoning; native calls are accepted."""
     codes = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
     if not answer.attempts or (is_native if answer.mode == "native" else codes.isdisjoint(_UNREQUESTED)):
