@@ -198,9 +198,12 @@ class FormatMarkers:
 
     def lone_tokens(self) -> Entries:
         """Return entries that close a call for the special tokens at the edges of the markers around calls, sections
-        and thoughts: such a token may be alone in a text."""
+        and thoughts: such a token may be alone in a text. Inside a tag a token has no meaning alone."""
         texts = [text for marker in self._around_calls() for text in with_tokens(marker)]
-        tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
+        edges = [(token, text, text.strip()) for text in texts for token in text.tokens]
+        tokens = {
+            each for each, whole, text in edges if each != whole and (text.startswith(each) or text.endswith(each))
+        }
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def stray_tokens(self) -> Entries:
@@ -296,12 +299,6 @@ def closing_sources(format: Format, level: int) -> list[str]:
         section = format.section[1] if format.section else ""
         pats = templates({SECTION: section, CALL: format.call[1]}.get(level, ""))
     return [pat.whole for pat in pats if pat.head != "`"]
-
-
-def _is_at_edge(text: str, token: str) -> bool:
-    """Return whether a marker begins or ends with this token, blanks aside. Inside a tag a token has no meaning
-    alone."""
-    return text.strip().startswith(token) or text.strip().endswith(token)
 
 
 # -- turns and their headers -------------------------------------------------------------------------------------------

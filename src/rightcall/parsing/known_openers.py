@@ -400,7 +400,9 @@ def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
     markers of all formats."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in marker_alternatives(side) if _is_tag(mark)]
     others = ends - Counter([end.strip() for end in ends_of(format)])
-    tokens = [token for token in _first_tokens(marks) if not any(end.startswith(token) for end in others)]
+    first = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
+    tokens = [token for mark, token in first if mark.strip().startswith(token)]
+    tokens = [token for token in tokens if not any(end.startswith(token) for end in others)]
     return [mark for mark in marks + tokens if mark.strip() not in ("", *ends)]
 
 
@@ -411,12 +413,6 @@ def _is_tag(mark: str) -> bool:
     return (
         isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_|")))
     )
-
-
-def _first_tokens(marks: list[str]) -> list[str]:
-    """Return the special tokens that these markers begin with, which may be alone in a text."""
-    tokens = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
-    return [token for mark, token in tokens if mark.strip().startswith(token)]
 
 
 def _rare_sides(format: Format) -> list[Marker]:

@@ -167,11 +167,6 @@ def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
 _SHOWN = 200
 
 
-def _may_skip_print(builder: CallBuilder) -> bool:
-    """Return whether `print(` around a call may be skipped, because no tool has the name `print`."""
-    return builder.tools is None or "print" not in builder.tools
-
-
 class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
@@ -200,7 +195,7 @@ class PythonicReader(BodyReader):
                 builder.advance()
             elif listed or is_first:
                 yield from self._call(builder, bare, listed, is_first)
-            elif (again := (yield from builder.test(PRINT))) and _may_skip_print(builder):
+            elif (again := (yield from builder.test(PRINT))) and not builder.is_declared("print"):
                 builder.take_match(again)
             elif (yield from builder.test(STRICT)):
                 yield from self._call(builder, bare, listed, is_first)
