@@ -112,6 +112,8 @@ BAD = {
     "not text": ("\udcff", "UnicodeDecodeError"),
     "code": (MINE.replace('"</c>"', "__import__('os').system('touch owned')"), "it is no valid TOML"),
     "huge": (MINE + "#" * 70_000, "longer than 64 KB"),
+    "huge, with a byte order mark": ("\ufeff" + MINE + "#" * 70_000, "longer than 64 KB"),
+    "huge, in characters of three bytes": (MINE + "#" + "\u20ac" * 30_000, "longer than 64 KB"),
 }
 
 

@@ -27,7 +27,7 @@ _SEARCHED_CHARS = 240
 
 
 def announced(*, most: int = 3) -> GuardPolicy:
-    """Send a nudge when a reply announces a call in its last sentence and makes none.
+    """Return a policy that sends a nudge when a reply announces a call in its last sentence and makes none.
 
     - `most`: at most this many nudges of this policy since the last message of the user; a model that intends no call
       can answer then.
@@ -123,7 +123,8 @@ def _return_message(message: str) -> str:
 
 
 def silence(*, most: int = 4) -> GuardPolicy:
-    """Send a nudge after an empty reply (no call, no text), and stop the task after `most` nudges in a row."""
+    """Return a policy that sends a nudge after an empty reply (no call, no text), and stops the task after `most`
+    nudges in a row."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a nudge for a reply without calls, text and `done` block; a stop if the last `most` turns got this
@@ -177,8 +178,8 @@ def nudge_or_stop(policy: str, turn: Turn, reason: str, words: str, *, tier: int
 
 
 def malformed_budget(most: int = 5) -> GuardPolicy:
-    """Stop the task at a reply that makes only invalid calls, if in each of the `most` turns before it all calls were
-    refused too."""
+    """Return a policy that stops the task at a reply that makes only invalid calls, if in each of the `most` turns
+    before it all calls were refused too."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a stop for a reply with calls of which none is `ok`, after `most` turns in a row with refused calls
@@ -191,8 +192,8 @@ def malformed_budget(most: int = 5) -> GuardPolicy:
 
 
 def failing_budget(most: int = 6) -> GuardPolicy:
-    """Stop the task when in each of the last `most` turns all calls failed, and the reply calls only tools that failed
-    there."""
+    """Return a policy that stops the task when in each of the last `most` turns all calls failed, and the reply calls
+    only tools that failed there."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a stop if all calls of the last `most` turns failed, and all calls of the reply go to tools called
@@ -208,8 +209,8 @@ def failing_budget(most: int = 6) -> GuardPolicy:
 
 
 def turn_budget(most: int = 30) -> GuardPolicy:
-    """Stop the task when the model has had `most` turns since the last message of the user, and its reply makes calls
-    again. A reply without calls may still end the task."""
+    """Return a policy that stops the task when the model has had `most` turns since the last message of the user, and
+    its reply makes calls again. A reply without calls may still end the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a stop for a reply with calls after `most` turns since the last message of the user."""
@@ -231,8 +232,8 @@ _LISTED = 24
 
 
 def unknown_tool() -> GuardPolicy:
-    """Refuse each call of a tool that does not exist or may not be called; the message lists the allowed tools, at most
-    24."""
+    """Return a policy that refuses each call whose tool does not exist or may not be called. The message lists the
+    first 24 allowed tools."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each call with a blocking problem about its tool's name."""
@@ -263,8 +264,8 @@ def _allowed_names(turn: Turn) -> Sequence[str]:
 
 
 def problems() -> GuardPolicy:
-    """Refuse every call that is not `ok`; the message states its problems. From the second turn in a row on, it also
-    lists the arguments of the tool."""
+    """Return a policy that refuses every call that is not `ok`; the message states its problems. From the second turn
+    in a row on, it also lists the arguments of the tool."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each call of the reply that is not `ok`, with its problems as the message."""
@@ -305,8 +306,8 @@ def _repeated_fault_hint(turn: Turn, call: Call, again: int) -> str:
 
 
 def near_calls(*, most: int = 4) -> GuardPolicy:
-    """Send a nudge for a reply without calls whose text is almost a call: otherwise a loop would end as if it were the
-    answer.
+    """Return a policy that sends a nudge for a reply without calls whose text is almost a call: otherwise a loop would
+    end as if it were the answer.
 
     - `most`: at most this many nudges of this policy since the last message of the user.
     """
@@ -335,12 +336,14 @@ _MAX_ECHO = 400  # characters of an earlier result that are shown again
 def repeated(
     *, tell: int = 1, answer: int = 2, refuse: int = 3, stop: int = 5, window: int = 24, exempt: Sequence[str] = ()
 ) -> GuardPolicy:
-    """Act on a call that was made before with the same outcome.
+    """Return a policy against repeated calls. It counts the earlier calls since the last message of the user with the
+    same tool, arguments and result, or how often a sequence of 2 to 4 calls was repeated that the call begins again.
+    The count starts anew after a different result, or after another call that succeeded and whose tool is not
+    `read_only`. The second of two equal calls in one reply is always refused.
 
-    - `tell`, `answer`, `refuse`, `stop`: after how many earlier equal calls a note is added to the result, the earlier
-      result is returned without a run, the call is refused, or the task is stopped. A number that is never reached
-      disables one. A call that succeeded and whose tool is not `read_only` is refused where another would get a note
-      or the earlier result.
+    - `tell`, `answer`, `refuse`, `stop`: from which count on a note is added to the result, the earlier result is
+      returned without a run, the call is refused, or the task is stopped. A number above `window` disables one. A call
+      that succeeded and whose tool is not `read_only` is refused instead of the first two.
     - `window`: how many earlier calls are compared.
     - `exempt`: tools that may be called again and again, such as those that wait for something.
     """
@@ -456,8 +459,8 @@ _ONE_CALL = "One call at a time: look at the first result, then send this again.
 
 
 def tool_choice() -> GuardPolicy:
-    """Enforce the turn's `choice`: with "none" refuse every call, with a tool's name refuse the calls of all other
-    tools, with "auto" do nothing.
+    """Return a policy that enforces the turn's `choice`: with "none" refuse every call, with a tool's name refuse the
+    calls of all other tools, with "auto" do nothing.
 
     Unless the choice is "none" or "auto", a reply without any call gets a nudge. If the last five turns all got an
     intervention of this policy, a reply without an allowed call stops the task."""
@@ -497,8 +500,8 @@ def tool_choice() -> GuardPolicy:
 
 
 def one_at_a_time() -> GuardPolicy:
-    """Refuse every valid call after the first valid one of a reply, unless the turn is `parallel`. The first one counts
-    also if another policy refuses it."""
+    """Return a policy that refuses every valid call after the first valid one of a reply, unless the turn is
+    `parallel`. The first one counts also if another policy refuses it."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a refusal for each valid call after the first valid one; nothing if the turn is `parallel`."""
@@ -518,7 +521,7 @@ def one_at_a_time() -> GuardPolicy:
 
 
 def oversized_results(*, chars: int = 16_000) -> GuardPolicy:
-    """Shorten tool results of the history to their head and tail before the history is sent.
+    """Return a policy that shortens tool results of the history to their head and tail before the history is sent.
 
     - `chars`: results with more characters are shortened.
     """

@@ -18,8 +18,8 @@ _TEMPLATES = (
 
 
 def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
-    """Require that each of these tools was called with success since the last message of the user, before the task may
-    end.
+    """Return a policy that requires that each of these tools was called with success since the last message of the
+    user, before the task may end.
 
     - `steps`: the names of the tools; any order is allowed.
     - `before`: tools that may only be called after all steps: their calls are refused until then.
@@ -46,8 +46,8 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
 
 
 def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tuple[str, str]]]) -> GuardPolicy:
-    """Require that other tools were called with success before a tool, in an earlier turn since the last message of the
-    user. A call without them is refused.
+    """Return a policy that requires that other tools were called with success before a tool, in an earlier turn since
+    the last message of the user. A call without them is refused.
 
     - `needs`: for each tool one prerequisite or a list of them, all required: a tool's name, or a tuple of a tool's
       name and an argument that must have the same value in both calls (`{"edit_file": ("read_file", "path")}`).
@@ -95,7 +95,7 @@ def _describe_need(call: Call, need: str | tuple[str, str]) -> str:
 
 
 def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
-    """End the task once one of these tools was called with success.
+    """Return a policy that ends the task once one of these tools was called with success.
 
     - `names`: the tools that end it.
     - `required`: nothing else ends it: a reply without calls gets a nudge to call one of them, and the sixth in a row

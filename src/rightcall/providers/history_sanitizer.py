@@ -599,8 +599,8 @@ def _join_parts(content: list[Any]) -> str:
 
 
 def _part_text(part: Any) -> str:
-    """Return one part of a message's content as text: its `text`, or a note that names its type if it is not text. A
-    part without a type, or a value that is no object, is written as JSON; None is ""."""
+    """Return one part of a message's content as text: a string unchanged, of an object its `text`, and without one a
+    note that names its type. An object with neither, or another value, is written as JSON; None is ""."""
     if isinstance(part, str):
         return part
     fields = obj(part)

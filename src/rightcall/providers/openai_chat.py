@@ -243,10 +243,12 @@ _TEXT_PART_KEYS = {"type", "text"}
 
 
 def chat_content(content: Any) -> Any:
-    """Convert the content of any API's message to that of Chat: text and images get one name, all other parts stay
+    """Convert the content of any API's message to that of Chat. A text part gets the type `text`; an image with a URL
+    or with its data becomes an `image_url` part; a string in the list becomes a text part. Other objects stay
     unchanged.
 
-    A list with only one text becomes that text, None becomes "", and any value that is no list is returned unchanged.
+    A list with only one text, without keys of its own such as `cache_control`, becomes that text; None becomes ""; any
+    other value that is no list is returned unchanged.
     """
     if not isinstance(content, list | tuple):
         return "" if content is None else content

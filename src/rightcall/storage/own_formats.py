@@ -116,11 +116,12 @@ def _find_toml_files(faults: list[BadFormat]) -> Iterator[Path]:
 
 
 def _read_beginning(path: Path) -> str:
-    """Return the text of a file, cut one byte after `MAX_BYTES`: then it is too large, which the TOML reader
-    reports. Raises `OSError` or `UnicodeDecodeError`."""
+    """Return the text of a file without its byte order mark. Of a file with more than `MAX_BYTES` only the beginning is
+    returned, with the mark; it is still longer than `MAX_BYTES`, which the TOML reader reports. Raises `OSError` or
+    `UnicodeDecodeError`."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
-    return data.decode("utf-8-sig")
+    return data.decode("utf-8-sig") if len(data) <= MAX_BYTES else data.decode("utf-8", "replace")
 
 
 def _formats_of(value: object) -> Iterable[Format]:

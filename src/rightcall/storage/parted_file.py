@@ -84,9 +84,10 @@ class PartedFile:
         self._append_entry({"size": len(data), "crc": zlib.crc32(data), "note": note})
 
     def publish(self) -> None:
-        """Sync the complete file, rename it to its final name, and delete its journal. For a run that was interrupted
-        after the renaming, only delete the journal. Raises `FileFailed`, and `NotOurs` if another file appeared at the
-        final name."""
+        """Mark the run as complete, sync the file, rename it to its final name, and delete its journal. It replaces
+        what `WholeFile` would replace, with that file's owner and mode. For a run that was interrupted after the
+        renaming, only delete the journal. Raises `FileFailed`, and `NotOurs` if a file that must not be replaced has
+        appeared at the final name."""
         if not self._is_published:
             before = self._check_replaceable()
             if not self._is_whole:

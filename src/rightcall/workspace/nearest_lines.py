@@ -16,7 +16,7 @@ def describe_nearest(text: str, wanted: str) -> str:
     """Return the end of an error message for a text `wanted` that does not occur in the file's `text`: the lines where
     it occurs with other white space, or the most similar lines, or that none is similar."""
     lines, sought = _split_lines(text)[:_LINES], _split_lines(wanted)
-    at = _find_ignoring_blanks(lines, sought)
+    at = _find_same_words(lines, sought)
     if at is not None:
         found = lines[at : at + len(sought)]
         return f"; it occurs with other white space, from line {at + 1} on:\n{_quote_lines(found)}"
@@ -31,9 +31,10 @@ def _split_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
-def _find_ignoring_blanks(lines: list[str], sought: list[str]) -> int | None:
-    """Return the index in `lines` at which all `sought` lines follow if white space is ignored, the first such index;
-    None if they occur nowhere."""
+def _find_same_words(lines: list[str], sought: list[str]) -> int | None:
+    """Return the index of the first place in `lines` where all `sought` lines follow, compared word by word: the amount
+    of white space in a line does not matter. None if there is none among the first 100 lines that match the first
+    sought one."""
     bare = [line.split() for line in lines]
     want = [line.split() for line in sought]
     starts = [at for at, line in enumerate(bare) if want and line == want[0]]
