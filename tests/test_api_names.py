@@ -1,4 +1,4 @@
-"""One word for each API, wherever one is asked for; the names that people know it by mean the same."""
+"""Every place that takes an API name accepts the same names, and aliases give the same results."""
 
 import json
 import re
@@ -19,10 +19,10 @@ TOOLS = Toolset({"name": "f.g", "parameters": {"type": "object"}})
 ANSWER = {"role": "assistant", "content": CALL}
 
 
-def said(api: str) -> list[str]:
-    """What is made of the name, wherever there is an API of that name."""
+def results_by_place(api: str) -> list[str]:
+    """Return the result or the error of every function that takes an API name."""
     reply = parse(CALL, format="hermes")
-    asked: dict[str, Callable[[], str]] = {
+    functions_by_place: dict[str, Callable[[], str]] = {
         "message": lambda: json.dumps(reply.message(api)).replace(reply.calls[0].id, "id"),
         "answers": lambda: json.dumps(answers(reply, api=api)).replace(reply.calls[0].id, "id"),
         "definitions": lambda: json.dumps(TOOLS.definitions(api)),
@@ -32,31 +32,31 @@ def said(api: str) -> list[str]:
         "backend": lambda: Backend("http://127.0.0.1:1", api=api, environ={}).api,
         "log": lambda: resolve_log_kind(api),
     }
-    found = []
-    for name, make in asked.items():
+    results = []
+    for name, make in functions_by_place.items():
         try:
-            found.append(f"{name} {make()}")
+            results.append(f"{name} {make()}")
         except CallerError as error:
-            found.append(f"{name} {re.sub(repr(api), '', str(error))}")
-    return found
+            results.append(f"{name} {re.sub(repr(api), '', str(error))}")
+    return results
 
 
 @pytest.mark.parametrize("alias", [*ALIASES, "OpenAI", "openai-chat", "openai-responses"])
-def test_the_names_that_people_know_an_api_by_mean_the_same(alias: str) -> None:
-    assert [each.partition("(did")[0] for each in said(alias)] == [
-        each.partition("(did")[0] for each in said(ALIASES[alias.lower().replace("-", "_")])
+def test_an_alias_of_an_api_gives_the_same_results_as_its_name(alias: str) -> None:
+    assert [each.partition("(did")[0] for each in results_by_place(alias)] == [
+        each.partition("(did")[0] for each in results_by_place(ALIASES[alias.lower().replace("-", "_")])
     ]
 
 
 @pytest.mark.parametrize(
     "make", [Reply().message, TOOLS.definitions, lambda api: read({}, api=api), Stream, resolve_log_kind]
 )
-def test_an_unknown_api_name_is_rejected_with_the_known_ones(make: Callable[[str], object]) -> None:
+def test_unknown_api_name_is_rejected_with_a_list_of_known_names(make: Callable[[str], object]) -> None:
     with pytest.raises(CallerError, match=r"chat.*responses"):
         make("azure")
 
 
-def test_an_answer_of_every_api_can_be_read_by_its_name() -> None:
+def test_read_and_stream_accept_every_api_name() -> None:
     for api in APIS:
         assert read("", api=api).parts == () and Stream(api).close() == []
     whole = {"object": "text_completion", "choices": [{"index": 0, "text": CALL, "finish_reason": "stop"}]}
@@ -67,8 +67,8 @@ def test_an_answer_of_every_api_can_be_read_by_its_name() -> None:
         assert ([call.name for call in reply.calls], reply.api, reply.finish) == (["f"], "chat", "stop")
 
 
-def test_the_documents_name_an_api_by_its_word() -> None:
-    """`openai` and `anthropic` are SDKs and servers; where a document passes an API, it passes the word."""
+def test_documentation_passes_canonical_api_names() -> None:
+    """`openai` and `anthropic` are SDKs and servers; a document that passes an API uses its canonical name."""
     given = re.compile(r"""(?:api=|--api |--to |definitions\(|message\(|Stream\()["']?([a-z_-]+)["']?""")
     pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py")]
     found = {word for page in pages for word in given.findall(page.read_text("utf-8"))}

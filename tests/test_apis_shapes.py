@@ -1,4 +1,4 @@
-"""`read` of the other dialects, of calls in the text, and of whatever may be handed over."""
+"""`read` for dialects other than Chat, for calls in text, and for every kind of input value."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def test_every_gemini_candidate_is_a_reply() -> None:
     assert read({"candidates": candidates}).content == "a\nb"
 
 
-def test_a_call_that_gemini_took_away_is_a_problem() -> None:
+def test_a_call_that_gemini_withheld_is_a_problem() -> None:
     reply = read({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "print(f(x=1))"}]})
     assert codes(reply) == ["provider_error"] and "print(f(x=1))" in reply.problems[0].message
     assert codes(read({"promptFeedback": {"blockReason": "SAFETY"}})) == ["provider_error"]
 
 
-def test_a_gemini_call_in_pieces_is_never_taken_for_a_whole_one() -> None:
+def test_a_partial_gemini_call_is_truncated() -> None:
     part = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.x", "numberValue": 1}], "willContinue": True}}
     reply = read(part)
     assert codes(reply) == ["truncated"] and not reply.attempts[0].complete
 
 
-def test_an_ollama_answer_gives_thinking_text_and_calls() -> None:
+def test_an_ollama_response_gives_thinking_text_and_calls() -> None:
     message = {"role": "assistant", "content": "Hi", "thinking": "hm"}
     message["tool_calls"] = [{"function": {"name": "f", "arguments": {"x": 1}}}]  # type: ignore[assignment]
     for shape in ({"model": "m", "message": message, "done": True}, message):
@@ -72,7 +72,7 @@ def test_an_ollama_answer_gives_thinking_text_and_calls() -> None:
 
 TEXT, USE = {"type": "text", "text": "Hi"}, {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}
 OUT = {"type": "output_text", "text": "Hi"}
-# One object stands where a list of them should.
+# Responses with one object where a list of objects is expected.
 LONE = {
     "a chat message's parts": (chat("stop", content=TEXT), "Hi", []),
     "a chat message's parts, a call": (chat("stop", content=USE), "", [("f", {"x": 1})]),
@@ -98,13 +98,13 @@ LONE = {
 
 
 @pytest.mark.parametrize("where", LONE)
-def test_one_object_where_a_list_should_be_is_its_only_item(where: str) -> None:
-    response, content, made = LONE[where]
-    assert (read(response).content, calls(read(response)), codes(read(response))) == (content, made, [])
+def test_one_object_in_place_of_a_list_is_read_as_its_only_item(where: str) -> None:
+    response, content, expected_calls = LONE[where]
+    assert (read(response).content, calls(read(response)), codes(read(response))) == (content, expected_calls, [])
     stream = Stream()
     stream.feed(response)
     stream.close()
-    assert (stream.reply.content, calls(stream.reply)) == (content, made)
+    assert (stream.reply.content, calls(stream.reply)) == (content, expected_calls)
 
 
 def test_an_invalid_object_in_place_of_a_call_is_reported() -> None:
@@ -125,24 +125,24 @@ LEAKING = [
 
 @pytest.mark.parametrize("response", LEAKING)
 @pytest.mark.parametrize("format", ["auto", "hermes"])
-def test_a_call_in_the_text_counts_where_the_answer_has_none_of_its_own(response: Json, format: str) -> None:
+def test_a_call_in_text_is_read_if_the_response_has_no_native_call(response: Json, format: str) -> None:
     reply = read(response, format=format)
     assert calls(reply) == [("f", {"x": 1})] and reply.content == "" and reply.format == "hermes"
 
 
-def test_native_calls_win_over_calls_in_the_text() -> None:
+def test_native_calls_take_precedence_over_calls_in_text() -> None:
     reply = read(chat(content="So: " + LEAK, tool_calls=[chat_call("g", "{}")]))
     assert calls(reply) == [("g", {})] and '{"name": "f", "arguments": {"x": 1}}' in reply.content
     assert [(problem.code, problem.blocking) for problem in reply.problems] == [("call_in_text", False)]
     assert reply.attempts[0].id == "call_1"
 
 
-def test_think_tags_in_the_content_are_reasoning_beside_native_calls_too() -> None:
+def test_think_tags_in_content_are_reasoning_when_there_are_native_calls() -> None:
     reply = read(chat(content="<think>\nhm\n</think>\n\nHi", tool_calls=[chat_call()]))
     assert reply.reasoning == "hm" and reply.content == "Hi" and len(reply.attempts) == 1
 
 
-def test_of_the_calls_in_the_reasoning_those_count_that_it_ends_with() -> None:
+def test_only_calls_at_the_end_of_reasoning_are_runnable() -> None:
     thought = f"First {LEAK.replace('1', '2')} or rather {LEAK} {LEAK.replace('1', '3')}\n"
     reply = read(chat("stop", content="", reasoning_content=thought), tools=[Tool(name="f")])
     assert calls(reply) == [("f", {"x": 1}), ("f", {"x": 3})]
@@ -153,7 +153,7 @@ def test_of_the_calls_in_the_reasoning_those_count_that_it_ends_with() -> None:
     assert calls(stream.reply) == calls(reply)
 
 
-def test_who_says_never_gets_no_call_out_of_reasoning() -> None:
+def test_reasoning_calls_never_leaves_calls_in_reasoning() -> None:
     in_tags = chat("stop", content=f"<think>\n{LEAK}\n</think>")
     for response in (chat("stop", content="", reasoning_content=LEAK), in_tags):
         assert len(read(response, tools=[Tool(name="f")]).calls) == 1
@@ -187,13 +187,13 @@ def test_the_rescue_option_decides_what_is_rescued(text: str, found: tuple[str, 
         assert not any(problem.blocking for problem in reply.problems)
 
 
-def test_nothing_is_rescued_out_of_an_answer_that_was_cut() -> None:
+def test_no_call_is_rescued_from_a_truncated_response() -> None:
     for text in (BARE, f"Sure: {BARE}"):
         reply = read(chat("length", content=text), tools=[Tool(name="f")])
         assert reply.attempts == () and codes(reply) == ["looks_like_a_call"]
 
 
-def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> None:
+def test_a_call_in_reasoning_is_read_only_without_other_content_or_calls() -> None:
     alone = read(chat("stop", content="", reasoning_content="I call " + LEAK), tools=[Tool(name="f")])
     assert calls(alone) == [("f", {"x": 1})] and codes(alone) == ["call_in_reasoning"]
     assert (alone.reasoning, alone.content) == ("I call", "")
@@ -205,15 +205,15 @@ def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> No
     assert calls(read(chat(content="", reasoning_content=LEAK, tool_calls=[chat_call("g", "{}")]))) == [("g", {})]
 
 
-# -- what may be handed over -------------------------------------------------------------------------------------------
+# -- input values ------------------------------------------------------------------------------------------------------
 
 
 class Reason(Enum):
     STOP = "tool_calls"
 
 
-class Dumped:
-    """As pydantic models do."""
+class ModelDumpObject:
+    """An SDK object with `model_dump`, as pydantic models have."""
 
     def __init__(self, data: Json) -> None:
         self.data = data
@@ -222,7 +222,7 @@ class Dumped:
         return self.data
 
 
-class Dictable:
+class ToDictObject:
     def __init__(self, data: Json) -> None:
         self._data = data
 
@@ -230,30 +230,32 @@ class Dictable:
         return self._data
 
 
-def spaced(value: Any) -> Any:
-    """Plain objects with attributes, all the way down."""
+def as_namespace(value: Any) -> Any:
+    """Convert dicts to plain objects with attributes, recursively."""
     if isinstance(value, dict):
-        return SimpleNamespace(**{key: spaced(each) for key, each in value.items()})
-    return [spaced(each) for each in value] if isinstance(value, list) else value
+        return SimpleNamespace(**{key: as_namespace(each) for key, each in value.items()})
+    return [as_namespace(each) for each in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("wrap", [Dumped, Dictable, spaced, json.dumps, lambda v: json.dumps(v).encode(), lambda v: v])
-def test_an_answer_reads_the_same_as_dict_sdk_object_text_and_bytes(wrap: Any) -> None:
+@pytest.mark.parametrize(
+    "wrap", [ModelDumpObject, ToDictObject, as_namespace, json.dumps, lambda v: json.dumps(v).encode(), lambda v: v]
+)
+def test_a_response_reads_the_same_as_dict_sdk_object_text_and_bytes(wrap: Any) -> None:
     response = chat(content="Hi", reasoning_content="hm", tool_calls=[chat_call()])
     assert read(wrap(response)) == read(response)
 
 
 def test_nested_sdk_objects_and_enums_are_read() -> None:
-    choice = SimpleNamespace(message=Dumped({"tool_calls": [chat_call()]}), finish_reason=Reason.STOP)
+    choice = SimpleNamespace(message=ModelDumpObject({"tool_calls": [chat_call()]}), finish_reason=Reason.STOP)
     assert calls(read({"choices": [choice]})) == [("f", {"x": 1})]
 
 
 @pytest.mark.parametrize("text", ["Hello.", "5", '"Hi"', "{not json", "[1, 2]", '{"answer": 42}', ""])
-def test_text_that_is_no_answer_of_a_provider_is_what_a_model_wrote(text: str) -> None:
+def test_text_that_is_not_a_provider_response_is_read_as_model_output(text: str) -> None:
     assert read(text).content == text
 
 
-def test_the_text_of_a_model_is_parsed() -> None:
+def test_calls_in_model_output_are_parsed() -> None:
     assert calls(read(LEAK)) == [("f", {"x": 1})]
     assert calls(read(LEAK, format="hermes")) == [("f", {"x": 1})]
 
@@ -264,11 +266,11 @@ def test_a_recorded_stream_is_read() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, {}, []])
-def test_nothing_is_an_empty_reply(nothing: Any) -> None:
+def test_an_empty_value_is_an_empty_reply(nothing: Any) -> None:
     assert read(nothing) == Reply(format="auto")
 
 
-def test_an_unknown_shape_is_noted() -> None:
+def test_an_unknown_shape_is_reported() -> None:
     reply = read({"detail": "Not Found"})
     assert reply.problems == (
         Problem("unknown_shape", "the value is not an answer of a known API: keys 'detail'", blocking=False),
@@ -287,17 +289,17 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("response", ERRORS)
-def test_an_error_in_place_of_an_answer_is_a_problem(response: Json) -> None:
+def test_an_error_in_place_of_a_response_is_a_problem(response: Json) -> None:
     reply = read(response)
     assert codes(reply) == ["provider_error"] and "boom" in reply.problems[0].message
 
 
-def test_an_unknown_api_is_refused_with_the_nearest_name() -> None:
+def test_unknown_api_is_rejected_with_the_nearest_name() -> None:
     with pytest.raises(CallerError, match="did you mean 'chat'"):
         read({}, api="openai_chatt")
 
 
-def test_options_that_do_not_exist_are_refused() -> None:
+def test_invalid_option_values_are_rejected() -> None:
     with pytest.raises(CallerError, match="repair="):
         read({}, repair="never")  # type: ignore[arg-type]
     with pytest.raises(CallerError, match="rescue="):
@@ -337,13 +339,13 @@ def test_lists_and_items_of_every_dialect_are_distinguished() -> None:
     assert detect_dialect({"x": 1}) is None
 
 
-def test_one_choice_of_a_response_is_enough() -> None:
+def test_a_single_choice_reads_the_same_as_the_whole_response() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [chat_call()]}
     whole, choice = {"choices": [{"index": 0, "message": message}]}, {"index": 0, "message": message}
     assert [call.name for call in read(choice).attempts] == [call.name for call in read(whole).attempts] != []
 
 
-def test_a_toolset_may_be_shared() -> None:
+def test_read_accepts_a_toolset() -> None:
     tools = Toolset([Tool(name="f")])
     assert codes(read(chat(tool_calls=[chat_call()]), tools=tools)) == []
 
@@ -356,7 +358,7 @@ WEATHER = Tool(
 )
 
 
-def test_a_namespaced_name_is_folded_with_a_receipt() -> None:
+def test_a_namespaced_name_is_repaired_with_a_receipt() -> None:
     call = read(chat(tool_calls=[chat_call("functions.get_weather", '{"city": "B"}')]), tools=[WEATHER]).attempts[0]
     assert call.name == "get_weather" and [repair.rule for repair in call.repairs] == ["namespace"]
 
@@ -372,15 +374,15 @@ def test_a_missing_name_is_taken_from_the_arguments_with_a_receipt() -> None:
     ]
 
 
-def test_repair_may_differ_from_tool_to_tool() -> None:
+def test_repair_policy_can_be_set_per_tool() -> None:
     broken = chat(tool_calls=[chat_call("get_weather", "{'city': 'B'}")])
-    mended = read(broken, tools=[WEATHER])
-    assert calls(mended) == [("get_weather", {"city": "B"})] and mended.attempts[0].raw == "{'city': 'B'}"
-    assert mended.attempts[0].repairs
+    repaired = read(broken, tools=[WEATHER])
+    assert calls(repaired) == [("get_weather", {"city": "B"})] and repaired.attempts[0].raw == "{'city': 'B'}"
+    assert repaired.attempts[0].repairs
     assert codes(read(broken, tools=[WEATHER], repair={"get_weather": "off"})) == ["invalid_json"]
 
 
-def test_arguments_that_do_not_fit_the_schema_are_a_problem() -> None:
+def test_arguments_that_violate_the_schema_are_a_problem() -> None:
     reply = read(chat(tool_calls=[chat_call("get_weather", "{}")]), tools=[WEATHER])
     assert codes(reply) == ["missing"] and reply.problems[0].call == 0
 
@@ -394,7 +396,7 @@ def test_bare_json_next_to_native_calls_is_text_and_reported_once() -> None:
         assert calls(reply) == [("get_weather", {"city": "C"})] and reply.content == bare
 
 
-# -- Responses: one item for a list of them, and calls beside the output -----------------------------------------------
+# -- Responses: one item in place of a list, and calls next to the output ----------------------------------------------
 
 ITEM = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"x": 1}'}
 BESIDE = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}
@@ -403,7 +405,7 @@ SAID = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
 
 @pytest.mark.parametrize("api", ["auto", "responses"])
 @pytest.mark.parametrize(
-    "response, names, said",
+    "response, names, content",
     [
         ({"output": ITEM}, ["f"], ""),
         ({"output": SAID}, [], "Hi"),
@@ -415,11 +417,11 @@ SAID = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
         ({"output": "Hi", "tool_calls": [BESIDE]}, ["g"], "Hi"),
     ],
 )
-def test_an_output_of_one_item_and_calls_beside_the_output_are_read(
-    response: Json, names: list[str], said: str, api: str
+def test_a_single_output_item_and_calls_next_to_the_output_are_read(
+    response: Json, names: list[str], content: str, api: str
 ) -> None:
     reply = read(response, api=api)
-    assert ([call.name for call in reply.calls], reply.content, reply.problems) == (names, said, ())
+    assert ([call.name for call in reply.calls], reply.content, reply.problems) == (names, content, ())
 
 
 @pytest.mark.parametrize(
@@ -429,11 +431,11 @@ def test_an_output_of_one_item_and_calls_beside_the_output_are_read(
         {"function": {"name": "f", "arguments": '{"x": 1}'}},
     ],
 )
-def test_a_call_in_the_output_and_next_to_it_is_one_call(twin: Json) -> None:
+def test_a_call_both_in_and_next_to_the_output_is_read_once(twin: Json) -> None:
     assert [call.id for call in read({"output": [ITEM], "tool_calls": [twin]}).calls] == ["c1"]
 
 
-def test_the_choice_none_lets_no_native_call_run() -> None:
+def test_choice_none_rejects_native_calls() -> None:
     for tools in (None, [Tool(name="g")]):
         reply = read({"choices": [{"message": {"content": "Hi", "tool_calls": [BESIDE]}}]}, tools=tools, choice="none")
         assert reply.content == "Hi" and [problem.code for problem in reply.problems] == ["not_authorised"]

@@ -1,4 +1,4 @@
-"""Writing: the assistant's turn, a tool's result and the tool choice, in every dialect; opaque fields sent back."""
+"""Writing the assistant's turn, a tool's result and the tool choice in every dialect; opaque fields are sent back."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_anthropic_message_has_a_text_block_only_if_there_is_text() -> None:
 
 
 @pytest.mark.parametrize("dialect", [CHAT, MESSAGES])
-def test_without_calls_blocks_are_the_content_and_else_the_text(dialect: Any) -> None:
+def test_content_is_the_given_blocks_or_else_the_text(dialect: Any) -> None:
     blocks = [{"type": "text", "text": "Hi"}]
     assert dialect.assistant_message("Hi", blocks=blocks) == {"role": "assistant", "content": blocks}
     assert dialect.assistant_message("Hi") == {"role": "assistant", "content": "Hi"}
@@ -54,14 +54,14 @@ def test_without_calls_blocks_are_the_content_and_else_the_text(dialect: Any) ->
 
 @pytest.mark.parametrize("dialect", [CHAT, MESSAGES])
 @pytest.mark.parametrize("calls, blocks", [([CALL], None), (None, [{"type": "text", "text": "Hi"}]), (None, None)])
-def test_reasoning_is_kept_under_a_key_of_its_own_in_every_case(dialect: Any, calls: Any, blocks: Any) -> None:
+def test_reasoning_is_written_under_its_own_key(dialect: Any, calls: Any, blocks: Any) -> None:
     plain = dialect.assistant_message("Hi", calls, blocks=blocks)
     assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="hm") == {**plain, "reasoning": "hm"}
     assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="") == plain
     assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="hm", reasoning_key=None) == plain
 
 
-def test_a_reply_brings_its_text_calls_and_reasoning() -> None:
+def test_a_message_of_a_reply_has_its_text_calls_and_reasoning() -> None:
     message = CHAT.assistant_message(REPLY, reasoning_key="reasoning_content")
     assert message["content"] == "Hi" and message["reasoning_content"] == "hm" and len(message["tool_calls"]) == 1
 
@@ -107,9 +107,7 @@ def test_a_gemini_turn_is_one_content() -> None:
         ('{"n": 2}', {"n": 1}, '{"n":1}'),
     ],
 )
-def test_written_arguments_are_always_an_object_and_spelled_as_they_were(
-    json: str, arguments: Json, written: str
-) -> None:
+def test_written_arguments_are_an_object_with_the_original_spelling(json: str, arguments: Json, written: str) -> None:
     call = Call("f", arguments, json, "a")
     assert CHAT.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == written
 
@@ -152,13 +150,13 @@ def test_a_gemini_result_is_a_part_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("dialect, key", [(CHAT, "content"), (OLLAMA, "content"), (RESPONSES, "output")])
-def test_where_the_wire_has_no_error_flag_the_text_says_it(dialect: Any, key: str) -> None:
+def test_an_error_is_marked_in_the_text_if_the_dialect_has_no_error_flag(dialect: Any, key: str) -> None:
     assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "ERROR: no such file"
     assert dialect.tool_result(CALL, "error: no", is_error=True)[key] == "error: no"
 
 
 @pytest.mark.parametrize("output, text", [({"a": [1, "é"]}, '{"a":[1,"é"]}'), ([], "[]"), (None, "null"), (5, "5")])
-def test_results_that_are_no_text_are_json(output: Any, text: str) -> None:
+def test_results_that_are_not_text_are_written_as_json(output: Any, text: str) -> None:
     assert CHAT.tool_result(CALL, output)["content"] == text
 
 
@@ -198,7 +196,7 @@ def test_ollama_has_no_tool_choice() -> None:
 SIGNED: Json = {"extra_content": {"google": {"thought_signature": "s"}}}
 
 
-def test_extra_fields_of_a_chat_call_come_back_with_it() -> None:
+def test_extra_fields_of_a_chat_call_are_written_back() -> None:
     entry = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, **SIGNED}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     response = {"choices": [{"message": {"content": "", "tool_calls": [entry], "reasoning_details": details}}]}
@@ -208,7 +206,7 @@ def test_extra_fields_of_a_chat_call_come_back_with_it() -> None:
     assert message["tool_calls"] == [entry] and message["reasoning_details"] == details
 
 
-def test_a_thought_signature_of_gemini_comes_back_on_its_part_though_the_call_had_no_id() -> None:
+def test_a_gemini_thought_signature_is_written_back_for_a_call_without_an_id() -> None:
     parts = [{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}]
     response = {"candidates": [{"content": {"role": "model", "parts": parts}}]}
     reply = read(response)
@@ -216,7 +214,7 @@ def test_a_thought_signature_of_gemini_comes_back_on_its_part_though_the_call_ha
     assert GEMINI.assistant_message(reply, extras=reply.extras, ids=False) == {"role": "model", "parts": parts}
 
 
-def test_signed_thinking_of_anthropic_comes_back_as_it_came() -> None:
+def test_signed_anthropic_thinking_is_written_back_unchanged() -> None:
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "redacted_thinking", "data": "x"},
@@ -227,19 +225,19 @@ def test_signed_thinking_of_anthropic_comes_back_as_it_came() -> None:
     assert read(response).message("messages") == {"role": "assistant", "content": blocks}
 
 
-def test_encrypted_reasoning_of_responses_comes_back_as_it_came() -> None:
+def test_encrypted_responses_reasoning_is_written_back_unchanged() -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     custom = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "***"}
     response = {"output": [thought, custom]}
     assert read(response).message("responses") == [thought, custom]
 
 
-def test_a_custom_chat_call_is_written_as_one() -> None:
+def test_a_custom_chat_call_is_written_as_a_custom_call() -> None:
     entry = {"id": "a", "type": "custom", "custom": {"name": "patch", "input": "***"}}
     message = {"role": "assistant", "content": "", "tool_calls": [entry]}
     assert read(message).message() == message
 
 
-def test_an_answer_without_opaque_fields_has_none() -> None:
+def test_a_response_without_opaque_fields_has_no_extras() -> None:
     assert read(CHAT.assistant_message(REPLY, reasoning="")).extras == {}
     assert read({"x": 1}).extras == {} and read("text").extras == {}

@@ -1,4 +1,4 @@
-"""A server that speaks Gemini's dialect, asked by `Backend`: the model in the address, calls and signatures."""
+"""`Backend` with a server that speaks Gemini's dialect: the model in the address, calls and signatures."""
 
 import asyncio
 import functools
@@ -12,11 +12,11 @@ from rightcall.types import Json
 from support.loopback import ask, chunked, json_answer, serving
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-NAME = "tools/" + "w" * 80  # which Gemini takes neither in its length nor in its letters
+NAME = "tools/" + "w" * 80  # Gemini accepts neither this length nor these characters.
 TOOL = {"name": NAME, "description": "Weather", "input_schema": PARAMETERS}
 
 
-def in_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
+def run_in_event_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
     @functools.wraps(test)
     def run() -> None:
         asyncio.run(test())  # type: ignore[arg-type]
@@ -24,7 +24,7 @@ def in_a_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
     return run
 
 
-def said(*parts: Json, finish: str = "") -> Json:
+def gemini_response(*parts: Json, finish: str = "") -> Json:
     candidate: Json = {"content": {"role": "model", "parts": list(parts)}, "index": 0}
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 5, "thoughtsTokenCount": 2}
     return {
@@ -38,21 +38,25 @@ def backend(url: str) -> Backend:
     return Backend(url, api="gemini", model="gemini-x", environ={"GEMINI_API_KEY": "k-1"})
 
 
-def called(body: Json) -> Json:
-    """A call as the server makes it, under the name that it was told."""
+def call_with_sent_name(body: Json) -> Json:
+    """Return a call as the server makes it, under the name that the request declared."""
     name = body["tools"][0]["functionDeclarations"][0]["name"]
     return {"functionCall": {"name": name, "args": {"city": "Oslo"}}, "thoughtSignature": "sig"}
 
 
-@in_a_loop
-async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None:
+@run_in_event_loop
+async def test_a_call_is_returned_under_its_original_name_whole_and_streamed() -> None:
     from rightcall.tools.toolset import wire_names
 
     wire = wire_names([NAME], "gemini")[NAME]
     call = {"functionCall": {"name": wire, "args": {"city": "Oslo"}}, "thoughtSignature": "sig"}
-    events = [said({"text": "Hm", "thought": True}), said({"text": "Let me see."}), said(call, finish="STOP")]
+    events = [
+        gemini_response({"text": "Hm", "thought": True}),
+        gemini_response({"text": "Let me see."}),
+        gemini_response(call, finish="STOP"),
+    ]
     stream = [f"data: {json.dumps(each)}\r\n\r\n".encode() for each in events]
-    whole = said({"text": "Hm", "thought": True}, {"text": "Let me see."}, call, finish="STOP")
+    whole = gemini_response({"text": "Hm", "thought": True}, {"text": "Let me see."}, call, finish="STOP")
     async with serving(json_answer(whole), chunked(stream)) as server:
         request = ask(
             tools=[TOOL], choice="required", temperature=0.5, max_tokens=9, stop=("X",), sampling={"top_k": 3}
@@ -66,7 +70,7 @@ async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None
     assert one.path == "/v1beta/models/gemini-x:generateContent"
     assert other.path == "/v1beta/models/gemini-x:streamGenerateContent?alt=sse"
     assert one.headers["x-goog-api-key"] == "k-1" and "authorization" not in one.headers
-    assert one.body == other.body and called(one.body)["functionCall"]["name"] == wire != NAME
+    assert one.body == other.body and call_with_sent_name(one.body)["functionCall"]["name"] == wire != NAME
     assert one.body["generationConfig"] == {"temperature": 0.5, "maxOutputTokens": 9, "stopSequences": ["X"], "topK": 3}
     assert one.body["toolConfig"] == {"functionCallingConfig": {"mode": "ANY"}}
     for answer in answers:
@@ -81,15 +85,15 @@ async def test_a_call_comes_back_under_its_own_name_whole_and_streamed() -> None
             7,
             7,
             2,
-        )  # thoughts are completion too
+        )  # The completion includes the tokens of thoughts.
         assert answer.model == "gemini-x"
 
 
-@in_a_loop
-async def test_a_signature_goes_back_with_the_call_it_came_with() -> None:
+@run_in_event_loop
+async def test_a_signature_is_sent_back_with_its_call() -> None:
     call = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "sig"}
     async with serving(
-        json_answer(said(call, finish="STOP")), json_answer(said({"text": "4"}, finish="STOP"))
+        json_answer(gemini_response(call, finish="STOP")), json_answer(gemini_response({"text": "4"}, finish="STOP"))
     ) as server:
         tools: list[Any] = [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
         first = await backend(server.url).complete(ask(tools=tools))
@@ -111,7 +115,7 @@ async def test_a_signature_goes_back_with_the_call_it_came_with() -> None:
     }
 
 
-@in_a_loop
+@run_in_event_loop
 async def test_the_models_of_a_server_are_listed_without_their_prefix() -> None:
     listed = json_answer({"models": [{"name": "models/gemini-x"}, {"name": "models/gemini-y"}]})
     async with serving(json_answer({}), gets={"/v1beta/models": listed}) as server:

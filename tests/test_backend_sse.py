@@ -1,4 +1,4 @@
-"""Server-sent events as servers really send them: the payloads do not depend on how the bytes are cut."""
+"""Server-sent events as servers really send them: the payloads are independent of chunking."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from rightcall.providers.dialect import Fault
 A, B = {"a": 1}, {"b": "ü→𝄞"}
 
 
-def read(data: bytes, size: int = 0, **options: Any) -> list[Payload]:
+def read_payloads(data: bytes, size: int = 0, **options: Any) -> list[Payload]:
     reader = ServerEvents(**options)
     size = size or len(data) or 1
     out = [payload for at in range(0, len(data), size) for payload in reader.feed(data[at : at + size])]
@@ -50,17 +50,19 @@ TEXTS: dict[str, tuple[str, list[Any]]] = {
 def test_payloads_are_independent_of_line_ends_and_chunking(text: str, payloads: list[Any], end: str) -> None:
     data = text.replace("\n", end).encode()
     for size in (0, 1, 2, 3, 7):
-        assert read(data, size) == payloads
+        assert read_payloads(data, size) == payloads
 
 
 _PAYLOADS = st.lists(st.dictionaries(st.text(max_size=4), st.text(max_size=8) | st.integers(), min_size=1), max_size=5)
 
 
 @given(_PAYLOADS, st.sampled_from(["\n", "\r\n", "\r"]), st.data())
-def test_any_payloads_come_through_any_cut(payloads: list[dict[str, Any]], end: str, data: st.DataObject) -> None:
-    said = [f"data: {json.dumps(each, ensure_ascii=False)}{end}{end}" for each in payloads]
-    wire = "".join(said).encode("utf-8", "replace")
-    whole = read(wire)
+def test_all_payloads_are_read_under_any_chunking(
+    payloads: list[dict[str, Any]], end: str, data: st.DataObject
+) -> None:
+    lines = [f"data: {json.dumps(each, ensure_ascii=False)}{end}{end}" for each in payloads]
+    wire = "".join(lines).encode("utf-8", "replace")
+    whole = read_payloads(wire)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=8)))
     reader, out = ServerEvents(), list[Payload]()
     for start, stop in zip([0, *cuts], [*cuts, len(wire)], strict=True):
@@ -75,17 +77,17 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES | st.binary(max_size=6), max_size=12).map(b"".join), st.integers(1, 5))
-def test_no_bytes_break_the_reading_and_no_cut_changes_it(data: bytes, size: int) -> None:
-    assert read(data, size) == read(data)
+def test_arbitrary_bytes_are_read_the_same_under_any_chunking(data: bytes, size: int) -> None:
+    assert read_payloads(data, size) == read_payloads(data)
 
 
-def test_what_is_no_json_is_a_fault_and_what_follows_is_read() -> None:
-    first, second = read(b'data: {"a": \n\ndata: {"a": 1}\n\n')
+def test_invalid_json_is_a_fault_and_later_payloads_are_read() -> None:
+    first, second = read_payloads(b'data: {"a": \n\ndata: {"a": 1}\n\n')
     assert isinstance(first, Fault) and first.code == "malformed_chunk"
     assert second == A
 
 
-def test_what_a_broken_connection_left_unfinished_is_not_read() -> None:
+def test_an_incomplete_event_of_a_broken_connection_is_not_read() -> None:
     reader = ServerEvents()
     assert reader.feed(b'data: {"a": 1}') == []
     assert reader.close(broken=True) == []
@@ -94,7 +96,7 @@ def test_what_a_broken_connection_left_unfinished_is_not_read() -> None:
 @pytest.mark.parametrize(
     "data", [b"data: " + b"x" * 200, b"data: xxxxxxxxx\n" * 20, b"x" * 200, b"{" + b"\n" * 9 + b" " * 200]
 )
-def test_a_line_or_an_event_that_is_too_long_ends_the_reading(data: bytes) -> None:
+def test_reading_ends_at_a_line_or_event_that_is_too_long(data: bytes) -> None:
     reader = ServerEvents(longest=100)
     out = [payload for at in range(len(data)) for payload in reader.feed(data[at : at + 1])]
     assert [payload.code for payload in out if isinstance(payload, Fault)] == ["too_large"]
@@ -102,8 +104,8 @@ def test_a_line_or_an_event_that_is_too_long_ends_the_reading(data: bytes) -> No
     assert reader.feed(b'\n\ndata: {"a": 1}\n\n') == [] and reader.close() == []
 
 
-def test_a_long_line_in_many_pieces_is_joined_once() -> None:
+def test_the_pieces_of_a_long_line_are_joined_once() -> None:
     reader = ServerEvents()
     for _ in range(20_000):
         reader.feed(b"x" * 100)
-    assert len(reader._line) == 20_000  # kept apart until the line ends: work and memory are linear
+    assert len(reader._line) == 20_000  # joined only at the end of the line: work and memory are linear

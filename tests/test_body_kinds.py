@@ -1,5 +1,6 @@
-"""A body kind is one file and one line of `BODIES`: one that rightcall does not have is read, streamed, written,
-constrained and held to the laws like any other."""
+"""A body kind is one file and one line of `BODIES`. A kind that rightcall does not have is parsed, streamed, rendered,
+constrained and checked against the laws like any other.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ CALLS = [Call("lookup", {"word": "a;b=c </do>", "n": 3}), Call("ping", {})]
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _register_pairs_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds: dict[Any, Any] = BODIES
     monkeypatch.setitem(kinds, Pairs, PairsKind())
     readers: dict[Any, Any] = READERS
@@ -48,13 +49,13 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(grammars, Pairs, pairs_grammar)
 
 
-def test_it_is_read() -> None:
+def test_a_custom_kind_is_parsed() -> None:
     reply = parse(TEXT, format=FORMAT, tools=TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [(call.name, call.arguments) for call in CALLS]
     assert reply.content.strip() == "Well." and not reply.problems
 
 
-def test_it_is_streamed() -> None:
+def test_a_custom_kind_is_parsed_the_same_under_any_chunking() -> None:
     whole = parse(TEXT, format=FORMAT, tools=TOOLS)
     for size in (1, 3, 7):
         parser = Parser(FORMAT, tools=TOOLS)
@@ -64,18 +65,18 @@ def test_it_is_streamed() -> None:
         assert plainly(parser.reply.parts) == plainly(whole.parts)
 
 
-def test_it_is_written() -> None:
+def test_a_custom_kind_is_rendered() -> None:
     assert render([Text("Well."), *CALLS], format=FORMAT, tools=TOOLS) == TEXT
 
 
-def test_a_call_that_was_cut_off_is_not_complete() -> None:
+def test_a_truncated_call_of_a_custom_kind_is_rejected() -> None:
     reply = parse('<do>lookup:word="a";n=1', format=FORMAT, tools=TOOLS)
     assert not reply.calls and [call.name for call in reply.refused] == ["lookup"]
 
 
-def test_it_is_constrained() -> None:
-    made = grammar(TOOLS, format=FORMAT, choice="required")
-    judge, tag = Ebnf(made.gbnf()), Tag(made.structural_tag())
+def test_a_custom_kind_has_a_grammar_and_a_structural_tag() -> None:
+    compiled = grammar(TOOLS, format=FORMAT, choice="required")
+    judge, tag = Ebnf(compiled.gbnf()), Tag(compiled.structural_tag())
     one = render(CALLS[0], format=FORMAT, tools=TOOLS)
     for accepts in (judge.accepts, tag.accepts):
         assert accepts(one) and not accepts(one.replace("n=3", "n=x")) and not accepts("<do>lookup:n=3</do>")
@@ -84,11 +85,11 @@ def test_it_is_constrained() -> None:
         assert reply.calls and not [problem for call in reply.calls for problem in check(call, TOOLS)]
 
 
-def test_it_keeps_the_laws() -> None:
+def test_a_custom_kind_passes_the_format_laws() -> None:
     assert check_format(FORMAT, samples=30) == []
 
 
-def test_a_file_may_say_it() -> None:
+def test_a_toml_format_can_use_a_custom_kind() -> None:
     text = 'name = "mine"\ncall = ["<do>", "</do>"]\nbody = { kind = "pairs", then = "," }'
     assert Format.from_toml(text).body == Pairs(then=",")
     with pytest.raises(BadFormat, match=r"body\.then: the marker is empty"):
@@ -96,8 +97,8 @@ def test_a_file_may_say_it() -> None:
 
 
 @pytest.mark.parametrize("data, kind", BODIES.items())
-def test_every_kind_says_all_there_is_to_say(data: type[Body], kind: BodyKind[Body]) -> None:
+def test_every_kind_has_its_methods_a_reader_and_a_grammar(data: type[Body], kind: BodyKind[Body]) -> None:
     for word in ("write", "markers", "check"):
-        assert word in vars(type(kind)), f"{data.__name__} says nothing of {word}"
-    assert data in READERS, f"READERS has no reader of {data.__name__}"
-    assert data in CALL_GRAMMARS, f"CALL_GRAMMARS has no grammar of {data.__name__}"
+        assert word in vars(type(kind)), f"{data.__name__} does not define {word}"
+    assert data in READERS, f"READERS has no reader for {data.__name__}"
+    assert data in CALL_GRAMMARS, f"CALL_GRAMMARS has no grammar for {data.__name__}"

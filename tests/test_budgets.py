@@ -1,4 +1,4 @@
-"""Budgets deny what is not there, give back what was not used, and never lose count; history is told once."""
+"""Budgets deny calls that exceed them, release unused reservations and count exactly; history keeps each call once."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def call(n: int = 0) -> Call:
     return Call("work", {"n": n}, "")
 
 
-def run(hooks: list[Any], *numbers: int, **options: Any) -> list[str]:
-    """What became of each call."""
+def dispatch_kinds(hooks: list[Any], *numbers: int, **options: Any) -> list[str]:
+    """Dispatch one call per number and return the kind of each result."""
     try:
         return [result.kind for result in dispatch_sync([call(n) for n in numbers], [work], hooks=hooks, **options)]
     except DispatchTerminated as terminated:
@@ -52,7 +52,7 @@ costs = st.lists(st.tuples(st.booleans(), st.integers(0, 10)), max_size=30)
 
 
 @given(st.integers(0, 40), costs)
-def test_a_budget_never_holds_more_than_its_capacity_nor_less_than_nothing(capacity: int, steps: list[Any]) -> None:
+def test_used_budget_stays_between_zero_and_capacity(capacity: int, steps: list[Any]) -> None:
     budget, held = Budget(capacity), 0
     for take, cost in steps:
         if take:
@@ -66,13 +66,13 @@ def test_a_budget_never_holds_more_than_its_capacity_nor_less_than_nothing(capac
         assert 0 <= budget.utilisation <= 1
 
 
-def test_threads_cannot_overspend_together() -> None:
+def test_concurrent_threads_cannot_exceed_the_budget() -> None:
     budget, taken = Budget(1_000), list[int]()
 
-    def take() -> None:
+    def reserve_many() -> None:
         taken.append(sum(budget.try_reserve(1) for _ in range(500)))
 
-    threads = [threading.Thread(target=take) for _ in range(4)]
+    threads = [threading.Thread(target=reserve_many) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -81,35 +81,37 @@ def test_threads_cannot_overspend_together() -> None:
 
 
 @pytest.mark.parametrize("capacity", [-1, float("nan")])
-def test_a_budget_of_less_than_nothing_is_refused(capacity: float) -> None:
+def test_a_negative_capacity_is_rejected(capacity: float) -> None:
     with pytest.raises(CallerError, match="capacity"):
         Budget(capacity)
 
 
-def test_a_negative_cost_is_refused() -> None:
+def test_a_negative_cost_is_rejected() -> None:
     with pytest.raises(BudgetFailed, match="budget failed: "):
         Budget(1).try_reserve(-1)
 
 
-def test_a_refilled_budget_is_whole() -> None:
+def test_refill_restores_the_full_capacity() -> None:
     budget = Budget(2)
     assert budget.try_reserve(2) and not budget.try_reserve(1)
     budget.refill()
     assert budget.left == 2 and Budget(0).utilisation == 1.0
 
 
-def test_so_many_calls_and_no_more() -> None:
-    assert run([call_budget(2)], 1, 2, 3, 4) == ["completed", "completed", "terminated", "not_run"]
+def test_a_call_budget_terminates_the_dispatch_after_its_limit() -> None:
+    assert dispatch_kinds([call_budget(2)], 1, 2, 3, 4) == ["completed", "completed", "terminated", "not_run"]
 
 
-def test_the_reason_names_the_tool_and_its_cost() -> None:
+def test_the_denial_names_the_tool_and_its_cost() -> None:
     with pytest.raises(DispatchTerminated, match="budget denied `work` at cost 7"):
         dispatch_sync(call(), [work], hooks=[BudgetHook(Budget(5), cost=7)])
 
 
-def test_a_call_that_failed_or_was_skipped_costs_nothing() -> None:
+def test_a_failed_or_skipped_call_costs_nothing() -> None:
     hook = call_budget(1)
-    assert run([hook, lambda invocation: Skip(0) if invocation.arguments["n"] == 9 else None], -1, 9, -1, 1, 2) == [
+    assert dispatch_kinds(
+        [hook, lambda invocation: Skip(0) if invocation.arguments["n"] == 9 else None], -1, 9, -1, 1, 2
+    ) == [
         *("failed", "skipped", "failed"),
         "completed",
         "terminated",
@@ -117,20 +119,25 @@ def test_a_call_that_failed_or_was_skipped_costs_nothing() -> None:
     assert isinstance(hook.budget, Budget) and hook.budget.used == 1
 
 
-def test_costs_are_given_by_name_or_computed() -> None:
+def test_costs_can_be_given_by_tool_name_or_computed() -> None:
     budget = Budget(10)
     by_name = BudgetHook(budget, cost={"work": 3})
-    worked_out = BudgetHook(budget, cost=lambda invocation: invocation.arguments["n"])
-    assert run([by_name, worked_out], 1) == ["completed"] and budget.used == 4
+    computed = BudgetHook(budget, cost=lambda invocation: invocation.arguments["n"])
+    assert dispatch_kinds([by_name, computed], 1) == ["completed"] and budget.used == 4
 
 
-def test_a_limit_on_what_is_in_use_gives_everything_back() -> None:
+def test_a_concurrency_limit_releases_every_reservation() -> None:
     budget = Budget(1)
-    assert run([BudgetHook(budget, keeps="never")], 1, 2, -1, 3) == ["completed", "completed", "failed", "completed"]
+    assert dispatch_kinds([BudgetHook(budget, keeps="never")], 1, 2, -1, 3) == [
+        "completed",
+        "completed",
+        "failed",
+        "completed",
+    ]
     assert budget.used == 0
 
 
-def test_calls_in_parallel_cannot_overspend() -> None:
+def test_parallel_calls_cannot_exceed_the_budget() -> None:
     @tool(read_only=True)
     async def look() -> None:
         await asyncio.sleep(0.01)
@@ -149,23 +156,23 @@ ENDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_reservation_is_given_back_after_every_outcome(end: str) -> None:
+def test_a_reservation_is_released_after_every_outcome(end: str) -> None:
     hook = call_budget(1)
     try:
-        run([hook, ENDS[end]], 1)
+        dispatch_kinds([hook, ENDS[end]], 1)
     except HookFailed:
         assert end == "a later hook breaks"
     assert isinstance(hook.budget, Budget) and hook.budget.used == 0
 
 
-def test_a_clean_up_without_a_reservation_gives_nothing_back() -> None:
+def test_cleanup_without_a_reservation_releases_nothing() -> None:
     budget = Budget(5)
     budget.try_reserve(3)
-    assert run([lambda _: Terminate("first"), BudgetHook(budget)], 1) == ["terminated"]
+    assert dispatch_kinds([lambda _: Terminate("first"), BudgetHook(budget)], 1) == ["terminated"]
     assert budget.used == 3
 
 
-def test_a_broken_hook_after_the_call_does_not_leak_the_reservations_of_later_ones() -> None:
+def test_a_hook_that_fails_after_the_call_does_not_leak_later_reservations() -> None:
     class Broken(Hook):
         def after(self, invocation: Invocation, result: Result) -> None:
             raise OSError
@@ -176,7 +183,7 @@ def test_a_broken_hook_after_the_call_does_not_leak_the_reservations_of_later_on
     assert budget.used == 0
 
 
-def test_a_cancelled_call_gives_its_reservation_back() -> None:
+def test_a_cancelled_call_releases_its_reservation() -> None:
     hook = call_budget(1)
 
     async def wait() -> None:
@@ -209,7 +216,7 @@ def test_a_token_reservation_is_replaced_by_the_tokens_used() -> None:
         reservation.record(-1)
 
 
-def test_a_reservation_that_is_dropped_gives_itself_back() -> None:
+def test_a_dropped_token_reservation_is_released() -> None:
     budget = TokenBudget(100)
     reservation = budget.reserve(60)
     assert reservation is not None
@@ -232,30 +239,30 @@ def test_the_tokens_of_arguments_and_results_are_counted() -> None:
     assert budget.used == about_tokens('{"text":"' + "x" * 400 + '"}') + about_tokens("x" * 400)
     with pytest.raises(DispatchTerminated, match="token budget denied `echo`"):
         dispatch_sync(Call("echo", {"text": ""}, ""), [echo], hooks=[TokenHook(budget, estimate=900)])
-    assert run([TokenHook(budget, estimate=100)], -1) == ["failed"] and budget.used < 300
+    assert dispatch_kinds([TokenHook(budget, estimate=100)], -1) == ["failed"] and budget.used < 300
 
 
-def test_no_call_starts_when_the_time_is_over() -> None:
+def test_no_call_starts_after_the_time_budget_is_spent() -> None:
     now = [0.0]
     hook = TimeBudget(10, clock=lambda: now[0])
-    assert run([hook], 1) == ["completed"]
+    assert dispatch_kinds([hook], 1) == ["completed"]
     now[0] = 10.0
-    assert run([hook], 1) == ["completed"]
+    assert dispatch_kinds([hook], 1) == ["completed"]
     now[0] = 10.1
-    assert run([hook], 1) == ["terminated"]
+    assert dispatch_kinds([hook], 1) == ["terminated"]
 
 
 # -- history -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["failed", "timed_out", "refused", "terminated", "cancelled", "not_run"])
-def test_only_what_the_tool_itself_got_wrong_is_worth_another_try(kind: Kind) -> None:
+def test_only_failures_of_the_tool_itself_are_transient(kind: Kind) -> None:
     expected = "transient" if kind in ("failed", "timed_out") else "permanent"
     assert retry_class(Result(call(), "", True, kind)) == expected
 
 
 @pytest.mark.parametrize("kind", sorted(FINE))
-def test_what_went_well_is_not_tried_again(kind: Kind) -> None:
+def test_a_successful_call_has_no_retry_class(kind: Kind) -> None:
     assert retry_class(Result(call(), kind=kind)) is None
     assert retry_class(not_run_result(call(), "x")) == "permanent"
 
@@ -269,7 +276,7 @@ arguments = st.dictionaries(st.text(max_size=3), json_values, max_size=4)
 
 
 @given(arguments, st.randoms())
-def test_a_fingerprint_does_not_depend_on_the_order_of_keys(given: dict[str, Any], random: Any) -> None:
+def test_a_fingerprint_is_independent_of_key_order(given: dict[str, Any], random: Any) -> None:
     def shuffled(value: Any) -> Any:
         if isinstance(value, list):
             return [shuffled(item) for item in value]
@@ -284,15 +291,15 @@ def test_a_fingerprint_does_not_depend_on_the_order_of_keys(given: dict[str, Any
 
 @given(arguments, arguments)
 def test_different_calls_have_different_fingerprints(one: dict[str, Any], other: dict[str, Any]) -> None:
-    def told(value: Any) -> Any:  # Python holds 1 and True for equal, JSON does not
+    def sorted_items(value: Any) -> Any:  # Python compares 1 and True as equal, JSON does not.
         return repr(sorted((key, repr(value[key])) for key in value))
 
-    if told(one) != told(other) and one != other:
+    if sorted_items(one) != sorted_items(other) and one != other:
         assert fingerprint(Call("f", one, "")) != fingerprint(Call("f", other, ""))
     assert fingerprint(Call("f", one, "")) != fingerprint(Call("g", one, ""))
 
 
-def test_odd_arguments_have_a_fingerprint_too() -> None:
+def test_unusual_argument_values_have_distinct_fingerprints() -> None:
     assert len({fingerprint(Call("f", {"a": a}, "")) for a in (1, "1", 1.5, True, 2**70, "\ud800", float("inf"))}) == 7
 
 

@@ -43,7 +43,7 @@ def _call(name: str, word: str) -> str:
     return render([Call("lookup", {"word": word})], format=name, tools=TOOLS).strip()
 
 
-def _thought(name: str) -> tuple[str, str]:
+def _reasoning_markers(name: str) -> tuple[str, str]:
     opens, closes = FORMATS[name].reasoning or ("", "")
     return tuple(str(side if isinstance(side, str) else side[0]) for side in (opens, closes))  # type: ignore[return-value]
 
@@ -53,7 +53,7 @@ def _read(name: str, text: str) -> Reply:
     return read(text, name, TOOLS)
 
 
-def _words(reply: Reply) -> list[str]:
+def _called_words(reply: Reply) -> list[str]:
     return [call.arguments["word"] for call in reply.calls]
 
 
@@ -63,13 +63,13 @@ def test_the_family_of_formats_is_not_empty() -> None:
 
 @special_formats
 def test_a_call_in_reasoning_that_quotes_the_turn_end_is_reasoning(name: str) -> None:
-    opens, closes = _thought(name)
+    opens, closes = _reasoning_markers(name)
     for end in [marker_alternatives(end)[0] for end in FORMATS[name].ends]:
         if result_closing(end):
-            continue  # what follows it is the result of a tool, whatever it holds
+            continue  # A tool result follows this marker; its content may be anything.
         quoted = f"{opens}I could send {_call(name, 'owl')}{end} but no.{closes}"
         reply = _read(name, f"{quoted}{_call(name, 'bat')}")
-        assert _words(reply) == ["bat"], end
+        assert _called_words(reply) == ["bat"], end
         assert "but no." in reply.reasoning, end
 
 
@@ -83,37 +83,37 @@ def test_a_message_in_reasoning_leaks_no_text() -> None:
 
 @special_formats
 def test_a_call_before_the_reasoning_close_is_reasoning(name: str) -> None:
-    opens, closes = _thought(name)
+    opens, closes = _reasoning_markers(name)
     reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}{_call(name, 'bat')}")
-    assert _words(reply) == ["bat"] and not reply.refused
+    assert _called_words(reply) == ["bat"] and not reply.refused
     assert reply.reasoning == f"I could send {_call(name, 'owl')} but no."
 
 
 @special_formats
 def test_a_call_in_reasoning_before_an_answer_never_runs(name: str) -> None:
-    opens, closes = _thought(name)
+    opens, closes = _reasoning_markers(name)
     reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}It is a bird.")
     assert not reply.attempts and reply.content == "It is a bird."
 
 
 @special_formats
-def test_a_call_that_a_closed_thought_ends_with_counts_with_a_note(name: str) -> None:
-    opens, closes = _thought(name)
+def test_a_call_at_the_end_of_closed_reasoning_runs_with_a_note(name: str) -> None:
+    opens, closes = _reasoning_markers(name)
     reply = _read(name, f"{opens}I send it. {_call(name, 'owl')}{closes}")
-    assert _words(reply) == ["owl"]
+    assert _called_words(reply) == ["owl"]
     assert [problem.code for problem in reply.problems] == ["call_in_reasoning"]
 
 
 @special_formats
 def test_a_call_after_unclosed_reasoning_runs(name: str) -> None:
-    opens, _ = _thought(name)
+    opens, _ = _reasoning_markers(name)
     reply = _read(name, f"{opens}I send it. {_call(name, 'owl')}")
-    assert _words(reply) == ["owl"] and reply.reasoning == "I send it."
+    assert _called_words(reply) == ["owl"] and reply.reasoning == "I send it."
 
 
 @special_formats
-def test_nothing_of_a_call_goes_out_while_the_thought_may_still_be_closed(name: str) -> None:
-    opens, closes = _thought(name)
+def test_no_call_ends_while_its_reasoning_can_still_be_closed(name: str) -> None:
+    opens, closes = _reasoning_markers(name)
     parser = Parser(name, tools=TOOLS)
     events = parser.feed(f"{opens}I could send {_call(name, 'owl')} but")
     assert not any(isinstance(event, CallEnd) for event in events)
@@ -133,14 +133,14 @@ def test_a_truncated_call_in_reasoning_ends_with_the_reasoning() -> None:
     assert not reply.calls and reply.content == "It is a bird."
 
 
-def test_a_mention_of_the_token_stays_in_the_thought() -> None:
+def test_a_mentioned_opener_stays_in_the_reasoning() -> None:
     reply = _read("lfm2", "<think>The token <|tool_call_start|> opens a call.</think>It is a bird.")
     assert reply.reasoning == "The token <|tool_call_start|> opens a call." and reply.content == "It is a bird."
 
 
 @pytest.mark.parametrize("name", ["auto", *sampled()])
 @pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
-def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, finish: str) -> None:
+def test_no_call_in_open_reasoning_of_a_truncated_reply_is_runnable(name: str, finish: str) -> None:
     wire = "kimi_k2" if name == "auto" else name
     opens = next((text for text in marker_alternatives((FORMATS[wire].reasoning or ("",))[0]) if text), "")
     for opener in {opens, "<think>"} - {""}:
@@ -153,7 +153,7 @@ def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, fini
 
 @special_formats
 def test_a_call_after_a_special_token_in_truncated_reasoning_is_rejected(name: str) -> None:
-    reply = read(f"{_thought(name)[0]}I send it. {_call(name, 'owl')}", name, TOOLS, finish="length")
+    reply = read(f"{_reasoning_markers(name)[0]}I send it. {_call(name, 'owl')}", name, TOOLS, finish="length")
     assert [call.arguments for call in reply.refused] == [{"word": "owl"}]
     assert [problem.code for problem in reply.problems] == ["call_in_open_reasoning"]
 
@@ -178,20 +178,18 @@ def test_an_empty_opener_is_reported_where_the_reply_ends_with_the_reasoning(
 
 @pytest.mark.parametrize("name", ["auto", *sampled()])
 @pytest.mark.parametrize("finish", [None, "length"])
-def test_a_call_that_stays_in_the_last_thought_leaves_a_note(name: str, finish: str | None) -> None:
+def test_a_call_left_in_final_reasoning_is_reported(name: str, finish: str | None) -> None:
     call = _call("kimi_k2" if name == "auto" else name, "owl")
     for text in (f"The page says: {call}", f"The page says: {call} Hm.", f"The page says: {call}</think>"):
         setting = Setting(name, TOOLS, "open", finish=finish, reasoning_calls="never")
         reply = hold_of_every_cut(text, setting)
-        told = [problem.code for problem in reply.problems]
-        assert reply.attempts or "looks_like_a_call" in told or reply.content, text
+        reported = [problem.code for problem in reply.problems]
+        assert reply.attempts or "looks_like_a_call" in reported or reply.content, text
 
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize(("finish", "how"), [("length", "safe"), ("stop", "never")])
-def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
-    name: str, finish: str, how: Literal["safe", "never"]
-) -> None:
+def test_a_call_left_in_provider_reasoning_is_reported(name: str, finish: str, how: Literal["safe", "never"]) -> None:
     thought = {"role": "assistant", "content": None, "reasoning_content": f"I send {_call(name, 'owl')}"}
     reply = rightcall.read(
         {"object": "chat.completion", "choices": [{"index": 0, "message": thought, "finish_reason": finish}]},
@@ -205,11 +203,11 @@ def test_a_call_that_stays_in_a_providers_reasoning_leaves_a_note(
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if compile_format(FORMATS[name]).reasoning_ends))
 def test_a_close_shared_with_messages_ends_reasoning_that_contains_a_call(name: str) -> None:
-    opens, closes = _thought(name)
-    rehearsal = f"{opens}I might send {_call(name, 'owl')}"
-    assert _words(_read(name, f"{rehearsal} - no, I must not.{closes}I will not.")) == []
-    assert _words(_read(name, f"{rehearsal} - no, I must not.{closes}{_call(name, 'bat')}")) == ["bat"]
-    assert _words(_read(name, f"{rehearsal}{closes}")) == ["owl"]
+    opens, closes = _reasoning_markers(name)
+    reasoning_with_call = f"{opens}I might send {_call(name, 'owl')}"
+    assert _called_words(_read(name, f"{reasoning_with_call} - no, I must not.{closes}I will not.")) == []
+    assert _called_words(_read(name, f"{reasoning_with_call} - no, I must not.{closes}{_call(name, 'bat')}")) == ["bat"]
+    assert _called_words(_read(name, f"{reasoning_with_call}{closes}")) == ["owl"]
 
 
 def test_reasoning_before_an_answer_reports_no_problem() -> None:
@@ -219,7 +217,7 @@ def test_reasoning_before_an_answer_reports_no_problem() -> None:
 
 @special_formats
 @pytest.mark.parametrize("blanks", ["", " ", "\n", "\n \n"])
-def test_an_opener_that_a_cut_thought_ends_with_stays_in_it_to_the_last_blank(name: str, blanks: str) -> None:
+def test_an_opener_at_the_end_of_truncated_reasoning_stays_in_it_with_its_blanks(name: str, blanks: str) -> None:
     for opener in openers_of(FORMATS[name], "lookup"):
         text = f"Well, {opener}{blanks}"
         reply = hold_of_every_cut(text, Setting(name, TOOLS, "open", finish="length"))
@@ -237,7 +235,7 @@ def test_an_incomplete_opener_after_reasoning_is_text(behind: str) -> None:
 
 @pytest.mark.parametrize("name", sampled())
 def test_a_call_in_reasoning_never_runs_before_another_opener(name: str) -> None:
-    opens, closes = _thought(name) if all(_thought(name)) else ("<think>", "</think>")
+    opens, closes = _reasoning_markers(name) if all(_reasoning_markers(name)) else ("<think>", "</think>")
     close = fill(str(marker_alternatives(FORMATS[name].call[1])[0]))
     for opener in openers_of(FORMATS[name], "lookup"):
         for behind in {opener, opener + close}:
@@ -251,19 +249,19 @@ def test_a_call_in_reasoning_never_runs_before_another_opener(name: str) -> None
 @pytest.mark.parametrize("name", ["auto", *sampled()])
 def test_with_reasoning_off_nothing_is_reasoning(name: str) -> None:
     for wire in ("hermes", "k2_horizon", "kimi_k2", *({name} & {*FORMATS})):
-        for opens, closes in {_thought(wire), ("<think>", "</think>")} - {("", "")}:
+        for opens, closes in {_reasoning_markers(wire), ("<think>", "</think>")} - {("", "")}:
             text = f'{opens}He wrote "so.{closes}\n{_call(wire, "owl")}'
             assert read(text, name, TOOLS, reasoning="off").reasoning == "", text
 
 
 @special_formats
 def test_a_lone_opener_after_reasoning_does_not_run_the_call_in_it(name: str) -> None:
-    opens, closes = _thought(name)
+    opens, closes = _reasoning_markers(name)
     before = f"{opens}Maybe {_call(name, 'owl')}{closes}"
     for token in compile_format(FORMATS[name]).openers.first_tokens:
-        assert _words(_read(name, before + token)) == [], token
+        assert _called_words(_read(name, before + token)) == [], token
 
 
 def test_a_last_call_in_reasoning_runs() -> None:
-    opens, closes = _thought("kimi_k3")
-    assert _words(_read("kimi_k3", f"{opens}Maybe {_call('kimi_k3', 'owl')}{closes}")) == ["owl"]
+    opens, closes = _reasoning_markers("kimi_k3")
+    assert _called_words(_read("kimi_k3", f"{opens}Maybe {_call('kimi_k3', 'owl')}{closes}")) == ["owl"]

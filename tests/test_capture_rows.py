@@ -1,4 +1,4 @@
-"""The row of a capture, and the lines that it lies in."""
+"""The row of a captured call, and the JSON lines file that stores it."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def test_a_row_carries_group_context_and_private_provenance() -> None:
     assert row["metadata"]["provenance"]["domain"] == "shopping"
 
 
-def test_a_row_has_every_field_that_the_other_schema_has() -> None:
+def test_a_row_has_every_field_of_the_forge_schema() -> None:
     def keys(value: Json, path: str = "") -> set[str]:
         names = {f"{path}/{name}" for name in value}
         inner = [(name, each) for name, each in value.items() if isinstance(each, dict) and name != "arguments"]
@@ -86,7 +86,7 @@ def test_a_row_has_every_field_that_the_other_schema_has() -> None:
     assert [tool.name for tool in tools_of(row)] == [tool.name for tool in SHOP.tools]
 
 
-def test_the_state_is_the_one_before_the_call() -> None:
+def test_the_state_lists_completed_and_pending_steps() -> None:
     state = workflow_state(["a", "a"], ["boom"], ["a", "b"])
     assert state["completed_steps"] == ["a", "a"]
     assert state["pending_steps"] == ["b"]
@@ -94,7 +94,7 @@ def test_the_state_is_the_one_before_the_call() -> None:
     assert state["terminal_tools"] == ["respond"]
 
 
-def test_a_call_comes_back_out_of_its_row_with_its_receipts() -> None:
+def test_a_call_is_restored_from_its_row_with_its_repairs() -> None:
     repairs = (Repair("scalar_type", "schema", "/n", '"2"', "2"),)
     call = Call("f", {"n": 10**30}, '{"n": 1000000000000000000000000000000}', "a", "raw", repairs, complete=False)
     problem = Problem("missing", "x is required", "/x", 0)
@@ -116,7 +116,7 @@ def test_a_call_comes_back_out_of_its_row_with_its_receipts() -> None:
     assert call_of(FORGE_ROW).arguments == FORGE_ROW["candidate_call"]["arguments"]
 
 
-def test_a_scenario_without_a_call_is_a_row_too() -> None:
+def test_a_scenario_without_a_call_is_an_outcome_row() -> None:
     row = outcome_row(group="g", request="r", tools=SHOP.tools, trace=TRACE, messages=[], reply="Hello.", text="Hello.")
     assert row["kind"] == "outcome"
     assert row["outcome"] == {"ended": "answer", "text": "Hello.", "error": ""}
@@ -128,7 +128,7 @@ def test_no_two_rows_of_a_run_have_the_same_key() -> None:
     assert len({capture_key(row) for row in found}) == len(found)
 
 
-def test_the_clock_is_in_milliseconds() -> None:
+def test_unix_ms_is_in_milliseconds() -> None:
     assert 1_700_000_000_000 < unix_ms() < 10_000_000_000_000
 
 
@@ -136,7 +136,7 @@ def test_the_clock_is_in_milliseconds() -> None:
 
 
 @given(st.lists(st.dictionaries(st.text(), JSON), max_size=5))
-def test_what_is_appended_is_read_back(tmp_path_factory: pytest.TempPathFactory, entries: list[Json]) -> None:
+def test_appended_rows_are_read_back(tmp_path_factory: pytest.TempPathFactory, entries: list[Json]) -> None:
     path = tmp_path_factory.mktemp("lines") / "a.jsonl"
     with Journal(path) as journal:
         for entry in entries:
@@ -150,7 +150,7 @@ def test_lone_surrogates_and_huge_integers_are_kept(tmp_path: Path) -> None:
     assert [found for _, found in read_rows(tmp_path / "a.jsonl")] == [row]
 
 
-def test_a_file_is_made_for_its_owner_alone_and_never_cut(tmp_path: Path) -> None:
+def test_a_file_is_readable_only_by_its_owner_and_never_truncated(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "a.jsonl"
     touch_jsonl(path)
     append_jsonl(path, {"n": 1})
@@ -159,7 +159,7 @@ def test_a_file_is_made_for_its_owner_alone_and_never_cut(tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_path_without_a_folder_needs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_without_a_folder_creates_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ensure_parent_dir("a.jsonl")
     append_jsonl("a.jsonl", {})
@@ -191,7 +191,7 @@ except FileFailed as error:
 
 
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit on file sizes here")
-def test_a_full_disk_leaves_whole_lines_and_says_which_step_failed(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_whole_lines_and_reports_the_failed_step(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     command = [sys.executable, "-c", FILLS_THE_DISK, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -214,7 +214,7 @@ def test_an_incomplete_last_line_is_reported_and_removed_only_on_request(tmp_pat
     assert path.read_bytes() == b'{"n":1}\n{"n":2}\n'
 
 
-def test_a_last_line_that_only_lost_its_newline_is_kept(tmp_path: Path) -> None:
+def test_a_last_line_without_a_newline_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"n":1}')
     append_jsonl(path, {"n": 2})
@@ -231,7 +231,7 @@ def test_a_last_line_that_only_lost_its_newline_is_kept(tmp_path: Path) -> None:
         (b'{"a": ' + b"[" * 5_000 + b"]" * 5_000 + b"}\n", "nested too deeply"),
     ],
 )
-def test_a_line_without_a_row_is_a_fault_and_the_next_is_read(tmp_path: Path, line: bytes, message: str) -> None:
+def test_an_invalid_line_is_a_fault_and_the_next_line_is_read(tmp_path: Path, line: bytes, message: str) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b'\n{"n":1}\n')
     first, second = read_rows(path)
@@ -239,7 +239,7 @@ def test_a_line_without_a_row_is_a_fault_and_the_next_is_read(tmp_path: Path, li
     assert second == (3, {"n": 1})
 
 
-def test_a_line_that_is_too_long_is_passed_over_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long_is_skipped_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "LONGEST", 100)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": "' + b"x" * 1_000 + b'"}\n{"n":1}\n')

@@ -1,4 +1,4 @@
-"""Every class of fault that is known, over every format by discovery: a sample of what `make classes` reads."""
+"""Every known class of fault, over every format by discovery: a sample of the cases that `make classes` reads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 from rightcall.formats import FORMATS
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"
-EVERY = 41  # `make classes` reads all
+EVERY = 41  # `make classes` reads every case.
 
 pytestmark = pytest.mark.skipif(not EVALS.is_dir(), reason="the evals are not part of the sdist")
 
 
 @pytest.fixture(scope="module")
 def classes() -> Iterator[Any]:
-    """The modules `made` and `judge` of evals/classes, and the cases of the file."""
+    """The modules `made` and `judge` of evals/classes, and the stored cases."""
     sys.path.insert(0, str(EVALS))
     try:
         from classes import judge, made  # type: ignore[import-not-found]
@@ -32,11 +32,11 @@ def classes() -> Iterator[Any]:
 
 
 @pytest.mark.sweep
-def test_the_file_holds_what_the_generator_makes(classes: Any) -> None:
+def test_the_stored_cases_equal_the_generated_cases(classes: Any) -> None:
     assert classes.made.made() == classes.kept, "run `make classes FLAGS=--write` and look at what changed"
 
 
-def test_there_are_texts_enough_of_every_class_and_every_format(classes: Any) -> None:
+def test_every_class_and_every_format_has_enough_cases(classes: Any) -> None:
     kinds = Counter([case.kind for case in classes.kept])
     assert sum(kinds.values()) >= 2000
     wanted = "A1 A2 A3 A4 A5 A6 A7 A8 A9 B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12 C D E F G1 G3 G5 I".split()
@@ -44,14 +44,14 @@ def test_there_are_texts_enough_of_every_class_and_every_format(classes: Any) ->
     assert {case.format for case in classes.kept} == set(FORMATS)
 
 
-def test_texts_of_every_class_are_read_right(classes: Any) -> None:
+def test_sampled_cases_of_every_class_are_parsed_as_expected(classes: Any) -> None:
     faults = [fault for case in classes.kept[::EVERY] if (fault := classes.judge.judge(case)) is not None]
     shown = [f"{f.case.kind} {f.case.shape} ({f.case.format}), {f.how}: {f.what}\n  {f.case.text!r}" for f in faults]
     assert not faults, f"{len(faults)} faults, the first of them:\n" + "\n".join(shown[:10])
 
 
-def test_the_judge_sees_what_differs(classes: Any) -> None:
-    """Each field of an expectation bites: a judge that is always content would pass everything above."""
+def test_the_judge_reports_every_kind_of_difference(classes: Any) -> None:
+    """Each field of an expectation is checked: a judge without checks would pass all tests above."""
     from classes.case import Case, Expect  # type: ignore[import-not-found]
 
     text = 'Well.\n<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}}\n</tool_call>'

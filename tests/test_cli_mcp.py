@@ -18,7 +18,7 @@ pytest.importorskip("mcp")
 SERVER = [sys.executable, str(Path(__file__).parent / "support" / "mcp_server.py")]
 
 
-def test_call_runs_one_of_the_coding_tools_in_a_folder(tmp_path: Path) -> None:
+def test_call_runs_a_coding_tool_inside_a_workspace(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello\n")
     result = run("call", "read_file", '{"path": "a.txt"}', "--workspace", str(tmp_path), "--json")
     assert result.exit_code == 0 and json.loads(result.stdout)["result"]["output"] == "hello\n"
@@ -32,9 +32,9 @@ def test_call_without_tools_is_wrong_usage(tmp_path: Path) -> None:
     assert missing.exit_code == 2 and "not a folder" in missing.stderr
 
 
-def test_the_tools_of_a_server_are_listed_with_those_that_cannot_be_used() -> None:
+def test_mcp_tools_lists_usable_and_rejected_tools() -> None:
     result = run("mcp", "tools", "--json", "--", *SERVER)
-    assert result.exit_code == 1  # one of them cannot be used
+    assert result.exit_code == 1  # One of the tools cannot be used.
     found = json.loads(result.stdout)
     assert [each["name"] for each in found["tools"]] == ["add", "fail", "say.it", "picture", "gone"]
     assert [each["tool"] for each in found["refused"]] == ["bad"]
@@ -42,22 +42,22 @@ def test_the_tools_of_a_server_are_listed_with_those_that_cannot_be_used() -> No
 
 
 @pytest.mark.parametrize("server", [["http://127.0.0.1:9/mcp"], ["rightcall-no-such-command"], ["ftp://x"]])
-def test_a_server_that_is_not_there_is_one_line(server: list[str]) -> None:
+def test_an_unreachable_server_is_an_error_without_a_traceback(server: list[str]) -> None:
     result = run("mcp", "tools", *server)
     assert result.exit_code == 2 and "Traceback" not in result.stderr and result.stderr.strip()
 
 
-def test_served_tools_answer_an_mcp_client(tmp_path: Path) -> None:
+def test_an_mcp_client_lists_the_served_tools(tmp_path: Path) -> None:
     from rightcall.mcp import connect
 
     (tmp_path / "a.txt").write_text("hello\n")
-    words = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", "--workspace", str(tmp_path), "--read-only"]
+    command = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", "--workspace", str(tmp_path), "--read-only"]
 
-    async def listed() -> list[str]:
-        async with connect(words, env=dict(os.environ)) as tools:
+    async def list_tools() -> list[str]:
+        async with connect(command, env=dict(os.environ)) as tools:
             return [tool.name for tool in tools]
 
-    assert asyncio.run(listed()) == ["read_file", "list_dir"]
+    assert asyncio.run(list_tools()) == ["read_file", "list_dir"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_served_tools_answer_an_mcp_client(tmp_path: Path) -> None:
         (["--workspace", ".", "--http", "--api-key-env", "RIGHTCALL_NOT_SET"], "RIGHTCALL_NOT_SET"),
     ],
 )
-def test_serving_that_cannot_be_is_refused(options: list[str], word: str) -> None:
-    words = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", *options]
-    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+def test_invalid_serve_options_are_rejected(options: list[str], word: str) -> None:
+    command = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", *options]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     assert done.returncode == 2 and word in done.stderr

@@ -1,4 +1,4 @@
-"""Logs of many rows: `parse`, `check` and `repair` with `--rows`, and what each of them makes of a row."""
+"""Logs of many rows: `parse`, `check` and `repair` with `--rows`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ CALL = hermes('{"name": "look", "arguments": {"city": "Oslo"}}')
 WORK = ReplyWork("", RowKeys(), TOOLS, ParseOptions("hermes"))
 
 
-class Kept:
-    """A sink that keeps what it is given."""
+class MemorySink:
+    """A sink that collects what is written to it."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -52,14 +52,14 @@ class Kept:
         pass
 
 
-def worked(path: Path, *, jobs: int = 1, size: int = 1 << 20) -> bytes:
-    sink = Kept()
+def map_file(path: Path, *, jobs: int = 1, size: int = 1 << 20) -> bytes:
+    sink = MemorySink()
     map_rows(sources_of([str(path)]), WORK, sink, LocalEngine(jobs), part_size=size)
     return sink.data
 
 
-def plainly(data: bytes) -> bytes:
-    """What a loop over the lines makes of them."""
+def parse_lines(data: bytes) -> bytes:
+    """Return the expected output: every line parsed in a plain loop."""
     lines = []
     for line in data.split(b"\n"):
         if not line.strip():
@@ -74,7 +74,7 @@ def plainly(data: bytes) -> bytes:
     return b"".join(lines)
 
 
-def packed(data: bytes, how: str) -> bytes:
+def compress(data: bytes, how: str) -> bytes:
     import pyarrow  # type: ignore[import-untyped]
 
     if how == ".zst":
@@ -104,53 +104,53 @@ def test_batches_of_a_log_give_the_replies_of_parse(
 ) -> None:
     data = newline.join(lines) + (newline if ends else b"")
     path = tmp_path_factory.mktemp("log") / f"log.jsonl{how}"
-    path.write_bytes(packed(data, how))
-    assert worked(path, size=size) == plainly(data.removeprefix(b"\xef\xbb\xbf"))
+    path.write_bytes(compress(data, how))
+    assert map_file(path, size=size) == parse_lines(data.removeprefix(b"\xef\xbb\xbf"))
 
 
-def rows(count: int, text: str = CALL) -> list[Json]:
+def make_rows(count: int, text: str = CALL) -> list[Json]:
     return [{"id": str(number), "text": f'{number} é, "q"\n{text}'} for number in range(count)]
 
 
-def jsonl(given: list[Json]) -> bytes:
+def encode_rows(given: list[Json]) -> bytes:
     return b"".join(map(encode_row, given))
 
 
-def test_more_processes_give_the_same_bytes(tmp_path: Path) -> None:
-    (tmp_path / "log.jsonl").write_bytes(jsonl(rows(200)))
-    assert worked(tmp_path / "log.jsonl", jobs=2, size=1_000) == plainly(jsonl(rows(200)))
+def test_output_is_independent_of_the_number_of_processes(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(encode_rows(make_rows(200)))
+    assert map_file(tmp_path / "log.jsonl", jobs=2, size=1_000) == parse_lines(encode_rows(make_rows(200)))
 
 
 @pytest.mark.parametrize("how", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("size", [300, 1 << 20])
-def test_csv_and_parquet_give_what_json_lines_give(tmp_path: Path, how: str, size: int) -> None:
+def test_csv_and_parquet_give_the_same_output_as_json_lines(tmp_path: Path, how: str, size: int) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    given, file, table = rows(60), io.StringIO(), io.BytesIO()
+    given, file, table = make_rows(60), io.StringIO(), io.BytesIO()
     writer = csv.DictWriter(file, ["id", "text"])
     writer.writeheader()
     writer.writerows(given)
     parquet.write_table(pyarrow.Table.from_pylist(given), table, row_group_size=25)
     for name, data in {"csv": file.getvalue().encode(), "parquet": table.getvalue()}.items():
         path = tmp_path / f"log.{name}{how}"
-        path.write_bytes(packed(data, how))
-        assert worked(path, size=size) == plainly(jsonl(given)), name
+        path.write_bytes(compress(data, how))
+        assert map_file(path, size=size) == parse_lines(encode_rows(given)), name
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def lines(path: Path) -> list[Json]:
+def read_lines(path: Path) -> list[Json]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-def parsed(tmp_path: Path, *given: Json, more: tuple[str, ...] = ()) -> list[Json]:
+def parse_rows(tmp_path: Path, *given: Json, more: tuple[str, ...] = ()) -> list[Json]:
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    log.write_bytes(jsonl(list(given)))
+    log.write_bytes(encode_rows(list(given)))
     done = run("parse", "--rows", str(log), "--out", str(out), *more)
     assert done.exit_code == 0, done.output
-    return lines(out)
+    return read_lines(out)
 
 
 CALLS = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}}]
@@ -188,11 +188,11 @@ OLLAMA = {
     ids=lambda row: ",".join(row),
 )
 def test_the_reply_of_a_row_is_found_under_every_known_key(tmp_path: Path, row: Json) -> None:
-    (line,) = parsed(tmp_path, row)
+    (line,) = parse_rows(tmp_path, row)
     assert [(call["name"], call["arguments"]) for call in line["calls"]] == [("look", {"city": "Oslo"})]
 
 
-def test_keys_can_be_named_and_ids_and_models_are_kept(tmp_path: Path) -> None:
+def test_keys_can_be_given_and_ids_and_models_are_kept(tmp_path: Path) -> None:
     row = {
         "meta": {"n": [7, 8]},
         "who": {"name": "m"},
@@ -201,32 +201,32 @@ def test_keys_can_be_named_and_ids_and_models_are_kept(tmp_path: Path) -> None:
         "t": [LOOK],
     }
     keys = {"text": "a.b.0.said", "id": "meta.n.1", "model": "who.name", "tools": "t"}
-    (line,) = parsed(tmp_path, row, more=tuple(word for key in keys for word in (f"--{key}-key", keys[key])))
+    (line,) = parse_rows(tmp_path, row, more=tuple(word for key in keys for word in (f"--{key}-key", keys[key])))
     assert (line["id"], line["model"], line["calls"][0]["name"]) == (8, "m", "look")
-    (line,) = parsed(tmp_path, {"custom_id": {"any": 1}, "id": 2, "model": "m", "text": ""})
+    (line,) = parse_rows(tmp_path, {"custom_id": {"any": 1}, "id": 2, "model": "m", "text": ""})
     assert (line["id"], line["model"], line["calls"]) == ({"any": 1}, "m", [])
 
 
-def test_tools_are_those_of_the_row_or_of_the_file(tmp_path: Path) -> None:
+def test_tools_come_from_the_row_or_from_the_tools_file(tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
     other = {"name": "other", "parameters": {"type": "object"}}
     own = {"text": CALL, "tools": [other]}
-    asked = {"text": CALL, "request": {"tools": json.dumps([other])}}
-    found = parsed(tmp_path, own, asked, {"text": CALL})
+    in_request = {"text": CALL, "request": {"tools": json.dumps([other])}}
+    found = parse_rows(tmp_path, own, in_request, {"text": CALL})
     assert [len(line["refused"]) for line in found] == [1, 1, 0]
-    told = ("--tools", str(tmp_path / "tools.json"))
-    assert [len(line["refused"]) for line in parsed(tmp_path, own, asked, more=told)] == [0, 0]
-    found = parsed(tmp_path, own, {"text": CALL}, more=(*told, "--tools-key", "tools"))
+    options = ("--tools", str(tmp_path / "tools.json"))
+    assert [len(line["refused"]) for line in parse_rows(tmp_path, own, in_request, more=options)] == [0, 0]
+    found = parse_rows(tmp_path, own, {"text": CALL}, more=(*options, "--tools-key", "tools"))
     assert [len(line["refused"]) for line in found] == [1, 0]
 
 
-def test_a_text_that_was_cut_is_read_as_cut(tmp_path: Path) -> None:
+def test_a_truncated_reply_has_no_rescued_call(tmp_path: Path) -> None:
     bare = {"text": '{"name": "look", "arguments": {"city": "Oslo"}}', "tools": [LOOK]}
-    found = parsed(tmp_path, bare, {**bare, "finish_reason": "length"}, {**bare, "stop_reason": "max_tokens"})
+    found = parse_rows(tmp_path, bare, {**bare, "finish_reason": "length"}, {**bare, "stop_reason": "max_tokens"})
     assert [len(line["calls"]) for line in found] == [1, 0, 0]
 
 
-def test_bad_rows_are_reported_or_counted_and_each_gives_a_line(tmp_path: Path) -> None:
+def test_invalid_rows_are_reported_up_to_a_limit_and_each_gives_an_output_line(tmp_path: Path) -> None:
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     log.write_bytes(b'{"text": "a"}\n\noops\n{"id": 5, "x": 1}\n[]\n{"text": "b"}\n{"x": \n"last"')
     done = run("parse", "--rows", str(log), "--out", str(out))
@@ -237,7 +237,7 @@ def test_bad_rows_are_reported_or_counted_and_each_gives_a_line(tmp_path: Path) 
         f"{log}:5 a row is a JSON object, not a list",
         "and 2 more rows like these",
     ]
-    found = lines(out)
+    found = read_lines(out)
     assert [line.get("content") for line in found] == ["a", None, None, None, "b", None, None]
     assert [line["id"] for line in found if "error" in line] == [None, 5, None, None, None]
 
@@ -248,27 +248,27 @@ def test_csv_rows_are_reported_by_their_line_in_the_file(tmp_path: Path) -> None
     assert done.stderr == f"{tmp_path}/in.csv:4 it has 3 fields, and the first line names 2\n"
 
 
-def test_several_files_globs_and_standard_input(tmp_path: Path) -> None:
+def test_several_files_globs_and_standard_input_are_read(tmp_path: Path) -> None:
     for name in ("b1.jsonl", "b2.jsonl", "a.jsonl"):
-        (tmp_path / name).write_bytes(jsonl([{"id": name, "text": "x"}]))
+        (tmp_path / name).write_bytes(encode_rows([{"id": name, "text": "x"}]))
     out = tmp_path / "out" / "all.jsonl"
     done = run("parse", "--jsonl", str(tmp_path / "a.jsonl"), str(tmp_path / "b*.jsonl"), "--out", str(out), "--json")
-    assert [line["id"] for line in lines(out)] == ["a.jsonl", "b1.jsonl", "b2.jsonl"]
-    told = json.loads(done.stdout)
-    assert (told["rows"], told["calls"], told["bad"], told["output"]) == (3, 0, 0, str(out))
+    assert [line["id"] for line in read_lines(out)] == ["a.jsonl", "b1.jsonl", "b2.jsonl"]
+    summary = json.loads(done.stdout)
+    assert (summary["rows"], summary["calls"], summary["bad"], summary["output"]) == (3, 0, 0, str(out))
     done = run("parse", "--rows-as", "csv", "--out", str(out), stdin="id,text\nq,x\n")
-    assert [line["id"] for line in lines(out)] == ["q"] and done.exit_code == 0
+    assert [line["id"] for line in read_lines(out)] == ["q"] and done.exit_code == 0
 
 
-def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
-    done = process("parse", "--rows-as", "jsonl.gz", "--json", stdin=gzip.compress(jsonl(rows(3))))
+def test_only_output_lines_are_written_to_standard_output() -> None:
+    done = process("parse", "--rows-as", "jsonl.gz", "--json", stdin=gzip.compress(encode_rows(make_rows(3))))
     assert done.returncode == 0, done.stderr
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["0", "1", "2"]
     assert json.loads(done.stderr)["calls"] == 3
 
 
 @pytest.mark.parametrize(
-    "args, words",
+    "args, message",
     [
         (["--resume"], "--resume needs --rows, which reads logs of many rows"),
         (["--rows", "in.jsonl", "--resume"], "--resume needs the file of the interrupted run"),
@@ -282,14 +282,16 @@ def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
         (["--rows", "in.jsonl", "--out", "in.jsonl"], "is an input of this command and would be overwritten"),
     ],
 )
-def test_wrong_usage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], words: str) -> None:
+def test_wrong_usage_is_reported_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], message: str
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "in.jsonl").write_bytes(jsonl(rows(1)))
-    assert words in failed(run("parse", *args))
+    (tmp_path / "in.jsonl").write_bytes(encode_rows(make_rows(1)))
+    assert message in failed(run("parse", *args))
 
 
 @pytest.mark.parametrize("name, data", [("x.jsonl.gz", b"no gzip"), ("x.jsonl.zst", b"none"), ("x.parquet", b"none")])
-def test_a_file_that_is_not_what_it_is_called_is_one_line(tmp_path: Path, name: str, data: bytes) -> None:
+def test_an_unreadable_file_is_reported_in_one_line(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
     assert f"cannot read {tmp_path / name}" in failed(run("parse", "--rows", str(tmp_path / name)), 1)
     assert "No such file" in failed(run("parse", "--rows", str(tmp_path / "none.jsonl")), 1)
@@ -298,63 +300,70 @@ def test_a_file_that_is_not_what_it_is_called_is_one_line(tmp_path: Path, name: 
 # -- check and repair --------------------------------------------------------------------------------------------------
 
 
-def test_check_counts_and_repair_gives_calls(tmp_path: Path) -> None:
+def test_check_counts_calls_and_repair_writes_them(tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     wrong = {"id": 2, "name": "look", "arguments": '{"city": "Oslo",}'}
-    log.write_bytes(jsonl([{"id": 1, "name": "look", "arguments": {}}, wrong, {"id": 3, "response": CHAT}, {"id": 4}]))
-    told = ("--rows", str(log), "--tools", str(tmp_path / "tools.json"), "--out", str(out))
-    assert run("check", *told).exit_code == 1
-    assert [(line.get("calls"), line.get("refused")) for line in lines(out)] == [(1, 0), (0, 1), (1, 0), (None, None)]
-    done = run("repair", *told, "--json")
+    log.write_bytes(
+        encode_rows([{"id": 1, "name": "look", "arguments": {}}, wrong, {"id": 3, "response": CHAT}, {"id": 4}])
+    )
+    options = ("--rows", str(log), "--tools", str(tmp_path / "tools.json"), "--out", str(out))
+    assert run("check", *options).exit_code == 1
+    assert [(line.get("calls"), line.get("refused")) for line in read_lines(out)] == [
+        (1, 0),
+        (0, 1),
+        (1, 0),
+        (None, None),
+    ]
+    done = run("repair", *options, "--json")
     assert done.exit_code == 1 and f"{log}:4 " in done.stderr and json.loads(done.stdout)["repaired"] == 1
-    found = lines(out)
+    found = read_lines(out)
     assert [call["arguments"] for line in found[:3] for call in line["calls"]] == [
         {},
         {"city": "Oslo"},
         {"city": "Oslo"},
     ]
-    log.write_bytes(jsonl([{"name": "look", "arguments": {"city": 7}, "tools": [LOOK]}]))
+    log.write_bytes(encode_rows([{"name": "look", "arguments": {"city": 7}, "tools": [LOOK]}]))
     assert run("check", "--rows", str(log), "--out", str(out)).exit_code == 1
-    assert lines(out)[0]["problems"][0]["code"] == "wrong_type"
+    assert read_lines(out)[0]["problems"][0]["code"] == "wrong_type"
 
 
-def test_what_parse_writes_can_be_checked(tmp_path: Path) -> None:
-    parsed(tmp_path, {"id": 1, "text": CALL})
+def test_check_accepts_the_output_of_parse(tmp_path: Path) -> None:
+    parse_rows(tmp_path, {"id": 1, "text": CALL})
     (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
-    told = ("--rows", str(tmp_path / "out.jsonl"), "--tools", str(tmp_path / "tools.json"))
-    assert run("check", *told, "--out", str(tmp_path / "checked.jsonl")).exit_code == 0
-    assert lines(tmp_path / "checked.jsonl") == [{"id": 1, "calls": 1, "refused": 0, "problems": []}]
+    options = ("--rows", str(tmp_path / "out.jsonl"), "--tools", str(tmp_path / "tools.json"))
+    assert run("check", *options, "--out", str(tmp_path / "checked.jsonl")).exit_code == 0
+    assert read_lines(tmp_path / "checked.jsonl") == [{"id": 1, "calls": 1, "refused": 0, "problems": []}]
 
 
-# -- going on ----------------------------------------------------------------------------------------------------------
+# -- resuming ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
-    """The starved processes of `test_files_written` are killed at each step; this one is the command itself."""
+def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
+    """`test_files_written` kills a starved process at each step; this test kills the command itself."""
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    log.write_bytes(jsonl([{**each, "tools": [LOOK], "padding": "x" * 20_000} for each in rows(400)]))
+    log.write_bytes(encode_rows([{**each, "tools": [LOOK], "padding": "x" * 20_000} for each in make_rows(400)]))
     command = ["parse", "--rows", str(log), "--out", str(out), "--jobs", "2", "--format", "hermes"]
     journal = tmp_path / "out.jsonl.part.journal"
-    going = subprocess.Popen([sys.executable, "-m", "rightcall", *command], stdout=subprocess.DEVNULL)
-    while going.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
+    running = subprocess.Popen([sys.executable, "-m", "rightcall", *command], stdout=subprocess.DEVNULL)
+    while running.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
         time.sleep(0.001)
-    os.kill(going.pid, signal.SIGKILL)
-    going.wait()
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
     assert out.exists() != journal.exists()
     if journal.exists():
         assert "belongs to another run" in failed(run(*command, "--resume", "--repair", "off"), 1)
     done = run(*command, "--resume", "--json")
     assert json.loads(done.stdout)["resumed"] > 0 or not journal.exists()
-    assert out.read_bytes() == plainly(log.read_bytes())
+    assert out.read_bytes() == parse_lines(log.read_bytes())
     assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
 
 
-def test_resuming_nothing_is_a_run(tmp_path: Path) -> None:
-    assert len(parsed(tmp_path, *rows(2), more=("--resume",))) == 2
+def test_resume_without_an_interrupted_run_is_a_normal_run(tmp_path: Path) -> None:
+    assert len(parse_rows(tmp_path, *make_rows(2), more=("--resume",))) == 2
 
 
-def test_an_engine_in_this_process_takes_items_one_by_one() -> None:
+def test_the_inline_engine_consumes_items_one_by_one() -> None:
     items = iter([b"a", b"b"])
     results = InlineEngine().map(bytes.upper, items)
     assert next(results) == b"A" and next(items) == b"b"
