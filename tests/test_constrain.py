@@ -1,4 +1,4 @@
-"""Grammars: what they hold, what they relax and say so, how each engine is told, and what hostile tools cannot do."""
+"""Grammars: what they accept, what they relax and report, how each engine is configured, and hostile tools."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ WEATHER = tool(
 TOOLS = Toolset([WEATHER, tool("ping")])
 
 
-def one(schema: Any, **how: Any) -> Grammar:
-    """The grammar of one call whose only argument, which it needs, has this schema."""
+def grammar_of_argument(schema: Any, **how: Any) -> Grammar:
+    """Return the grammar of one call whose only, required argument has this schema."""
     return grammar([tool("f", ("x",), x=schema)], choice="required", parallel=False, **how)
 
 
-def takes(made: Grammar, value: Any, **style: Any) -> bool:
+def accepts_value(made: Grammar, value: Any, **style: Any) -> bool:
     text = json.dumps({"name": "f", "arguments": {"x": value}}, ensure_ascii=False, **style)
     return accepts(made.lark(), f"<tool_call>\n{text}\n</tool_call>")
 
 
-# -- one grammar out of several tools ----------------------------------------------------------------------------------
+# -- one grammar for several tools -------------------------------------------------------------------------------------
 
 
-def test_no_tools_are_an_error() -> None:
+def test_a_grammar_without_tools_is_an_error() -> None:
     with pytest.raises(EmptyToolList):
         grammar([])
 
 
-def test_one_tool_gives_rules() -> None:
+def test_a_grammar_of_one_tool_has_rules() -> None:
     assert grammar([WEATHER]).rules
 
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_the_start_has_as_many_alternatives_as_there_are_tools(name: str, count: int) -> None:
+def test_the_start_rule_has_one_alternative_per_tool(name: str, count: int) -> None:
     made = grammar(
         [tool(f"tool_{at}", a=STRING) for at in range(count)], format=name, choice="required", parallel=False
     )
@@ -71,7 +71,7 @@ def test_the_start_has_as_many_alternatives_as_there_are_tools(name: str, count:
     assert len([rule for rule in made.rules if rule.lhs == made.start]) == count
 
 
-def test_a_grammar_is_printable_and_names_its_tools() -> None:
+def test_a_printed_grammar_names_its_tools() -> None:
     made = grammar(TOOLS, choice="required")
     assert "get_weather" in str(made) and "::=" in str(made.rules[0])
     assert made.names == ("get_weather", "ping") and made.triggers == ("<tool_call>",)
@@ -81,7 +81,7 @@ def test_grammar_is_a_public_name() -> None:
     assert rightcall.grammar is grammar
 
 
-def test_the_seeds_compact_spelling_is_accepted() -> None:
+def test_compact_json_is_accepted() -> None:
     made = grammar(TOOLS, choice="required", parallel=False)
     assert accepts(made.lark(), '<tool_call>{"name":"get_weather","arguments":{"city":"Oslo","unit":"c"}}</tool_call>')
 
@@ -132,7 +132,7 @@ CHOICES: list[tuple[Json, dict[str, bool]]] = [
 
 
 @pytest.mark.parametrize("how, texts", CHOICES)
-def test_a_choice_allows_these_replies_and_no_others(how: Json, texts: dict[str, bool]) -> None:
+def test_a_choice_accepts_only_its_replies(how: Json, texts: dict[str, bool]) -> None:
     lark = grammar(TOOLS, **how).lark()
     assert {text: accepts(lark, text) for text in texts} == texts
 
@@ -144,18 +144,18 @@ def test_a_choice_must_name_a_tool() -> None:
         grammar(TOOLS, reasoning="much")  # type: ignore[arg-type]
 
 
-def test_none_needs_no_tools() -> None:
+def test_choice_none_needs_no_tools() -> None:
     assert accepts(grammar([], choice="none").lark(), "Hello.")
 
 
-def test_a_named_tool_of_a_server_is_its_arguments_alone() -> None:
+def test_a_forced_choice_grammar_accepts_only_arguments() -> None:
     made = grammar(TOOLS, format="forced_choice", choice="get_weather")
     assert accepts(made.lark(), '{"city": "Oslo"}')
     reply = parse('{"city": "Oslo"}', tools=TOOLS, format="forced_choice", choice="get_weather")
     assert [call.name for call in reply.attempts] == ["get_weather"]
 
 
-def test_the_shape_alone_takes_any_arguments_of_a_declared_tool() -> None:
+def test_arguments_any_accepts_any_arguments_of_a_declared_tool() -> None:
     lark = grammar(TOOLS, choice="required", arguments="any").lark()
     assert accepts(lark, '<tool_call>\n{"name": "ping", "arguments": {"any": [1, {"x": null}]}}\n</tool_call>')
     assert not accepts(lark, '<tool_call>\n{"name": "pong", "arguments": {}}\n</tool_call>')
@@ -300,14 +300,14 @@ KEYWORDS: list[tuple[str, Any, list[Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize("name, schema, good, bad", KEYWORDS, ids=[row[0] for row in KEYWORDS])
-def test_a_keyword_is_enforced_completely(name: str, schema: Any, good: list[Any], bad: list[Any]) -> None:
-    made = one(schema)
-    assert made.relaxations == ()
-    assert [value for value in good if not takes(made, value)] == []
-    assert [value for value in bad if takes(made, value)] == []
+def test_a_supported_keyword_is_enforced_exactly(name: str, schema: Any, good: list[Any], bad: list[Any]) -> None:
+    compiled = grammar_of_argument(schema)
+    assert compiled.relaxations == ()
+    assert [value for value in good if not accepts_value(compiled, value)] == []
+    assert [value for value in bad if accepts_value(compiled, value)] == []
 
 
-def test_a_schema_may_be_part_of_itself() -> None:
+def test_a_recursive_schema_is_enforced() -> None:
     made = grammar(
         [
             Tool(
@@ -319,22 +319,24 @@ def test_a_schema_may_be_part_of_itself() -> None:
         parallel=False,
     )
     assert made.relaxations == ()
-    assert takes(made, {"v": 1, "next": {"next": {"v": 3}, "v": 2}}) and not takes(made, {"v": 1, "next": {"v": "a"}})
+    assert accepts_value(made, {"v": 1, "next": {"next": {"v": 3}, "v": 2}}) and not accepts_value(
+        made, {"v": 1, "next": {"v": "a"}}
+    )
 
 
 @pytest.mark.parametrize("style", [{}, {"separators": (",", ":")}, {"indent": 2}, {"indent": 4}])
-def test_json_is_taken_in_every_usual_spelling_but_not_with_endless_blanks(style: Json) -> None:
-    made = one({"type": "object"})
-    assert takes(made, {"a": [1, {"b": None}]}, **style)
-    assert not takes(made, {"a": [1, {"b": None}]}, indent=60)
+def test_json_is_accepted_in_usual_spellings_with_bounded_white_space(style: Json) -> None:
+    made = grammar_of_argument({"type": "object"})
+    assert accepts_value(made, {"a": [1, {"b": None}]}, **style)
+    assert not accepts_value(made, {"a": [1, {"b": None}]}, indent=60)
 
 
-def test_white_space_may_be_just_as_rendered() -> None:
-    made = one(STRING, whitespace="rendered")
-    assert takes(made, "a") and not takes(made, "a", separators=(",", ":"))
+def test_whitespace_rendered_accepts_only_rendered_white_space() -> None:
+    made = grammar_of_argument(STRING, whitespace="rendered")
+    assert accepts_value(made, "a") and not accepts_value(made, "a", separators=(",", ":"))
 
 
-# -- what cannot be said -----------------------------------------------------------------------------------------------
+# -- relaxations -------------------------------------------------------------------------------------------------------
 
 RELAXED: list[tuple[str, Any, str]] = [
     ("uniqueItems", {"type": "array", "uniqueItems": True}, "/properties/x/uniqueItems"),
@@ -353,16 +355,16 @@ RELAXED: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize("keyword, schema, path", RELAXED, ids=[f"{row[0]} {at}" for at, row in enumerate(RELAXED)])
-def test_what_a_grammar_cannot_say_is_relaxed_and_reported(keyword: str, schema: Any, path: str) -> None:
-    made = one(schema)
+def test_an_unsupported_keyword_is_relaxed_and_reported(keyword: str, schema: Any, path: str) -> None:
+    made = grammar_of_argument(schema)
     found = {(limit.tool, limit.path, limit.keyword) for limit in made.relaxations}
     assert ("f", path, keyword) in found
     assert all(limit.allows for limit in made.relaxations)
     with pytest.raises(GrammarCompileError, match=keyword):
-        one(schema, strict=True)
+        grammar_of_argument(schema, strict=True)
 
 
-def test_one_tool_that_cannot_be_written_takes_no_other_with_it() -> None:
+def test_a_tool_without_a_grammar_is_omitted_alone() -> None:
     bad = tool("bad", ("x",), x=False)
     made = grammar([bad, WEATHER], choice="required")
     assert list(made.omitted) == ["bad"] and made.names == ("get_weather",)
@@ -377,13 +379,13 @@ def test_one_tool_that_cannot_be_written_takes_no_other_with_it() -> None:
         grammar([bad])
 
 
-def test_a_required_argument_that_a_wire_cannot_name_leaves_the_tool_out() -> None:
+def test_a_tool_is_omitted_if_the_format_cannot_name_a_required_argument() -> None:
     odd = tool("odd", ("two words",), **{"two words": STRING})
     assert list(grammar([odd, WEATHER], format="pythonic").omitted) == ["odd"]
     assert grammar([odd, WEATHER], format="hermes").omitted == {}
 
 
-def test_a_huge_schema_is_bounded_and_says_so() -> None:
+def test_a_huge_schema_is_bounded_and_reported() -> None:
     wide = {
         "type": "object",
         "properties": {
@@ -396,7 +398,7 @@ def test_a_huge_schema_is_bounded_and_says_so() -> None:
     assert not matcher(made.lark()).is_error()
 
 
-def test_a_deep_schema_is_bounded_and_says_so() -> None:
+def test_a_deep_schema_is_bounded_and_reported() -> None:
     defs = {f"d{at}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{at + 1}"}}} for at in range(60)}
     deep = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d60": STRING}}
     made = grammar([Tool(name="f", parameters=deep)], choice="required")
@@ -404,24 +406,32 @@ def test_a_deep_schema_is_bounded_and_says_so() -> None:
     assert not matcher(made.lark()).is_error()
 
 
-def test_undeclared_members_are_allowed_when_asked_for() -> None:
+def test_undeclared_members_are_accepted_on_request() -> None:
     schema = {"type": "object", "properties": {"a": STRING}}
-    assert not takes(one(schema), {"b": 1}) and takes(one(schema, undeclared=True), {"b": 1, "a": ""})
-    assert not takes(one(schema, undeclared=True), {"a": 1})
+    assert not accepts_value(grammar_of_argument(schema), {"b": 1}) and accepts_value(
+        grammar_of_argument(schema, undeclared=True), {"b": 1, "a": ""}
+    )
+    assert not accepts_value(grammar_of_argument(schema, undeclared=True), {"a": 1})
 
 
-def test_formats_are_asserted_when_asked_for() -> None:
+def test_string_formats_are_enforced_on_request() -> None:
     schema = {"type": "string", "format": "date"}
-    assert takes(one(schema), "soon") and not takes(one(schema, formats=True), "soon")
-    assert takes(one(schema, formats=True), "2024-02-28")
+    assert accepts_value(grammar_of_argument(schema), "soon") and not accepts_value(
+        grammar_of_argument(schema, formats=True), "soon"
+    )
+    assert accepts_value(grammar_of_argument(schema, formats=True), "2024-02-28")
 
 
-def test_strings_arrays_and_digits_are_bounded_when_asked_for() -> None:
-    made = one(
+def test_strings_arrays_and_digits_are_bounded_on_request() -> None:
+    compiled = grammar_of_argument(
         {"type": "array", "items": {"type": ["string", "integer"]}}, bounds=GrammarBounds(string=3, array=2, digits=4)
     )
-    assert takes(made, ["abc", 1234]) and takes(made, [])
-    assert not takes(made, ["abcd"]) and not takes(made, [1, 2, 3]) and not takes(made, [12345])
+    assert accepts_value(compiled, ["abc", 1234]) and accepts_value(compiled, [])
+    assert (
+        not accepts_value(compiled, ["abcd"])
+        and not accepts_value(compiled, [1, 2, 3])
+        and not accepts_value(compiled, [12345])
+    )
     raw = grammar([tool(x=STRING)], format="qwen3_coder", choice="required", bounds=GrammarBounds(string=5)).lark()
     for size, fits in ((5, True), (6, False)):
         assert (
@@ -429,25 +439,29 @@ def test_strings_arrays_and_digits_are_bounded_when_asked_for() -> None:
         )
 
 
-def test_a_bound_of_digits_holds_for_integers_with_a_minimum() -> None:
-    made = one({"type": "integer", "minimum": 5}, bounds=GrammarBounds(digits=3))
-    assert takes(made, 5) and takes(made, 999)
-    assert not takes(made, 4) and not takes(made, 1000)
+def test_a_digit_bound_applies_to_integers_with_a_minimum() -> None:
+    made = grammar_of_argument({"type": "integer", "minimum": 5}, bounds=GrammarBounds(digits=3))
+    assert accepts_value(made, 5) and accepts_value(made, 999)
+    assert not accepts_value(made, 4) and not accepts_value(made, 1000)
 
 
-def test_a_bound_of_items_gives_way_to_the_items_that_a_schema_requires() -> None:
-    made = one({"type": "array", "items": {"type": "integer"}, "minItems": 3}, bounds=GrammarBounds(array=2))
-    assert takes(made, [1, 2, 3])
-    assert not takes(made, [1, 2]) and not takes(made, [1, 2, 3, 4])
+def test_min_items_of_a_schema_overrides_the_array_bound() -> None:
+    made = grammar_of_argument(
+        {"type": "array", "items": {"type": "integer"}, "minItems": 3}, bounds=GrammarBounds(array=2)
+    )
+    assert accepts_value(made, [1, 2, 3])
+    assert not accepts_value(made, [1, 2]) and not accepts_value(made, [1, 2, 3, 4])
 
 
-def test_members_come_in_any_order_and_never_twice() -> None:
+def test_members_are_accepted_in_any_order_and_never_twice() -> None:
     names = [f"a{at}" for at in range(12)]
-    made = one({"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": names[3:5]})
-    assert takes(made, dict.fromkeys(reversed(names))) and takes(made, {"a4": None, "a3": None})
-    assert not takes(made, {"a4": None})
-    twice = '<tool_call>{"name":"f","arguments":{"x":{"a3":null,"a4":null,"a3":null}}}</tool_call>'
-    assert not accepts(made.lark(), twice)
+    made = grammar_of_argument(
+        {"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": names[3:5]}
+    )
+    assert accepts_value(made, dict.fromkeys(reversed(names))) and accepts_value(made, {"a4": None, "a3": None})
+    assert not accepts_value(made, {"a4": None})
+    repeated_member = '<tool_call>{"name":"f","arguments":{"x":{"a3":null,"a4":null,"a3":null}}}</tool_call>'
+    assert not accepts(made.lark(), repeated_member)
     assert len(names) > MAX_ANY
 
 
@@ -504,7 +518,7 @@ def test_hostile_names_of_members_stay_inside_their_literals(evil: str) -> None:
     assert all("::=" in line for line in made.gbnf().splitlines())
 
 
-def test_a_picture_escapes_what_tools_say() -> None:
+def test_an_svg_escapes_text_of_tools() -> None:
     made = grammar([tool("f", x={"enum": ["<script>&"]})], choice="required")
     picture = made.svg("f")
     assert "<script>" not in picture and "&lt;script&gt;&amp;" in picture
@@ -525,7 +539,7 @@ def test_a_regular_grammar_is_one_regular_expression() -> None:
             assert (pattern.fullmatch(text) is not None) is fits, (name, text)
 
 
-def test_what_is_not_regular_has_no_regular_expression() -> None:
+def test_a_grammar_that_is_not_regular_has_no_regular_expression() -> None:
     with pytest.raises(GrammarCompileError, match="recursive"):
         grammar(
             [Tool(name="f", parameters={"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}})],
@@ -535,7 +549,7 @@ def test_what_is_not_regular_has_no_regular_expression() -> None:
         grammar(TOOLS, choice="auto").regex()
 
 
-def test_the_json_schema_of_a_call_judges_calls() -> None:
+def test_the_json_schema_of_a_grammar_validates_calls() -> None:
     recursive = Tool(name="f", parameters={"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}})
     schema = grammar([recursive, WEATHER], choice="required").json_schema()
     judge = jsonschema_rs.Draft202012Validator(schema)
@@ -568,7 +582,7 @@ def test_openai_strict_closes_every_object_and_requires_every_member() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])
-def test_an_object_of_any_members_is_reported_where_a_provider_closes_it(dialect: str) -> None:
+def test_an_open_object_that_a_provider_closes_is_reported(dialect: str) -> None:
     for free in ({"type": "object"}, {"type": ["object", "null"]}, {"type": "object", "additionalProperties": True}):
         schema = {"type": "object", "properties": {"x": free}, "required": ["x"]}
         made, limits = project(schema, dialect, "f")
@@ -578,7 +592,7 @@ def test_an_object_of_any_members_is_reported_where_a_provider_closes_it(dialect
         ]
 
 
-def test_anthropic_strict_takes_no_recursion_and_says_so() -> None:
+def test_anthropic_strict_relaxes_recursion_and_reports_it() -> None:
     made, limits = project({"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}}, "anthropic", "f")
     assert "minimum" not in json.dumps(made)
     assert any(limit.keyword == "$ref" for limit in limits)
@@ -589,10 +603,10 @@ def test_anthropic_strict_takes_no_recursion_and_says_so() -> None:
 @pytest.mark.parametrize(
     "name", ["hermes", "qwen3_coder", "harmony", "mistral_v3", "kimi_k2", "pythonic", "generic_json"]
 )
-def test_every_server_gets_fields_that_are_json(server: Any, choice: str, name: str) -> None:
+def test_the_request_fields_of_every_server_are_json(server: Any, choice: str, name: str) -> None:
     made = grammar(TOOLS, format=name, choice=choice)
     if (server, choice) == ("ollama", "auto"):
-        # It knows no optional calls, and nothing is ever left unenforced in silence.
+        # Ollama does not support optional calls, and a constraint is never dropped silently.
         with pytest.raises(GrammarCompileError, match="required"):
             made.for_server(server)
         return
@@ -601,7 +615,7 @@ def test_every_server_gets_fields_that_are_json(server: Any, choice: str, name: 
     assert set(made.relaxations) <= set(limits)
 
 
-def test_llama_cpp_waits_for_the_opener_where_calls_are_optional() -> None:
+def test_llama_cpp_gets_a_lazy_grammar_if_calls_are_optional() -> None:
     fields = grammar(TOOLS, choice="auto").for_server("llama.cpp")
     assert fields["grammar_lazy"] is True and fields["grammar_triggers"] == [{"type": 1, "value": "<tool_call>"}]
     assert set(grammar(TOOLS, choice="required").for_server("llama.cpp")) == {"grammar"}
@@ -609,12 +623,12 @@ def test_llama_cpp_waits_for_the_opener_where_calls_are_optional() -> None:
     assert "<|tool_call_begin|>" in kimi["preserved_tokens"]
 
 
-def test_servers_that_hide_special_tokens_are_asked_to_send_them() -> None:
+def test_servers_that_hide_special_tokens_are_told_to_send_them() -> None:
     for server in ("vllm", "sglang"):
         assert grammar(TOOLS, choice="required").for_server(server)["skip_special_tokens"] is False
 
 
-def test_a_structural_tag_begins_and_ends_as_the_wire_does() -> None:
+def test_a_structural_tag_begins_and_ends_with_the_markers_of_the_format() -> None:
     tag = grammar(TOOLS, choice="auto").structural_tag()["format"]
     assert tag["triggers"] == ["<tool_call>"] and len(tag["tags"]) == 2
     assert tag["tags"][0]["begin"] == '<tool_call>\n{"name": "get_weather", "arguments": '
@@ -623,14 +637,14 @@ def test_a_structural_tag_begins_and_ends_as_the_wire_does() -> None:
     assert raw["tags"][0]["content"]["type"] == "grammar" and "root ::=" in raw["tags"][0]["content"]["grammar"]
 
 
-def test_an_unknown_server_or_dialect_is_named() -> None:
+def test_an_unknown_server_or_dialect_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(CallerError, match="vllm"):
         grammar(TOOLS).for_server("nobody")  # type: ignore[arg-type]
     with pytest.raises(CallerError, match="anthropic"):
         grammar(TOOLS).json_schema(dialect="nobody")
 
 
-def test_special_tokens_are_written_as_tokens_where_asked_for() -> None:
+def test_special_tokens_are_written_as_tokens_on_request() -> None:
     made = grammar(TOOLS, format="kimi_k2", choice="required")
     assert "<|tool_call_begin|>" in made.specials
     assert '"<|tool_call_begin|>' in made.lark() and " <|tool_call_begin|> " in made.lark(tokens=True)
@@ -668,7 +682,7 @@ def test_a_logits_processor_forces_a_call(kind: str) -> None:
     made = grammar([tool("ping")], choice="required", parallel=False, whitespace="rendered")
     words = Vocabulary.of_bytes()
     processor = LogitsProcessor(Matcher(made, words))
-    tokens = [1, 2, 3]  # a prompt
+    tokens = [1, 2, 3]  # prompt
     for _ in range(200):
         logits: Any = [float(-at) for at in range(len(words.tokens))]
         if kind == "numpy":
@@ -682,7 +696,7 @@ def test_a_logits_processor_forces_a_call(kind: str) -> None:
         LogitsProcessor(Matcher(made, words), prompt=0)([ord("x")], [0.0] * len(words.tokens))
 
 
-def test_a_vocabulary_of_longer_tokens_works_too() -> None:
+def test_a_vocabulary_can_have_tokens_of_several_bytes() -> None:
     tokens = [bytes([n]) for n in range(256)] + [b"<tool_call>", b'{"name"', b""]
     words = Vocabulary(tokens, eos=258)
     follower = Matcher(grammar(TOOLS, choice="required"), words)
@@ -691,13 +705,13 @@ def test_a_vocabulary_of_longer_tokens_works_too() -> None:
         Vocabulary(tokens, eos=999)
 
 
-# -- the documents -----------------------------------------------------------------------------------------------------
+# -- documentation -----------------------------------------------------------------------------------------------------
 
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "pictures" / "grammar.svg"
 
 
-def drawn() -> str:
-    """The picture of docs/constrain.md."""
+def draw_grammar() -> str:
+    """Draw the picture of docs/constrain.md."""
     shown = {
         "type": "object",
         "properties": {
@@ -711,5 +725,5 @@ def drawn() -> str:
     return made.svg("get_weather")
 
 
-def test_the_picture_in_the_documents_is_made_by_the_code() -> None:
-    assert PICTURE.read_text("utf-8") == drawn(), "write drawn() to docs/pictures/grammar.svg"
+def test_the_picture_in_the_documentation_is_up_to_date() -> None:
+    assert PICTURE.read_text("utf-8") == draw_grammar(), "write draw_grammar() to docs/pictures/grammar.svg"

@@ -1,6 +1,7 @@
-"""Law 3 for GBNF: it accepts every rendering of calls that pass the check, and whatever it accepts reads as calls that
-pass it. Judged by a reader of the notation that shares no code with its writer, and with `make gbnf`, which installs
-it, by llama.cpp itself, which the reader is held against."""
+"""Law 3 for GBNF: a grammar accepts every rendering of valid calls, and everything it accepts parses as valid calls.
+The judge is a reader of the notation that shares no code with its writer; with `make gbnf`, which installs it, the
+judge is llama.cpp itself, and the reader is compared with it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ if os.environ.get("RIGHTCALL_GBNF"):
 
 EVERY = pytest.mark.parametrize("name", sampled())
 JUDGED = pytest.mark.parametrize("judge", JUDGES)
-# Our own judge is asked little here; `make gbnf` asks llama.cpp more.
+# Our own judge runs few examples here; `make gbnf` runs more with llama.cpp.
 FEW = settings(max_examples=max(settings().max_examples // (6 if Ebnf in JUDGES else 4), 1))
 
 
@@ -49,7 +50,7 @@ FEW = settings(max_examples=max(settings().max_examples // (6 if Ebnf in JUDGES 
 def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.DataObject) -> None:
     drawn = drawn_reply(data, FORMATS[name], left_out)
     made = grammar(drawn.tools, format=name, choice="auto", reasoning=True)
-    # A call whose opener is a word, or a sign of no token, stands behind an empty line, which no rendering has.
+    # A call whose opener is a word, or a sign without a token, must follow an empty line, which no rendering has.
     first = made.triggers[0].strip()[:1] if made.triggers else ""
     is_word = first.isalpha() or not first.isascii()
     assume(not is_word or drawn.text.strip().startswith(made.triggers[0].strip()))
@@ -66,7 +67,7 @@ def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data
     drawn = drawn_reply(data, format, left_out)
     parallel, free = data.draw(st.booleans()), data.draw(st.booleans())
     made = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
-    # An opener that has a fence of its own may stand in another: see below.
+    # An opener with its own fence can appear inside another fence: see below.
     assume(not (free and made.triggers and "`" in made.triggers[0]))
     text, limits = emit_gbnf_with_limits(made)
     found, reader = judge(text), Ebnf(text)
@@ -82,13 +83,13 @@ def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data
 @EVERY
 @FEW
 @given(data=st.data())
-def test_gbnf_and_lark_say_the_same_of_damaged_calls(name: str, judge: type[Judge], data: st.DataObject) -> None:
+def test_gbnf_and_lark_agree_on_damaged_calls(name: str, judge: type[Judge], data: st.DataObject) -> None:
     format = FORMATS[name]
     toolset, text = one_call(data, format)
     made = grammar(toolset, format=format, choice="required", parallel=False)
-    text_of_it, limits = emit_gbnf_with_limits(made)
-    assume(not limits)  # what is counted in pieces may be a little longer
-    gbnf, lark = judge(text_of_it), made.lark()
+    gbnf_text, limits = emit_gbnf_with_limits(made)
+    assume(not limits)  # A length counted in pieces may be exceeded slightly.
+    gbnf, lark = judge(gbnf_text), made.lark()
     for _ in range(4):
         at = data.draw(st.integers(0, len(text)))
         damaged = data.draw(
@@ -101,7 +102,7 @@ def test_gbnf_and_lark_say_the_same_of_damaged_calls(name: str, judge: type[Judg
 
 @JUDGED
 @pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm45", "lfm2"])
-def test_bounded_strings_are_bounded(name: str, judge: type[Judge]) -> None:
+def test_bounded_strings_have_a_maximum_length(name: str, judge: type[Judge]) -> None:
     tools = Toolset(
         [{"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"]}}]
     )
@@ -115,7 +116,7 @@ def test_bounded_strings_are_bounded(name: str, judge: type[Judge]) -> None:
 @pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm45", "gemma4"])
 @settings(max_examples=max(settings().max_examples // 4, 1))
 @given(data=st.data())
-def test_bounded_texts_are_what_unbounded_ones_are_as_long_as_they_are_short(
+def test_a_string_bound_does_not_change_the_verdict_on_short_texts(
     name: str, judge: type[Judge], data: st.DataObject
 ) -> None:
     drawn = drawn_reply(data, FORMATS[name], lambda *_: False)
@@ -135,7 +136,7 @@ COUNTED = [({"minProperties": 2}, {"a": 1}), ({"maxProperties": 1}, {"a": 1, "b"
 @JUDGED
 @EVERY
 @pytest.mark.parametrize("bound, arguments", COUNTED)
-def test_the_number_of_members_is_kept(name: str, judge: type[Judge], bound: Any, arguments: Any) -> None:
+def test_the_number_of_members_is_enforced(name: str, judge: type[Judge], bound: Any, arguments: Any) -> None:
     parameters = {"type": "object", "properties": MEMBERS, "additionalProperties": False, **bound}
     tools = Toolset([{"name": "f", "parameters": parameters}])
     text, limits = emit_gbnf_with_limits(grammar(tools, format=name, choice="required"))
@@ -148,9 +149,11 @@ def test_the_number_of_members_is_kept(name: str, judge: type[Judge], bound: Any
 
 @JUDGED
 @EVERY
-def test_a_call_that_is_only_shown_is_no_call_of_the_grammar(name: str, judge: type[Judge]) -> None:
-    """Where text may come before a call, it does not put the call into code or quotes. An opener that has a fence of
-    its own may stand behind another one: free text cannot be told the two apart."""
+def test_a_quoted_call_is_rejected_by_the_grammar(name: str, judge: type[Judge]) -> None:
+    """Text before a call must not put the call into code or quotes.
+
+    An opener with its own fence can follow another fence: free text cannot distinguish the two.
+    """
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": MEMBERS}}])
     alone = rendered([Call("f", {"a": 1})], FORMATS[name], tools)
     assert alone is not None
@@ -167,7 +170,7 @@ REPEATED = ["^(a+)?$", "^(a*)+$", "^([ab]{2})?c$", "^(?:[ab]{1,3})*$", "^((a?)+)
 
 @JUDGED
 @pytest.mark.parametrize("pattern", REPEATED)
-def test_a_repeat_of_a_repeat_is_one_that_engines_take(pattern: str, judge: type[Judge]) -> None:
+def test_a_nested_repeat_is_accepted_by_engines(pattern: str, judge: type[Judge]) -> None:
     tools = Toolset([{"name": "f", "parameters": {"properties": {"x": {"type": "string", "pattern": pattern}}}}])
     found = judge(grammar(tools, choice="required").gbnf())
     for text in ("", "a", "ab", "abab", "aaa", "abc", "c", "abac", "d"):
@@ -179,7 +182,7 @@ def test_a_repeat_of_a_repeat_is_one_that_engines_take(pattern: str, judge: type
 
 @JUDGED
 @pytest.mark.parametrize("format", FORMAT_PATTERNS)
-def test_the_grammar_of_a_format_is_one_that_engines_take(format: str, judge: type[Judge]) -> None:
+def test_the_grammar_of_a_string_format_is_accepted_by_engines(format: str, judge: type[Judge]) -> None:
     tools = Toolset([{"name": "f", "parameters": {"properties": {"x": {"type": "string", "format": format}}}}])
     text = rendered([Call("f", {"x": "no value of any format \n"})], FORMATS["hermes"], tools)
     assert text is not None
@@ -188,7 +191,7 @@ def test_the_grammar_of_a_format_is_one_that_engines_take(format: str, judge: ty
     assert not found.accepts(text)
 
 
-def test_a_declared_name_that_may_be_taken_for_an_undeclared_one_is_reported() -> None:
+def test_a_declared_name_that_could_match_as_undeclared_is_reported() -> None:
     for name, reported in (("plain", False), ("a\nb", True), ("x" * 300, True)):
         tools = [{"name": "f", "parameters": {"properties": {name: {"type": "integer"}}, "additionalProperties": True}}]
         _, limits = emit_gbnf_with_limits(grammar(tools, choice="required"))

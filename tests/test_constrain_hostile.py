@@ -1,4 +1,4 @@
-"""Schemas made to hurt: every one ends in a grammar, in a relaxation or in an error of ours, in little time."""
+"""Hostile schemas: each gives a grammar, a relaxation or an error of ours within a time limit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rightcall.schema.limits import Refused
 from rightcall.types import Json
 from support.judge import matcher
 
-SECONDS = 20.0  # for each, on a busy machine; usual are a few tenths
+SECONDS = 20.0  # limit per schema on a busy machine; a few tenths of a second are normal
 
 
 def nested(depth: int, make: Any) -> Json:
@@ -64,7 +64,7 @@ DEFS = {f"d{at}": {"type": "array", "items": {"$ref": f"#/$defs/d{at + 1}"}} for
 
 @pytest.mark.parametrize("name", list(SCHEMAS))
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder"])
-def test_a_hostile_schema_costs_little(name: str, format: str) -> None:
+def test_a_hostile_schema_is_compiled_within_time_and_size_limits(name: str, format: str) -> None:
     parameters = {"type": "object", "properties": {"x": SCHEMAS[name]}, "$defs": DEFS}
     try:
         tools = Toolset([Tool(name="f", parameters=parameters)])
@@ -77,14 +77,14 @@ def test_a_hostile_schema_costs_little(name: str, format: str) -> None:
     assert "root ::=" in gbnf and len(gbnf) + len(lark) < 60_000_000
 
 
-def test_members_of_hostile_numbers_do_not_reach_the_engine() -> None:
+def test_a_huge_bound_is_relaxed_before_the_engine_sees_it() -> None:
     schema = {"type": "integer", "minimum": -BIG}
     made = grammar([Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})], choice="required")
     assert [limit.keyword for limit in made.relaxations] == ["minimum"]
     assert not matcher(made.lark()).is_error()
 
 
-def test_a_hostile_name_is_left_out_or_written_whole() -> None:
+def test_a_tool_with_a_hostile_name_is_rejected_or_omitted() -> None:
     for name in ("", " ", "a b", "f(x)", "</tool_call>", '"', "\u202e", "x" * 300):
         try:
             made = grammar([Tool(name=name, parameters={}), Tool(name="ok", parameters={})], format="qwen3_coder")
@@ -97,14 +97,20 @@ def test_a_hostile_name_is_left_out_or_written_whole() -> None:
 
 
 def _cycle(prefix: str, size: int, step: dict[str, Any]) -> dict[str, Any]:
-    """Definitions that lead to each other in a circle; `step` has the reference to the next one as `NEXT`."""
+    """Return definitions that refer to each other in a cycle; `step` has the reference to the next one as `NEXT`."""
 
-    def placed(value: Any, ref: str) -> Any:
+    def with_reference(value: Any, ref: str) -> Any:
         if isinstance(value, dict):
-            return {key: placed(item, ref) for key, item in value.items()}
-        return [placed(item, ref) for item in value] if isinstance(value, list) else ref if value == "NEXT" else value
+            return {key: with_reference(item, ref) for key, item in value.items()}
+        return (
+            [with_reference(item, ref) for item in value]
+            if isinstance(value, list)
+            else ref
+            if value == "NEXT"
+            else value
+        )
 
-    return {f"{prefix}{at}": placed(step, f"#/$defs/{prefix}{(at + 1) % size}") for at in range(size)}
+    return {f"{prefix}{at}": with_reference(step, f"#/$defs/{prefix}{(at + 1) % size}") for at in range(size)}
 
 
 def _meeting_cycles(sizes: tuple[int, ...], step: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +136,7 @@ _WIDE = {f"w{at}": True for at in range(100)}
 
 
 def _shared_extra(depth: int) -> dict[str, Any]:
-    """What undeclared members must be applies to a hundred declared ones, on every level."""
+    """On every level, the schema of undeclared members applies to a hundred declared ones."""
     if not depth:
         return {"type": "string"}
     extra = {"additionalProperties": _shared_extra(depth - 1)}
@@ -142,7 +148,7 @@ def _argument(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tagged(tags: list[Any], more: int = 0) -> dict[str, Any]:
-    """An object that one of these constants distinguishes from others."""
+    """Return an object that one of these constants distinguishes from others."""
     plain = {f"p{at}": {"type": "string"} for at in range(more)}
     return {"type": "object", "properties": {"tag": {"enum": tags}, **plain}, "required": ["tag"]}
 
@@ -152,7 +158,7 @@ _NESTED_TAGS = [
     {"type": "object", "properties": {"v": {"anyOf": [_tagged([f"{i}_{j}"]) for j in range(90)]}}, "required": ["v"]}
     for i in range(60)
 ]
-# Constants and alternatives that would be compared with each other millions of times.
+# Naive comparison would compare these constants and alternatives with each other millions of times.
 _COMPARED: dict[str, tuple[str, dict[str, Any]]] = {
     "constants beside ranges": ("enum", _argument({"enum": list(range(40_000)), "anyOf": _RANGES})),
     "alternatives with nested tags": ("oneOf", _argument({"oneOf": _NESTED_TAGS})),
@@ -186,7 +192,7 @@ _MULTIPLYING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", _MULTIPLYING)
-def test_a_grammar_of_a_multiplying_schema_ends_within_its_budget(name: str) -> None:
+def test_a_multiplying_schema_is_compiled_within_its_budget(name: str) -> None:
     tools = Toolset([{"name": "f", "parameters": _MULTIPLYING[name]}])
     start = time.process_time()
     made = grammar(tools, choice="required")
@@ -203,15 +209,15 @@ def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
 _WIDE_LIST: dict[str, Any] = {"type": "object", "properties": {**_WIDE, "next": {"$ref": "NEXT"}}}
 
 
-def _boxed(levels: int) -> dict[str, Any]:
-    """A step of a cycle that has this many arrays around the reference."""
+def _in_arrays(levels: int) -> dict[str, Any]:
+    """Return a step of a cycle with this many arrays around the reference."""
     found: dict[str, Any] = {"$ref": "NEXT"}
     for _ in range(levels):
         found = {"type": "array", "items": found}
     return found
 
 
-_STEPS: dict[str, dict[str, Any]] = {"list": _LIST, "tree": _TREE, "boxes": _boxed(3), "boxed list": _boxed(1)}
+_STEPS: dict[str, dict[str, Any]] = {"list": _LIST, "tree": _TREE, "boxes": _in_arrays(3), "boxed list": _in_arrays(1)}
 _DEEP: dict[str, dict[str, Any]] = {
     **{name: schema for name, schema in _MULTIPLYING.items() if "cycles" in name},
     **{
@@ -221,7 +227,7 @@ _DEEP: dict[str, dict[str, Any]] = {
     },
     "cycles of wide objects": _meeting_cycles((7, 11), _WIDE_LIST),
 }
-# An engine compiles rules recursively, and a thread has a stack of 2 MiB where nobody asks for another size.
+# An engine compiles rules recursively, and the default stack of a thread is 2 MiB.
 _COMPILE = """
 import json, sys, threading
 from llguidance import LLMatcher, LLTokenizer

@@ -1,5 +1,6 @@
-"""Law 3 for structural tags, which vLLM and SGLang hand to xgrammar, judged by an interpreter of tags that shares no
-code with their writer: a tag accepts every rendering, and whatever it accepts reads as calls that pass the check."""
+"""Law 3 for structural tags, which vLLM and SGLang pass to xgrammar. The judge is an interpreter of tags that shares no
+code with their writer: a tag accepts every rendering, and everything it accepts parses as valid calls.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ EVERY = pytest.mark.parametrize("name", sampled())
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
-def judged(made: Grammar) -> tuple[Tag, list[Relaxation]]:
+def build_judge(made: Grammar) -> tuple[Tag, list[Relaxation]]:
     document, limits = emit_structural_tag_with_limits(made)
     assert json.loads(json.dumps(document)) == document
     return Tag(document), [*made.relaxations, *limits]
@@ -36,9 +37,9 @@ def judged(made: Grammar) -> tuple[Tag, list[Relaxation]]:
 @given(data=st.data())
 def test_a_tag_accepts_every_rendering(name: str, data: st.DataObject) -> None:
     drawn = drawn_reply(data, FORMATS[name], left_out, spelled=False)
-    judge, _ = judged(grammar(drawn.tools, format=name, choice="auto", reasoning=True))
+    judge, _ = build_judge(grammar(drawn.tools, format=name, choice="auto", reasoning=True))
     assert judge.accepts(drawn.text), drawn.text
-    judge, _ = judged(grammar(drawn.tools, format=name, choice="required", parallel=False))
+    judge, _ = build_judge(grammar(drawn.tools, format=name, choice="required", parallel=False))
     assert judge.accepts(drawn.alone), drawn.alone
     assert not judge.accepts("Sure. " + drawn.alone)
 
@@ -49,7 +50,7 @@ def test_a_tag_accepts_every_rendering(name: str, data: st.DataObject) -> None:
 def test_text_accepted_by_a_tag_parses_as_valid_calls(name: str, data: st.DataObject, seed: int) -> None:
     drawn, dice = drawn_reply(data, FORMATS[name], left_out, spelled=False), Random(seed)
     parallel = data.draw(st.booleans())
-    judge, limits = judged(grammar(drawn.tools, format=name, choice="required", parallel=parallel))
+    judge, limits = build_judge(grammar(drawn.tools, format=name, choice="required", parallel=parallel))
     values = {json.dumps(drawn.tools.schema(call.name)): call.arguments for call in drawn.calls}
     texts = [drawn.alone, *damaged_calls(drawn, FORMATS[name], dice), *shown_calls(drawn)]
     texts += [judge.drawn(dice, lambda schema: some_json(schema, list(values.values()), dice)) for _ in range(4)]
@@ -63,7 +64,7 @@ def some_json(schema: dict[str, Any], values: list[Any], dice: Random) -> str:
     return json.dumps(dice.choice(values), **dice.choice(styles))
 
 
-# -- what of JSON Schema xgrammar enforces -----------------------------------------------------------------------------
+# -- the part of JSON Schema that xgrammar enforces --------------------------------------------------------------------
 
 TEXT: Json = {"type": "string"}
 WHOLE: Json = {"type": "integer"}
@@ -75,9 +76,9 @@ EXACT: tuple[Json, ...] = (
     {"type": "array", "items": TEXT, "minItems": 1, "maxItems": 3},
     {"type": "object", "properties": {"a": TEXT, "b": WHOLE}, "required": ["a"], "additionalProperties": False},
     {"type": "object", "additionalProperties": WHOLE},
-    {"type": "string", "format": "date"},  # which is not asserted, and not sent
+    {"type": "string", "format": "date"},  # neither asserted nor sent
 )
-# xgrammar 0.2.8 accepts invalid values of these, or rejects valid ones, or does not take them.
+# xgrammar 0.2.8 accepts invalid values of these schemas, rejects valid values, or rejects the schema.
 INEXACT: tuple[Json, ...] = (
     *({"minimum": 5}, {"minLength": 3}, {"maxItems": 1}, {"required": ["b"]}, {"minProperties": 1}),
     *({"allOf": [WHOLE, {"minimum": 5}]}, {"type": "integer", "allOf": [{"minimum": 5}]}, {"items": WHOLE}),

@@ -1,5 +1,6 @@
-"""Grammars as xgrammar itself reads them, in GBNF and as structural tags: over every format it takes what is rendered.
-It needs torch: `make train` has both."""
+"""Grammars in GBNF and as structural tags, compiled by xgrammar itself: it accepts the renderings of every format.
+These tests need torch: `make train` installs both.
+"""
 
 import importlib.util
 import json
@@ -29,8 +30,8 @@ CALLS = (
 )
 
 
-def test_no_escape_reads_on_into_what_follows() -> None:
-    """xgrammar takes as many digits behind `\\x` as there are."""
+def test_grammars_contain_no_hexadecimal_escapes() -> None:
+    """xgrammar reads all hexadecimal digits after `\\x`, however many there are."""
     for name in FORMATS:
         made = grammar(TOOLS, format=name, choice="required")
         assert "\\x" not in made.gbnf() and "\\\\x" not in json.dumps(made.structural_tag()), name
@@ -46,7 +47,7 @@ def compiler() -> Any:
 
 @pytest.mark.skipif(importlib.util.find_spec("xgrammar") is None, reason="needs xgrammar; `make train` has it")
 @pytest.mark.parametrize("name", FORMATS)
-def test_xgrammar_takes_what_is_rendered(name: str) -> None:
+def test_xgrammar_accepts_renderings_of_every_format(name: str) -> None:
     import xgrammar
 
     made = grammar(TOOLS, format=name, choice="required")
@@ -112,5 +113,5 @@ def test_xgrammar_accepts_valid_arguments_and_no_others(schema: Any) -> None:
 
 
 def _contains_objects(schema: Any) -> bool:
-    """Return whether a schema declares members; xgrammar then takes no others unless the schema allows them."""
+    """Return whether a schema declares members; xgrammar then rejects others unless the schema allows them."""
     return "properties" in schema and "additionalProperties" not in schema

@@ -1,4 +1,4 @@
-"""The format and the repair rule of CONTRIBUTING.md, added to a copy of the tree, pass the tests."""
+"""The format and the repair rule of CONTRIBUTING.md pass the tests when they are added to a copy of the tree."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PARTS = (*FOLDERS, "README.md", "CONTRIBUTING.md", "pyproject.toml")
 OWN = "lighthouse or number_word or up_to_date or lists_every"
 
 
-def blocks(language: str) -> list[str]:
+def code_blocks(language: str) -> list[str]:
     return re.findall(rf"(?ms)^```{language}\n(.*?)^```$", GUIDE.read_text("utf-8"))
 
 
 def apply_diff(diff: str, tree: Path) -> None:
-    """Add the lines with a `+` to the file that each part of the diff names. Its other lines must occur there once."""
+    """Apply each part of the diff to the file it names. The unchanged lines must occur there exactly once."""
     for part in re.split(r"(?m)^--- ", diff)[1:]:
         name, *lines = part.splitlines()
         before = "".join(line[1:] + "\n" for line in lines if line[0] != "+")
@@ -35,7 +35,7 @@ def apply_diff(diff: str, tree: Path) -> None:
         (tree / name).write_text(text.replace(before, after), "utf-8")
 
 
-def run(tree: Path, *command: str) -> str:
+def run_in_tree(tree: Path, *command: str) -> str:
     paths = os.pathsep.join(str(tree / folder) for folder in ("src", "tools"))
     done = subprocess.run(
         [sys.executable, *command],
@@ -57,22 +57,22 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns(".cache", "__pycache__"))
         else:
             shutil.copyfile(ROOT / part, tree / part)
-    (module,) = (block for block in blocks("python") if "LIGHTHOUSE = Format(" in block)
+    (module,) = (block for block in code_blocks("python") if "LIGHTHOUSE = Format(" in block)
     (tree / "src" / "rightcall" / "formats" / "lighthouse.py").write_text(module, "utf-8")
     shutil.copyfile(
         ROOT / "examples" / "new_format" / "lighthouse.jsonl", tree / "tests" / "corpus" / "lighthouse.jsonl"
     )
-    for diff in blocks("diff"):
+    for diff in code_blocks("diff"):
         apply_diff(diff, tree)
     return tree
 
 
 @pytest.mark.sweep
-def test_the_format_and_the_repair_rule_of_the_guide_pass_all_their_tests(tree: Path) -> None:
-    run(tree, "tools/pages.py")
+def test_the_format_and_the_repair_rule_of_the_guide_pass_their_tests(tree: Path) -> None:
+    run_in_tree(tree, "tools/pages.py")
     assert "number_word" in (tree / "docs" / "repair.md").read_text("utf-8")
     assert "lighthouse" in (tree / "docs" / "formats.md").read_text("utf-8")
-    assert "keeps every law" in run(tree, "-m", "rightcall", "formats", "check", "lighthouse")
+    assert "keeps every law" in run_in_tree(tree, "-m", "rightcall", "formats", "check", "lighthouse")
     options = ("-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib")
-    summary = run(tree, "-m", "pytest", *options, "-k", OWN, "tests")
+    summary = run_in_tree(tree, "-m", "pytest", *options, "-k", OWN, "tests")
     assert int(re.findall(r"(\d+) passed", summary)[0]) > 100

@@ -1,4 +1,4 @@
-"""`dataset mutate`: every negative is wrong in the way its label says, and made the same way again."""
+"""`dataset mutate`: every negative has the fault of its label and is generated deterministically."""
 
 import json
 import random
@@ -41,58 +41,58 @@ LABELS = {
 }
 
 
-def _right(wanted: Acceptable) -> Json:
+def _correct_arguments(wanted: Acceptable) -> Json:
     return {name: next(iter(rule.values())) for name, rule in wanted.arguments.items()}
 
 
 @cache
 def truths() -> tuple[Json, ...]:
-    """Right calls and good answers over the scenarios of a built-in domain, labelled."""
+    """Correct calls and good answers over the scenarios of a built-in domain, labelled."""
     labeller = Labeller()
     found = [labeller.label(row) for row in rows()]
     for scenario in SHOP.scenarios:
-        calls = [Call(each.name, _right(each)) for each in scenario.calls[:1]]
-        said = render(calls, format="hermes", tools=SHOP.tools) if calls else "Which one do you mean?"
-        made = conversation(f"g-{scenario.name}", (said, "Done."), scenario=scenario.name)
-        found += [row for row in map(labeller.label, made) if row["label"]["label"] == "valid"]
+        calls = [Call(each.name, _correct_arguments(each)) for each in scenario.calls[:1]]
+        reply_text = render(calls, format="hermes", tools=SHOP.tools) if calls else "Which one do you mean?"
+        rows_of_scenario = conversation(f"g-{scenario.name}", (reply_text, "Done."), scenario=scenario.name)
+        found += [row for row in map(labeller.label, rows_of_scenario) if row["label"]["label"] == "valid"]
     return tuple(found)
 
 
 @cache
 def negatives() -> tuple[tuple[str, Json, Json], ...]:
-    """Kind, truth, negative."""
+    """Triples of kind, truth and negative."""
     maker = Mutator(KINDS)
     return tuple((kind, row, made) for row in truths() for kind, _, made in maker.negatives(row))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_made_and_is_a_sound_row(kind: str) -> None:
-    made = [row for each, _, row in negatives() if each == kind]
-    assert len(made) >= 5
-    assert [fault for row in made for fault in faults(row)] == []
-    assert {row["label"]["label"] for row in made} <= LABELS[kind]
-    assert all(row["label"]["why"] and row["metadata"]["mutation"]["changed"] for row in made)
+def test_every_kind_gives_valid_labelled_rows(kind: str) -> None:
+    rows_of_kind = [row for each, _, row in negatives() if each == kind]
+    assert len(rows_of_kind) >= 5
+    assert [fault for row in rows_of_kind for fault in faults(row)] == []
+    assert {row["label"]["label"] for row in rows_of_kind} <= LABELS[kind]
+    assert all(row["label"]["why"] and row["metadata"]["mutation"]["changed"] for row in rows_of_kind)
 
 
-def test_check_says_of_a_negative_what_its_label_says() -> None:
+def test_check_blocks_exactly_the_negatives_labelled_invalid() -> None:
     for _, _, row in negatives():
         blocked = any(problem.blocking for problem in check(call_of(row), tools_of(row))) or bool(row["problems"])
         assert blocked == (row["label"]["label"] == "deterministic_invalid"), row["metadata"]["mutation"]
 
 
-def test_a_scenario_takes_no_wrong_call_for_a_right_one() -> None:
+def test_the_labeller_gives_a_wrong_call_the_label_of_its_negative() -> None:
     for kind, truth, row in negatives():
         if kind in ("wrong_tool", "wrong_arguments") and truth["kind"] == row["kind"]:
             judged = {**truth, "candidate_call": row["candidate_call"], "call": row["call"], "problems": []}
             assert Labeller().label(judged)["label"]["label"] == row["label"]["label"]
 
 
-def test_labelling_again_changes_nothing() -> None:
+def test_labelling_a_negative_again_keeps_its_label() -> None:
     for _, _, row in negatives():
         assert Labeller().label(row)["label"]["label"] == row["label"]["label"]
 
 
-def test_a_call_that_is_not_needed_was_made_or_not_asked_for() -> None:
+def test_an_unneeded_call_repeats_an_earlier_one_or_follows_no_request() -> None:
     for kind, truth, row in negatives():
         if kind == "not_needed":
             before = [(call.name, call.arguments) for call in calls_before(row)]
@@ -100,23 +100,27 @@ def test_a_call_that_is_not_needed_was_made_or_not_asked_for() -> None:
             assert own in before or (truth["kind"] == "outcome" and not before)
 
 
-def test_the_value_to_ask_for_occurs_nowhere_in_the_conversation() -> None:
+def test_the_missing_value_occurs_nowhere_in_the_conversation() -> None:
     for kind, truth, row in negatives():
         if kind == "ask_back" and truth["kind"] != "outcome":
-            said = json.dumps([row["messages"], row["user_request"]]).lower()
-            missing = [each for each in row["candidate_call"]["arguments"].values() if str(each).lower() not in said]
+            conversation_text = json.dumps([row["messages"], row["user_request"]]).lower()
+            missing = [
+                each
+                for each in row["candidate_call"]["arguments"].values()
+                if str(each).lower() not in conversation_text
+            ]
             assert missing
             assert row["user_request"] != truth["user_request"]
 
 
-def test_a_negative_stays_on_the_side_of_its_truth_and_is_a_conversation_of_its_own() -> None:
+def test_a_negative_has_the_group_of_its_truth_and_its_own_conversation() -> None:
     for _, truth, row in negatives():
         assert group_key(row) == group_key(truth)
         assert row["proxy_trace"]["model"] != truth["proxy_trace"]["model"]
 
 
 @pytest.mark.parametrize("format", sampled(name for name in FORMATS if name not in NAMED_ONLY))
-def test_a_broken_call_blocks_in_every_wire_format(format: str) -> None:
+def test_a_call_with_broken_syntax_is_rejected_in_every_format(format: str) -> None:
     truth = Labeller().label(rows("right")[0])
     try:
         render(call_of(truth), format=format, tools=SHOP.tools)
@@ -129,12 +133,14 @@ def test_a_broken_call_blocks_in_every_wire_format(format: str) -> None:
     assert [problem["code"] for problem in row["problems"]] == [problem.code for problem in call.problems]
 
 
-def test_the_same_seed_makes_the_same_and_another_one_others() -> None:
-    made = [[row for each in truths() for _, _, row in Mutator(KINDS, seed=seed).negatives(each)] for seed in "aab"]
-    assert made[0] == made[1] != made[2]
+def test_negatives_depend_only_on_the_seed() -> None:
+    negatives_by_seed = [
+        [row for each in truths() for _, _, row in Mutator(KINDS, seed=seed).negatives(each)] for seed in "aab"
+    ]
+    assert negatives_by_seed[0] == negatives_by_seed[1] != negatives_by_seed[2]
 
 
-def test_nothing_is_made_of_what_is_wrong_or_was_made_already() -> None:
+def test_wrong_rows_and_negatives_are_not_mutated() -> None:
     maker, labeller = Mutator(KINDS), Labeller()
     wrong = [row for row in map(labeller.label, rows()) if row["label"]["label"] not in ("valid",)]
     assert len(wrong) >= 3
@@ -142,29 +148,29 @@ def test_nothing_is_made_of_what_is_wrong_or_was_made_already() -> None:
     assert [kind for _, _, row in negatives() for kind, _, _ in maker.negatives(row)] == []
 
 
-def test_rows_of_forge_are_mutated_too() -> None:
-    made = list(Mutator(KINDS).negatives(FORGE_ROW))
-    assert {kind for kind, _, _ in made} == set(KINDS)
-    assert [fault for _, _, row in made for fault in faults(row)] == []
+def test_forge_rows_are_mutated() -> None:
+    mutated = list(Mutator(KINDS).negatives(FORGE_ROW))
+    assert {kind for kind, _, _ in mutated} == set(KINDS)
+    assert [fault for _, _, row in mutated for fault in faults(row)] == []
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_tools_of_every_domain_get_arguments_that_check_takes() -> None:
+def test_plausible_arguments_are_valid_for_most_tools_of_every_domain() -> None:
     tools = [(tool, find_domain(name).tools) for name in built_in_names() for tool in find_domain(name).tools]
     taken = [not check(Call(tool.name, plausible_value(tool.parameters, {}, ["Oslo"])), known) for tool, known in tools]
     assert sum(taken) >= 0.9 * len(taken)
 
 
 @pytest.mark.parametrize("value", ["Oslo", "SKU-1", "two words here", 3, 2.5, True, [1, 2], {"a": 1}])
-def test_every_value_has_a_different_mutation(value: object) -> None:
+def test_every_value_has_a_mutation_that_differs(value: object) -> None:
     found = list(other_values(value, {}, ["Bergen", "dock"], random.Random(1)))
     assert any(not is_same_value(value, other) for other in found)
 
 
 @pytest.mark.parametrize("one, other", [("Oslo", " oslo"), (1, 1.0), ([1], [1])])
-def test_what_a_tool_would_take_for_the_same_is_the_same(one: object, other: object) -> None:
+def test_values_that_a_tool_treats_as_equal_are_the_same(one: object, other: object) -> None:
     assert is_same_value(one, other)
     assert not is_same_value(one, "another")
     assert not is_same_value(1, True)
@@ -173,13 +179,13 @@ def test_what_a_tool_would_take_for_the_same_is_the_same(one: object, other: obj
 # -- caps and files ----------------------------------------------------------------------------------------------------
 
 
-def _chosen(lines: list[Json], most: int) -> list[bytes]:
+def _chosen_lines(lines: list[Json], most: int) -> list[bytes]:
     maker = Mutator(["wrong_tool"])
     return [line for _, line in ChosenRows({"wrong_tool": most}, Frames([maker.frames(row) for row in lines]).pieces)]
 
 
 class Frames:
-    """Negatives as they wait on disk, cut anywhere."""
+    """Negatives as stored on disk, in chunks of any size."""
 
     def __init__(self, frames: list[bytes]) -> None:
         self._data = b"".join(frames)
@@ -189,34 +195,35 @@ class Frames:
 
 
 def test_a_cap_chooses_the_same_rows_in_any_order() -> None:
-    one, other = _chosen(list(truths()), 3), _chosen(list(reversed(truths())), 3)
+    one, other = _chosen_lines(list(truths()), 3), _chosen_lines(list(reversed(truths())), 3)
     assert len(one) == 3
     assert one == list(reversed(other))
 
 
-def test_the_command_keeps_to_its_caps_and_says_how_many_more_there_are(tmp_path: Path) -> None:
+def test_the_command_applies_its_caps_and_reports_the_number_of_further_rows(tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", list(truths()))
     out = str(tmp_path / "out.jsonl")
     done = run("dataset", "mutate", str(source), "-o", out, "--kind", "wrong_tool=2", "--kind", "ask_back", "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["kinds"]["wrong_tool"] == 2
-    assert told["over"]["wrong_tool"] > 0
-    assert told["rows"] == len(Path(out).read_text().splitlines()) == sum(told["kinds"].values())
+    summary = json.loads(done.stdout)
+    assert summary["kinds"]["wrong_tool"] == 2
+    assert summary["over"]["wrong_tool"] > 0
+    assert summary["rows"] == len(Path(out).read_text().splitlines()) == sum(summary["kinds"].values())
 
 
-def test_wrong_rows_train_a_verifier_and_are_no_duplicates(tmp_path: Path) -> None:
+def test_negatives_are_exported_for_a_verifier_and_kept_by_dedupe(tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", list(truths()))
     made = mutate_files([source], tmp_path / "wrong.jsonl")
     assert export([tmp_path / "wrong.jsonl"], tmp_path / "v.jsonl", to="verifier").examples == made.rows
     both = dedupe_files([source, tmp_path / "wrong.jsonl"], tmp_path / "once.jsonl", near=0.9)
     alone = dedupe_files([source], tmp_path / "alone.jsonl", near=0.9)
-    assert both.kept - alone.kept >= 0.5 * made.rows  # several truths are the same, and so are their negatives
+    assert both.kept - alone.kept >= 0.5 * made.rows  # several truths are equal, and so are their negatives
 
 
 @pytest.mark.parametrize(
-    "given, said", [("wrong", "no kind 'wrong'"), ("ask_back=x", "is not a number"), ("ask_back=-1", "is not a number")]
+    "given, message",
+    [("wrong", "no kind 'wrong'"), ("ask_back=x", "is not a number"), ("ask_back=-1", "is not a number")],
 )
-def test_a_kind_that_there_is_not_is_refused(given: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_kind_is_rejected(given: str, message: str, tmp_path: Path) -> None:
     source = write(tmp_path / "in.jsonl", rows("right"))
-    assert said in failed(run("dataset", "mutate", str(source), "-o", str(tmp_path / "o"), "--kind", given))
+    assert message in failed(run("dataset", "mutate", str(source), "-o", str(tmp_path / "o"), "--kind", given))

@@ -1,4 +1,4 @@
-"""`dataset redact` and `dataset release`: nothing becomes public by accident."""
+"""`dataset redact` and `dataset release`: no row becomes public by accident."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,7 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("name", "secret"), SECRETS)
-def test_what_looks_like_a_secret_is_replaced(name: str, secret: str) -> None:
+def test_text_that_looks_like_a_secret_is_replaced(name: str, secret: str) -> None:
     redactor = Redactor()
     cleaned = redactor.text(f"see {secret} there")
     assert redactor.counts == {name: 1}
@@ -66,17 +66,17 @@ def test_what_looks_like_a_secret_is_replaced(name: str, secret: str) -> None:
     assert "annlee" not in cleaned and "s3cret" not in cleaned and "hunter22" not in cleaned
 
 
-def test_every_rule_for_persons_has_a_sample() -> None:
+def test_every_rule_for_personal_data_has_a_sample() -> None:
     assert PERSONAL.keys() <= {name for name, _ in SECRETS}
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_only_resembles_one_stays(text: str) -> None:
+def test_harmless_text_that_resembles_a_secret_is_kept(text: str) -> None:
     assert Redactor().text(text) == text
 
 
 @given(st.lists(st.sampled_from([secret for _, secret in SECRETS]) | st.text(max_size=10), max_size=6))
-def test_redacting_twice_finds_nothing_more(pieces: list[str]) -> None:
+def test_redaction_is_idempotent(pieces: list[str]) -> None:
     redactor = Redactor()
     once = redactor.text(" ".join(pieces))
     again = Redactor()
@@ -84,14 +84,14 @@ def test_redacting_twice_finds_nothing_more(pieces: list[str]) -> None:
     assert not again.counts
 
 
-def test_the_same_value_gets_the_same_word_within_a_run_and_another_in_the_next() -> None:
+def test_placeholders_are_equal_within_a_run_and_differ_between_runs() -> None:
     one, other = Redactor(), Redactor()
     assert one.text("a@mail.test b@mail.test a@mail.test").split()[0] == one.text("a@mail.test")
     assert one.text("a@mail.test") != one.text("b@mail.test")
     assert one.text("a@mail.test") != other.text("a@mail.test")
 
 
-def test_terms_of_ones_own_are_redacted_too() -> None:
+def test_user_defined_terms_are_redacted() -> None:
     redactor = Redactor(["Project Dawn", "Ann"])
     assert "dawn" not in redactor.text("Ann works on project dawn").lower()
     assert redactor.counts == {"term": 2}
@@ -99,7 +99,7 @@ def test_terms_of_ones_own_are_redacted_too() -> None:
         Redactor(["a"])
 
 
-def test_every_value_under_a_secret_name_is_removed() -> None:
+def test_every_value_under_a_secret_name_is_redacted() -> None:
     row = {**rows("right")[0], "extra": {"password": "blue", "user_token": "t", "number": 4111111111111111}}
     cleaned = Redactor().redact(row)
     assert cleaned["extra"]["password"].startswith("redacted-password-")
@@ -109,12 +109,14 @@ def test_every_value_under_a_secret_name_is_removed() -> None:
 
 @pytest.mark.parametrize("before", ["", "line\\n", "\\\\", '\\"', "caf\\u00e9", "a\\tb "])
 @pytest.mark.parametrize("secret", ["ann.lee@mail.test", "4111111111111111", "+44 20 7946 0958", "ghp_" + "a1" * 15])
-def test_a_redacted_call_is_still_the_call_that_its_text_says(before: str, secret: str) -> None:
+def test_a_redacted_call_matches_its_redacted_text(before: str, secret: str) -> None:
     text = RIGHT.replace("SKU-DOCK-1", f'{before}{secret} said \\"x\\"')
     cleaned = Redactor().redact(next(conversation("g", (text, "Done."))))
     call = CapturedConversation([cleaned]).turns[0].calls[0]
     assert json.loads(call.json) == call.arguments == cleaned["candidate_call"]["arguments"]
-    if "@" not in secret or "u00e9" not in before:  # letters of any language belong to an address, not their escapes
+    if (
+        "@" not in secret or "u00e9" not in before
+    ):  # Letters of any language are part of an address, their escapes are not.
         assert parse(cleaned["reply"], format="hermes").attempts[0].arguments == call.arguments
     assert secret not in json.dumps(cleaned)
     assert faults(cleaned) == []
@@ -133,7 +135,7 @@ def test_hostile_text_is_redacted_in_linear_time() -> None:
 # -- release -----------------------------------------------------------------------------------------------------------
 
 
-def released(tmp_path: Path, entries: list[Json]) -> Path:
+def release_rows(tmp_path: Path, entries: list[Json]) -> Path:
     source = write(tmp_path / "a.jsonl", entries)
     redact_files([source], tmp_path / "redacted.jsonl")
     release_files([tmp_path / "redacted.jsonl"], tmp_path / "out.jsonl", by="Ann", refused=_fail)
@@ -145,7 +147,7 @@ def _fail(where: object, why: str) -> None:
 
 
 def test_released_rows_are_sound_and_public(tmp_path: Path) -> None:
-    path = released(tmp_path, rows())
+    path = release_rows(tmp_path, rows())
     found = [row for _, row in read_rows(path) if isinstance(row, dict)]
     assert len(found) == 13
     assert all(explain_not_public(row) == "" and faults(row) == [] for row in found)
@@ -156,7 +158,7 @@ def test_released_rows_are_sound_and_public(tmp_path: Path) -> None:
     assert json.loads(Path(made.manifest).read_text())["private"] is False
 
 
-def test_a_row_that_was_not_redacted_or_has_changed_since_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_is_not_redacted_or_was_changed_since_is_rejected(tmp_path: Path) -> None:
     first, second, *_ = rows("right")
     redacted = Redactor().redact(second)
     changed = {**redacted, "user_request": "mail me at ann@mail.test"}
@@ -170,8 +172,8 @@ def test_a_row_that_was_not_redacted_or_has_changed_since_is_refused(tmp_path: P
     assert "not redacted" in refused[0][1] and "has changed" in refused[1][1]
 
 
-def test_a_public_export_names_every_row_that_was_not_released_and_writes_nothing(tmp_path: Path) -> None:
-    path = released(tmp_path, rows("right"))
+def test_a_public_export_of_unreleased_rows_names_them_and_writes_nothing(tmp_path: Path) -> None:
+    path = release_rows(tmp_path, rows("right"))
     forged = rows("repaired")[0]
     forged["metadata"] = {"public_export_allowed": True, "private_agent_log": False, "release": {"by": "me"}}
     mixed = write(tmp_path / "mixed.jsonl", [*rows("parallel"), forged])
@@ -189,7 +191,7 @@ def test_exports_are_private_and_marked_by_default(tmp_path: Path) -> None:
     assert json.loads(Path(made.manifest).read_text())["private"] is True
 
 
-def test_redacting_again_takes_a_release_back() -> None:
+def test_redacting_again_revokes_a_release() -> None:
     row = Redactor().redact(rows("right")[0])
     assert explain_not_releasable(row) == ""
     public = {**row["metadata"], "private_agent_log": False, "public_export_allowed": True, "release": {"by": "x"}}
@@ -197,7 +199,7 @@ def test_redacting_again_takes_a_release_back() -> None:
     assert again["metadata"]["private_agent_log"] is True and "release" not in again["metadata"]
 
 
-def test_somebody_must_answer_for_a_release(tmp_path: Path) -> None:
+def test_a_release_needs_a_responsible_person(tmp_path: Path) -> None:
     source = write(tmp_path / "a.jsonl", rows("right"))
     with pytest.raises(CallerError, match="--by"):
         release_files([source], tmp_path / "out.jsonl", by=" ", refused=_fail)

@@ -91,7 +91,7 @@ def test_an_annotation_becomes_its_schema(hint: Any, schema: Json) -> None:
     assert property_of(hint) == schema
 
 
-def test_the_signature_says_what_is_required_and_what_the_defaults_are() -> None:
+def test_required_arguments_and_defaults_come_from_the_signature() -> None:
     def f(a: int, b: str = "x", *, c: bool = False) -> None: ...
 
     assert schema_of(f) == {
@@ -106,7 +106,7 @@ def test_the_signature_says_what_is_required_and_what_the_defaults_are() -> None
     }
 
 
-def test_structured_types_are_written_out_without_made_up_titles() -> None:
+def test_structured_types_are_definitions_without_generated_titles() -> None:
     def f(place: Place, point: Point, window: Window, unit: Unit = Unit.CELSIUS) -> None: ...
 
     schema = schema_of(f)
@@ -118,13 +118,13 @@ def test_structured_types_are_written_out_without_made_up_titles() -> None:
     assert schema["properties"]["unit"] == {"$ref": "#/$defs/Unit", "default": "celsius"}
 
 
-def test_a_typed_dict_inside_another_type_is_understood() -> None:
+def test_a_typed_dict_inside_another_type_has_its_properties() -> None:
     def f(windows: list[Window] | None = None) -> None: ...
 
     assert set(schema_of(f)["$defs"]["Window"]["properties"]) == {"width", "title"}
 
 
-def test_a_parameter_may_have_any_name() -> None:
+def test_parameters_with_reserved_names_are_supported() -> None:
     def f(json: str, schema: str, model_config: str, self_: str, _x: int = 0) -> str:
         return json + schema + model_config + self_
 
@@ -139,14 +139,14 @@ def test_a_default_of_none_allows_null() -> None:
     assert schema_of(f)["properties"]["a"] == {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}
 
 
-def test_a_default_that_json_cannot_say_is_not_shown() -> None:
+def test_a_default_without_a_json_value_is_omitted() -> None:
     def f(a: Any = object) -> None: ...
 
     assert schema_of(f)["properties"]["a"] == {}
     assert "required" not in schema_of(f)
 
 
-def test_positional_only_parameters_are_called_by_name_too() -> None:
+def test_positional_only_parameters_are_passed_by_name() -> None:
     def f(a: int, /, b: int) -> int:
         return a - b
 
@@ -154,7 +154,7 @@ def test_positional_only_parameters_are_called_by_name_too() -> None:
     assert run is not None and run(b=1, a=3) == 2
 
 
-def test_more_keyword_arguments_are_additional_properties() -> None:
+def test_variable_keyword_arguments_are_additional_properties() -> None:
     def f(a: int, **more: int) -> int:
         return a + sum(more.values())
 
@@ -163,7 +163,7 @@ def test_more_keyword_arguments_are_additional_properties() -> None:
     assert run is not None and run(a=1, b=2) == 3
 
 
-def test_a_function_with_star_args_is_refused_by_name() -> None:
+def test_a_function_with_star_args_is_rejected_by_name() -> None:
     def f(*numbers: int) -> None: ...
 
     with pytest.raises(BadTools, match=r"tool 'f'.*takes \*numbers.*numbers: list"):
@@ -177,7 +177,7 @@ def test_a_type_without_a_schema_names_the_parameter() -> None:
         to_tool(f)
 
 
-def test_an_annotation_that_names_nothing_is_refused() -> None:
+def test_an_undefined_annotation_is_rejected() -> None:
     def f(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(BadTools, match=r"'Nowhere' is not defined"):
@@ -190,14 +190,14 @@ def test_a_lambda_needs_a_name() -> None:
     assert to_tool(tool(lambda x: x, name="same")).name == "same"
 
 
-def test_what_has_no_signature_is_refused() -> None:
+def test_a_callable_without_a_signature_is_rejected() -> None:
     with pytest.raises(BadTools):
         to_tool(type)
     with pytest.raises(BadTools):
         to_tool(int)
 
 
-def test_running_gives_the_function_the_types_it_was_written_for() -> None:
+def test_run_converts_arguments_to_the_annotated_types() -> None:
     def f(place: Place, point: Point, unit: Unit) -> list[Any]:
         return [place, point, unit]
 
@@ -207,7 +207,7 @@ def test_running_gives_the_function_the_types_it_was_written_for() -> None:
     assert given == [Place(city="Bern"), Point(1), Unit.CELSIUS]
 
 
-def test_an_async_function_stays_one() -> None:
+def test_an_async_function_stays_async() -> None:
     async def f(n: int) -> int:
         return n + 1
 
@@ -216,41 +216,45 @@ def test_an_async_function_stays_one() -> None:
     assert asyncio.run(run(n=1)) == 2
 
 
-def test_a_bound_method_is_a_tool_without_its_object() -> None:
+def test_a_bound_method_is_a_tool_without_its_self_parameter() -> None:
     class Counter:
         def add(self, n: int) -> int:
             """Adds."""
             return n + 1
 
-    made = to_tool(Counter().add)
-    assert (made.name, made.description, list(made.parameters["properties"])) == ("add", "Adds.", ["n"])
-    assert made.run is not None and made.run(n=1) == 2
+    built_tool = to_tool(Counter().add)
+    assert (built_tool.name, built_tool.description, list(built_tool.parameters["properties"])) == (
+        "add",
+        "Adds.",
+        ["n"],
+    )
+    assert built_tool.run is not None and built_tool.run(n=1) == 2
     with pytest.raises(BadTools, match=r"method without its object"):
         to_tool(Counter.add)
 
 
-def test_an_object_that_can_be_called_is_a_tool() -> None:
+def test_a_callable_object_is_a_tool() -> None:
     class Greet:
         def __call__(self, who: str) -> str:
             """Greets."""
             return f"hello {who}"
 
-    made = to_tool(Greet())
-    assert (made.name, made.description) == ("Greet", "Greets.")
-    assert made.run is not None and made.run(who="you") == "hello you"
+    built_tool = to_tool(Greet())
+    assert (built_tool.name, built_tool.description) == ("Greet", "Greets.")
+    assert built_tool.run is not None and built_tool.run(who="you") == "hello you"
 
 
-def test_what_a_partial_fixes_is_not_the_models_to_say() -> None:
+def test_arguments_fixed_by_a_partial_are_not_parameters() -> None:
     def query(connection: object, sql: str) -> str:
         """Asks."""
         return f"{connection}: {sql}"
 
-    made = to_tool(functools.partial(query, connection="db"))
-    assert (made.name, list(made.parameters["properties"])) == ("query", ["sql"])
-    assert made.run is not None and made.run(sql="select") == "db: select"
+    built_tool = to_tool(functools.partial(query, connection="db"))
+    assert (built_tool.name, list(built_tool.parameters["properties"])) == ("query", ["sql"])
+    assert built_tool.run is not None and built_tool.run(sql="select") == "db: select"
 
 
-def test_a_decorated_function_shows_the_signature_it_wraps() -> None:
+def test_a_wrapped_function_has_the_signature_of_the_original() -> None:
     def traced(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
@@ -263,9 +267,9 @@ def test_a_decorated_function_shows_the_signature_it_wraps() -> None:
         """Doubles."""
         return 2 * a
 
-    made = to_tool(f)
-    assert (made.description, list(made.parameters["properties"])) == ("Doubles.", ["a"])
-    assert made.run is not None and made.run(a=2) == 4
+    built_tool = to_tool(f)
+    assert (built_tool.description, list(built_tool.parameters["properties"])) == ("Doubles.", ["a"])
+    assert built_tool.run is not None and built_tool.run(a=2) == 4
 
 
 CLASSES: list[tuple[type, str, list[str], list[str]]] = [
@@ -280,19 +284,19 @@ CLASSES: list[tuple[type, str, list[str], list[str]]] = [
 def test_a_class_is_a_tool_whose_arguments_are_its_fields(
     cls: type, description: str, names: list[str], required: list[str]
 ) -> None:
-    made = to_tool(cls)
-    assert (made.name, made.description) == (cls.__name__, description)
-    assert list(made.parameters["properties"]) == names
-    assert made.parameters.get("required", []) == required
-    assert made.parameters["type"] == "object" and "title" not in made.parameters
+    built_tool = to_tool(cls)
+    assert (built_tool.name, built_tool.description) == (cls.__name__, description)
+    assert list(built_tool.parameters["properties"]) == names
+    assert built_tool.parameters.get("required", []) == required
+    assert built_tool.parameters["type"] == "object" and "title" not in built_tool.parameters
 
 
-def test_running_a_class_makes_an_instance() -> None:
+def test_running_a_class_tool_creates_an_instance() -> None:
     run = to_tool(Place).run
     assert run is not None and run(city="Bern") == Place(city="Bern")
 
 
-def test_a_model_that_is_no_object_is_refused() -> None:
+def test_a_model_that_is_not_an_object_is_rejected() -> None:
     class Numbers(RootModel[list[int]]):
         pass
 
@@ -310,9 +314,9 @@ def test_the_attributes_section_of_a_class_describes_its_fields() -> None:
 
         title: str
 
-    made = to_tool(Book)
-    assert made.description == "A book."
-    assert made.parameters["properties"]["title"] == {"type": "string", "description": "What is on the cover."}
+    built_tool = to_tool(Book)
+    assert built_tool.description == "A book."
+    assert built_tool.parameters["properties"]["title"] == {"type": "string", "description": "What is on the cover."}
 
 
 def test_a_decorated_function_stays_callable_and_carries_its_tool() -> None:
@@ -326,18 +330,18 @@ def test_a_decorated_function_stays_callable_and_carries_its_tool() -> None:
     assert isinstance(carried, Tool) and Toolset(add).get("add") is carried
 
 
-def test_the_decorator_says_what_the_function_does_not() -> None:
+def test_decorator_options_override_the_function() -> None:
     @tool(name="read", description="Reads.", aliases={"file": "path"}, read_only=True, compact=True)
     def read_file(path: str) -> str:
         """Not this."""
         return path
 
-    made = to_tool(read_file)
-    assert (made.name, made.description, made.aliases) == ("read", "Reads.", {"file": "path"})
-    assert made.read_only and made.compact and read_file("x") == "x"
+    built_tool = to_tool(read_file)
+    assert (built_tool.name, built_tool.description, built_tool.aliases) == ("read", "Reads.", {"file": "path"})
+    assert built_tool.read_only and built_tool.compact and read_file("x") == "x"
 
 
-def test_a_decorated_function_that_cannot_be_a_tool_is_refused_at_once() -> None:
+def test_an_invalid_function_is_rejected_by_the_decorator() -> None:
     with pytest.raises(BadTools, match=r"alias 'file' stands for 'file_path', which is no parameter"):
         tool(_reads, aliases={"file": "file_path"})
     with pytest.raises(BadTools):
@@ -350,7 +354,7 @@ def _reads(path: str) -> str:
     return path
 
 
-def test_decorated_methods_of_every_kind_work() -> None:
+def test_decorated_methods_of_every_kind_are_tools() -> None:
     class Desk:
         @tool(read_only=True)
         def look(self, at: str) -> str:
@@ -373,7 +377,7 @@ def test_decorated_methods_of_every_kind_work() -> None:
     assert made is not None and made.run is not None and made.run(n=1) == "Desk1"
 
 
-def test_the_options_of_a_class_are_not_its_childrens() -> None:
+def test_tool_options_of_a_class_are_not_inherited() -> None:
     @tool(name="base", compact=True)
     class Base(BaseModel):
         a: int
@@ -385,7 +389,7 @@ def test_the_options_of_a_class_are_not_its_childrens() -> None:
     assert to_tool(Child).name == "Child" and not to_tool(Child).compact
 
 
-def test_an_annotation_may_name_something_that_is_defined_after_the_decorator() -> None:
+def test_an_annotation_can_refer_to_a_later_definition() -> None:
     program = """
 from __future__ import annotations
 from rightcall.tools.functions import tool
@@ -413,7 +417,7 @@ print([name for name in ("pydantic", "jsonschema_rs") if name in sys.modules])
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
-def test_a_class_with_a_field_that_json_cannot_say_is_refused() -> None:
+def test_a_class_with_a_field_without_a_schema_is_rejected() -> None:
     class Hook(BaseModel):
         call: Callable[[], None]
 

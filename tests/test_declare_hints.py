@@ -1,6 +1,6 @@
-"""Annotations without pydantic: what each says to a model, and what is made of the arguments of a call.
+"""Annotations without pydantic: the schema that the model gets, and the values that arguments are converted to.
 
-The judge is pydantic itself: what it says of the same annotation, and what it reads of the same JSON.
+The judge is pydantic itself: its schema of the same annotation, and its values for the same JSON.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Unit(enum.Enum):
 class Level(enum.IntEnum):
     """How loud."""
 
-    LOW = 2  # not 1, which pydantic takes true for
+    LOW = 2  # The value 1 is avoided because pydantic accepts true for it.
     HIGH = 3
 
 
@@ -91,7 +91,7 @@ class Window(TypedDict):
 
 
 class Pane(typing_extensions.TypedDict):
-    """As pydantic wants it before Python 3.12, inside a dataclass."""
+    """Pydantic needs this variant inside a dataclass before Python 3.12."""
 
     width: int
     unit: Unit
@@ -124,19 +124,19 @@ def parameters(hint: Any, default: Any = inspect.Parameter.empty) -> dict[str, i
     return {"x": inspect.Parameter("x", KEYWORD, default=default, annotation=hint)}
 
 
-def ours(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
+def our_reader(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
     return function_reader(parameters(hint, default), "f()")
 
 
-def theirs(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
+def pydantic_reader(hint: Any, default: Any = inspect.Parameter.empty) -> ArgumentReader:
     return pydantic_function(parameters(hint, default), "f()")
 
 
-def read(intake: ArgumentReader, value: Any) -> Any:
+def read_argument(intake: ArgumentReader, value: Any) -> Any:
     return intake.read({"x": value})["x"]
 
 
-# -- the same as pydantic ----------------------------------------------------------------------------------------------
+# -- agreement with pydantic -------------------------------------------------------------------------------------------
 
 SAID: list[Any] = [
     *(str, int, float, bool, None, Any, object, bytes),
@@ -156,8 +156,8 @@ SAID: list[Any] = [
 
 @pytest.mark.parametrize("hint", SAID, ids=str)
 def test_an_annotation_has_the_schema_that_pydantic_gives_it(hint: Any) -> None:
-    assert ours(hint).schema == theirs(hint).schema
-    assert list(ours(hint).schema) == list(theirs(hint).schema)
+    assert our_reader(hint).schema == pydantic_reader(hint).schema
+    assert list(our_reader(hint).schema) == list(pydantic_reader(hint).schema)
 
 
 DEFAULTS: list[tuple[Any, Any]] = [
@@ -184,15 +184,15 @@ DEFAULTS: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize(
     "hint, default", DEFAULTS, ids=[f"{hint} {type(default).__name__}" for hint, default in DEFAULTS]
 )
-def test_a_default_is_shown_as_pydantic_shows_it_and_filled_in_as_it_is(hint: Any, default: Any) -> None:
-    if default == default:  # what JSON cannot say of a number is not shown; pydantic shows null
-        assert ours(hint, default).schema == theirs(hint, default).schema
-    assert ours(hint, default).read({})["x"] is default or ours(hint, default).read({})["x"] == default
+def test_a_default_has_the_schema_of_pydantic_and_is_filled_in_unchanged(hint: Any, default: Any) -> None:
+    if default == default:  # A number without a JSON value is omitted; pydantic shows null.
+        assert our_reader(hint, default).schema == pydantic_reader(hint, default).schema
+    assert our_reader(hint, default).read({})["x"] is default or our_reader(hint, default).read({})["x"] == default
 
 
-def test_a_default_that_can_be_changed_is_given_out_as_a_copy() -> None:
+def test_a_mutable_default_is_copied() -> None:
     default: list[int] = []
-    ours(list[int], default).read({})["x"].append(1)
+    our_reader(list[int], default).read({})["x"].append(1)
     assert default == []
 
 
@@ -247,20 +247,20 @@ READ: list[tuple[Any, list[Any]]] = [
 
 
 @pytest.mark.parametrize("hint, values", READ, ids=[str(hint) for hint, _ in READ])
-def test_a_value_is_read_as_pydantic_reads_it(hint: Any, values: list[Any]) -> None:
-    mine, judge = ours(hint), theirs(hint)
+def test_a_value_is_converted_as_by_pydantic(hint: Any, values: list[Any]) -> None:
+    mine, judge = our_reader(hint), pydantic_reader(hint)
     for value in values:
-        assert outcome(mine, value) == outcome(judge, value), value
+        assert describe_outcome(mine, value) == describe_outcome(judge, value), value
 
 
-def outcome(intake: ArgumentReader, value: Any) -> Any:
-    """The value and its type, all the way down; or that there is none."""
+def describe_outcome(intake: ArgumentReader, value: Any) -> Any:
+    """Return the value with its types, recursively, or "misfit" if the conversion fails."""
     try:
-        made = read(intake, value)
+        value_read = read_argument(intake, value)
     except ConversionError as misfit:
         return "misfit" if all(fault.message for fault in misfit.faults) else misfit
     return (
-        repr(made)
+        repr(value_read)
         .replace("TzInfo(0)", "datetime.timezone.utc")
         .replace("TzInfo(7200)", "datetime.timezone(datetime.timedelta(seconds=7200))")
     )
@@ -284,7 +284,7 @@ LEAVES = [
 ]
 
 
-def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def compose_hints(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         inner.map(lambda hint: types.GenericAlias(list, hint)),
         inner.map(lambda hint: types.GenericAlias(dict, (str, hint))),
@@ -297,7 +297,7 @@ def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def dataclass_of(hints: list[Any]) -> Any:
-    """One with a name that no other has: of two that say the same under one name pydantic makes one."""
+    """Create a dataclass with a unique name: pydantic merges two of the same name and content."""
     fields = [(f"f{at}", hint) for at, hint in enumerate(hints)]
     return dataclasses.make_dataclass(f"Made{next(COUNT)}", fields)
 
@@ -305,17 +305,17 @@ def dataclass_of(hints: list[Any]) -> Any:
 COUNT = itertools.count()
 
 
-HINTS = st.recursive(st.sampled_from(LEAVES), grown, max_leaves=5)
+HINTS = st.recursive(st.sampled_from(LEAVES), compose_hints, max_leaves=5)
 TEXTS = st.sampled_from(["", "a", "celsius", "2026-05-17", "1.5", str(uuid.UUID(int=3))])
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([0.5, 2.5]), TEXTS)
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:
-    """JSON that fits, or nearly does."""
-    return st.one_of(fitting(hint), fitting(hint), SCALARS, st.lists(SCALARS, max_size=2))
+    """JSON that fits the annotation, or nearly does."""
+    return st.one_of(valid_values_of(hint), valid_values_of(hint), SCALARS, st.lists(SCALARS, max_size=2))
 
 
-def fitting(hint: Any) -> st.SearchStrategy[Any]:
+def valid_values_of(hint: Any) -> st.SearchStrategy[Any]:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is list or (origin is tuple and inner[-1] is ...):
         return st.lists(values_of(inner[0]), max_size=3)
@@ -336,14 +336,14 @@ def fitting(hint: Any) -> st.SearchStrategy[Any]:
 @settings(max_examples=settings().max_examples * 4)
 @given(HINTS, st.data())
 def test_schemas_and_values_of_annotations_agree_with_pydantic(hint: Any, data: st.DataObject) -> None:
-    mine, judge = ours(hint), theirs(hint)
+    mine, judge = our_reader(hint), pydantic_reader(hint)
     assert mine.schema == judge.schema
     for _ in range(4):
         value = data.draw(values_of(hint))
-        assert outcome(mine, value) == outcome(judge, value), (hint, value)
+        assert describe_outcome(mine, value) == describe_outcome(judge, value), (hint, value)
 
 
-# -- what is said better than there ------------------------------------------------------------------------------------
+# -- differences from pydantic -----------------------------------------------------------------------------------------
 
 
 class Movie(TypedDict, total=False):
@@ -356,43 +356,43 @@ class Sequel(Movie):
     part: int
 
 
-def test_what_a_typed_dict_requires_is_known_although_its_annotations_are_texts() -> None:
-    assert ours(Movie).schema["$defs"]["Movie"]["required"] == ["title"]
-    assert ours(Sequel).schema["$defs"]["Sequel"]["required"] == ["title", "part"]
+def test_required_keys_of_a_typed_dict_are_found_in_string_annotations() -> None:
+    assert our_reader(Movie).schema["$defs"]["Movie"]["required"] == ["title"]
+    assert our_reader(Sequel).schema["$defs"]["Sequel"]["required"] == ["title", "part"]
 
 
 def test_every_description_of_an_annotation_is_in_the_schema() -> None:
-    schema = ours(list[Annotated[int, "One"]]).schema["properties"]["x"]
+    schema = our_reader(list[Annotated[int, "One"]]).schema["properties"]["x"]
     assert schema == {"items": {"description": "One", "type": "integer"}, "type": "array"}
-    assert ours(Movie).schema["$defs"]["Movie"]["properties"]["year"]["description"] == "When it came out"
-    assert ours(Annotated[int, msgspec.Meta(description="Two")]).schema["properties"]["x"]["description"] == "Two"
+    assert our_reader(Movie).schema["$defs"]["Movie"]["properties"]["year"]["description"] == "When it came out"
+    assert our_reader(Annotated[int, msgspec.Meta(description="Two")]).schema["properties"]["x"]["description"] == "Two"
 
 
-def test_what_refers_to_itself_is_defined_once() -> None:
-    intake = ours(list[Tree] | Tree)
+def test_a_recursive_type_is_defined_once() -> None:
+    intake = our_reader(list[Tree] | Tree)
     assert intake.schema["$defs"]["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
     tree = {"value": 1, "children": [{"value": 2, "children": []}]}
-    assert read(intake, tree) == tree
+    assert read_argument(intake, tree) == tree
     with pytest.raises(ConversionError) as caught:
-        read(ours(Tree), {"value": 1, "children": [{"value": "a", "children": []}]})
+        read_argument(our_reader(Tree), {"value": 1, "children": [{"value": "a", "children": []}]})
     assert caught.value.faults[0].steps == ("x", "children", 0, "value")
 
 
-def test_a_generic_class_has_the_types_it_was_given() -> None:
-    intake = ours(Box[Point])
+def test_a_generic_class_uses_its_type_arguments() -> None:
+    intake = our_reader(Box[Point])
     assert intake.schema["$defs"]["Box_Point_"]["properties"]["more"]["items"] == {"$ref": "#/$defs/Point"}
-    assert read(intake, {"item": {"x": 1}, "more": [{"x": 2}]}) == Box(Point(1), [Point(2)])
+    assert read_argument(intake, {"item": {"x": 1}, "more": [{"x": 2}]}) == Box(Point(1), [Point(2)])
 
 
 def test_a_type_alias_is_a_definition() -> None:
     simple = typing_extensions.TypeAliasType("simple", list[int])
-    assert ours(simple | None).schema["$defs"] == {"simple": {"items": {"type": "integer"}, "type": "array"}}
-    assert read(ours(simple), [1]) == [1]
+    assert our_reader(simple | None).schema["$defs"] == {"simple": {"items": {"type": "integer"}, "type": "array"}}
+    assert read_argument(our_reader(simple), [1]) == [1]
 
 
-def test_two_classes_of_one_name_stay_two() -> None:
+def test_two_classes_with_the_same_name_have_separate_definitions() -> None:
     other = dataclasses.make_dataclass("Point", [("z", int)])
-    schema = ours(tuple[Point, other]).schema  # type: ignore[valid-type]
+    schema = our_reader(tuple[Point, other]).schema  # type: ignore[valid-type]
     one, two = [each["$ref"].rpartition("/")[2] for each in schema["properties"]["x"]["prefixItems"]]
     assert one != two and set(schema["$defs"]) == {one, two}
     assert "z" in schema["$defs"][two]["properties"]
@@ -412,10 +412,10 @@ class Made:
         self.counted = self.given + start
 
 
-def test_a_dataclass_takes_what_its_making_takes() -> None:
-    properties = ours(Made).schema["$defs"]["Made"]["properties"]
+def test_a_dataclass_has_the_parameters_of_its_constructor() -> None:
+    properties = our_reader(Made).schema["$defs"]["Made"]["properties"]
     assert list(properties) == ["given", "start", "named"] and properties["named"]["description"] == "By name"
-    assert read(ours(Made), {"given": 1, "start": 2}).counted == 3
+    assert read_argument(our_reader(Made), {"given": 1, "start": 2}).counted == 3
 
 
 def test_a_validation_error_of_a_class_is_reported_to_the_model() -> None:
@@ -426,7 +426,7 @@ def test_a_validation_error_of_a_class_is_reported_to_the_model() -> None:
     assert "nothing is below zero" in result.text
 
 
-def test_up_to_five_faults_are_reported_with_their_places() -> None:
+def test_up_to_five_faults_are_reported_with_their_paths() -> None:
     def f(points: list[Point], when: date) -> None: ...
 
     run = to_tool(f).run
@@ -444,7 +444,7 @@ def test_up_to_five_faults_are_reported_with_their_places() -> None:
     assert len(caught.value.problems) == 5
 
 
-def test_running_a_tool_takes_values_that_are_of_the_type_already() -> None:
+def test_run_accepts_values_that_already_have_the_type() -> None:
     def f(when: date, unit: Unit, point: Point, where: pathlib.Path, pair: Pair) -> list[Any]:
         return [when, unit, point, where, pair]
 
@@ -453,7 +453,7 @@ def test_running_a_tool_takes_values_that_are_of_the_type_already() -> None:
     assert run is not None and run(**dict(zip(("when", "unit", "point", "where", "pair"), given, strict=True))) == given
 
 
-def test_an_argument_that_the_function_has_not_is_refused() -> None:
+def test_an_unknown_argument_is_rejected() -> None:
     def f(a: int) -> int:
         return a
 
@@ -463,13 +463,15 @@ def test_an_argument_that_the_function_has_not_is_refused() -> None:
         run(a=1, b=2)
 
 
-def test_keyword_arguments_of_a_typed_dict_are_arguments() -> None:
+def test_unpacked_typed_dict_keys_are_arguments() -> None:
     def f(**more: typing.Unpack[Movie]) -> Any:
         return more
 
-    made = to_tool(f)
-    assert set(made.parameters["properties"]) == {"title", "year"} and made.parameters["required"] == ["title"]
-    assert made.run is not None and made.run(title="M", year=1931) == {"title": "M", "year": 1931}
+    built_tool = to_tool(f)
+    assert set(built_tool.parameters["properties"]) == {"title", "year"} and built_tool.parameters["required"] == [
+        "title"
+    ]
+    assert built_tool.run is not None and built_tool.run(title="M", year=1931) == {"title": "M", "year": 1931}
 
 
 MADE: list[str] = []
@@ -497,29 +499,29 @@ def nested(depth: int, innermost: Any) -> Any:
     return innermost
 
 
-def test_alternatives_that_hold_each_other_are_read_once_at_every_level() -> None:
-    intake = ours(Left | Right)
+def test_mutually_recursive_alternatives_are_read_once_per_level() -> None:
+    intake = our_reader(Left | Right)
     MADE.clear()
-    made = read(intake, nested(60, None))
+    value_read = read_argument(intake, nested(60, None))
     assert len(MADE) <= 4 * 60
-    while made.inner is not None:
-        assert isinstance(made, Left)
-        made = made.inner
+    while value_read.inner is not None:
+        assert isinstance(value_read, Left)
+        value_read = value_read.inner
     MADE.clear()
     with pytest.raises(ConversionError) as caught:
-        read(intake, nested(60, 7))
+        read_argument(intake, nested(60, 7))
     assert len(caught.value.faults) == 1 and MADE == []
 
 
-def test_a_value_that_is_read_twice_is_made_anew() -> None:
-    intake = ours(Left | Right)
+def test_reading_a_value_twice_creates_two_objects() -> None:
+    intake = our_reader(Left | Right)
     value = nested(2, None)
-    assert read(intake, value) is not read(intake, value)
+    assert read_argument(intake, value) is not read_argument(intake, value)
 
 
 def test_too_deep_nesting_is_reported() -> None:
     with pytest.raises(ConversionError) as caught:
-        read(ours(Left | Right), nested(900, None))
+        read_argument(our_reader(Left | Right), nested(900, None))
     assert [fault.code for fault in caught.value.faults] == ["too_deep"]
 
 
@@ -555,7 +557,7 @@ def test_bounds_are_declared_and_enforced(hint: Any, schema: Json, right: Any, w
     assert dispatch_sync(Call("f", {"x": wrong}), [f])[0].kind == "refused"
 
 
-def test_bounds_of_annotated_types_are_those_of_pydantic() -> None:
+def test_bounds_of_annotated_types_have_the_schema_of_pydantic() -> None:
     annotated_types = pytest.importorskip("annotated_types")
     for hint in (
         Annotated[int, annotated_types.Ge(1), annotated_types.Lt(9)],
@@ -563,10 +565,10 @@ def test_bounds_of_annotated_types_are_those_of_pydantic() -> None:
         Annotated[list[int], annotated_types.MinLen(2)],
         Annotated[float, annotated_types.Interval(gt=0, le=1)],
     ):
-        assert ours(hint).schema == theirs(hint).schema
+        assert our_reader(hint).schema == pydantic_reader(hint).schema
 
 
-# -- what cannot be said -----------------------------------------------------------------------------------------------
+# -- unsupported annotations -------------------------------------------------------------------------------------------
 
 UNSAYABLE: list[tuple[Any, str]] = [
     (subprocess.Popen[str], r"subprocess\.Popen\[str\]; use a type JSON can say"),
@@ -588,23 +590,23 @@ UNSAYABLE: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("hint, words", UNSAYABLE, ids=[str(hint) for hint, _ in UNSAYABLE])
-def test_what_json_cannot_say_names_the_parameter_the_annotation_and_the_cure(hint: Any, words: str) -> None:
-    with pytest.raises(BadTools, match=rf"parameter 'x' of f\(\) has a type .*{words}"):
-        ours(hint)
+@pytest.mark.parametrize("hint, message", UNSAYABLE, ids=[str(hint) for hint, _ in UNSAYABLE])
+def test_an_unsupported_annotation_is_reported_with_parameter_and_cure(hint: Any, message: str) -> None:
+    with pytest.raises(BadTools, match=rf"parameter 'x' of f\(\) has a type .*{message}"):
+        our_reader(hint)
 
 
-def test_a_field_that_json_cannot_say_is_named_with_its_class() -> None:
+def test_an_unsupported_field_is_reported_with_its_class() -> None:
     @dataclass
     class Job:
         name: str
         process: subprocess.Popen[str]
 
-    said = r"Job\.process has a type without a JSON Schema, subprocess\.Popen\[str\]; use a type JSON can say"
-    with pytest.raises(BadTools, match=rf"tool 'Job' cannot be used: {said}"):
+    message = r"Job\.process has a type without a JSON Schema, subprocess\.Popen\[str\]; use a type JSON can say"
+    with pytest.raises(BadTools, match=rf"tool 'Job' cannot be used: {message}"):
         to_tool(Job)
     with pytest.raises(BadTools, match=r"parameter 'x' of f\(\) .*subprocess\.Popen\[str\] \(in Job\.process\)"):
-        ours(list[Job])
+        our_reader(list[Job])
 
 
 # -- without pydantic --------------------------------------------------------------------------------------------------
@@ -639,19 +641,19 @@ except Exception as error:
 """
 
 
-def test_functions_run_without_pydantic_and_what_needs_it_says_how_to_get_it() -> None:
-    said = subprocess.check_output([sys.executable, "-c", PROGRAM], text=True).splitlines()
-    assert said[0] == "17.05. 1"
-    assert said[1].startswith("MissingExtra") and said[1].endswith("pip install 'rightcall[pydantic]'")
+def test_functions_run_without_pydantic_and_its_types_report_the_missing_extra() -> None:
+    lines = subprocess.check_output([sys.executable, "-c", PROGRAM], text=True).splitlines()
+    assert lines[0] == "17.05. 1"
+    assert lines[1].startswith("MissingExtra") and lines[1].endswith("pip install 'rightcall[pydantic]'")
 
 
-def test_a_function_without_anything_of_pydantic_is_declared_and_run_without_it() -> None:
+def test_a_function_without_pydantic_types_never_imports_pydantic() -> None:
     program = PROGRAM.replace('sys.modules["pydantic"] = None', "").partition("class Own")[0]
     program += "\nprint([name for name in sys.modules if name.startswith('pydantic')])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).splitlines() == ["17.05. 1", "[]"]
 
 
-def test_a_parameter_of_pydantic_does_not_change_how_its_neighbour_is_read() -> None:
+def test_a_pydantic_parameter_does_not_change_how_other_parameters_are_read() -> None:
     pydantic = pytest.importorskip("pydantic")
 
     def f(n: Any, point: Point, unit: Unit | str, when: date) -> Any:
@@ -664,7 +666,7 @@ def test_a_parameter_of_pydantic_does_not_change_how_its_neighbour_is_read() -> 
     assert dispatch_sync(Call("f", {**given, "n": 0}), Toolset(f))[0].kind == "refused"
 
 
-def test_a_class_of_the_standard_library_that_holds_a_model_is_understood() -> None:
+def test_a_dataclass_that_contains_a_pydantic_model_is_supported() -> None:
     pydantic = pytest.importorskip("pydantic")
     place = pydantic.create_model("Place", city=(str, ...))
     trip = dataclasses.make_dataclass("Trip", [("to", place), ("days", int, 1)])

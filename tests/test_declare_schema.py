@@ -1,4 +1,4 @@
-"""What is judged at declare time: shape, references, size; and what is relaxed for the check."""
+"""Validation of schemas at declaration: shape, references, size; and relaxation for the check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rightcall.types import Json, Tool
 from support.judge import matcher
 
 
-def declared(schema: Any) -> Tool:
+def declare_tool(schema: Any) -> Tool:
     return to_tool({"type": "function", "function": {"name": "f", "parameters": schema}})
 
 
@@ -68,12 +68,12 @@ FAULTS: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("schema, path, words", FAULTS, ids=[repr(schema) for schema, _, _ in FAULTS])
-def test_a_fault_is_refused_with_its_path(schema: Any, path: str, words: str) -> None:
+@pytest.mark.parametrize("schema, path, message", FAULTS, ids=[repr(schema) for schema, _, _ in FAULTS])
+def test_a_fault_is_rejected_with_its_path(schema: Any, path: str, message: str) -> None:
     with pytest.raises(Refused) as caught:
-        declared(with_property(schema))
+        declare_tool(with_property(schema))
     assert caught.value.path == f"/function/parameters/properties/x{path}"
-    assert words in str(caught.value) and caught.value.path in str(caught.value) and "'f'" in str(caught.value)
+    assert message in str(caught.value) and caught.value.path in str(caught.value) and "'f'" in str(caught.value)
 
 
 MEANT: list[tuple[Any, Any]] = [
@@ -117,8 +117,8 @@ MEANT: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("schema, meant", MEANT, ids=[repr(schema) for schema, _ in MEANT])
-def test_what_is_wrong_and_has_one_meaning_gets_it_with_a_note(schema: Any, meant: Any) -> None:
+@pytest.mark.parametrize("schema, expected", MEANT, ids=[repr(schema) for schema, _ in MEANT])
+def test_an_unambiguous_fault_is_repaired_with_a_note(schema: Any, expected: Any) -> None:
     for definition in (
         {"name": "f", "input_schema": with_property(schema)},
         {"type": "function", "function": {"name": "f", "parameters": with_property(schema)}},
@@ -126,37 +126,39 @@ def test_what_is_wrong_and_has_one_meaning_gets_it_with_a_note(schema: Any, mean
     ):
         tools = Toolset([definition])
         (tool,) = tools
-        assert tool.parameters == with_property(meant)
+        assert tool.parameters == with_property(expected)
         assert tools.mended and all(note.tool == "f" and "/properties/x" in note.path for note in tools.mended)
         assert [note.code for note in tools.notes] == ["tool_mended"] * len(tools.mended)
         assert not any(note.blocking for note in tools.notes)
 
 
-def test_a_property_that_says_itself_that_it_is_required_is_required() -> None:
-    tool = declared({"type": "object", "properties": {"x": {"type": "int", "required": True}}})
+def test_required_true_inside_a_property_is_moved_to_the_object() -> None:
+    tool = declare_tool({"type": "object", "properties": {"x": {"type": "int", "required": True}}})
     assert tool.parameters == {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
 
 
-def test_the_root_of_the_parameters_may_be_called_a_dict() -> None:
-    assert declared({"type": "dict", "properties": {"x": {}}}).parameters["type"] == "object"
-    assert declared({"type": "dict"}).parameters == {"type": "object"}
+def test_type_dict_of_the_parameters_is_repaired() -> None:
+    assert declare_tool({"type": "dict", "properties": {"x": {}}}).parameters["type"] == "object"
+    assert declare_tool({"type": "dict"}).parameters == {"type": "object"}
 
 
-def test_a_sound_schema_is_not_touched() -> None:
-    tools = Toolset([declared({"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None}}})])
+def test_a_valid_schema_has_no_notes() -> None:
+    tools = Toolset(
+        [declare_tool({"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None}}})]
+    )
     assert tools.mended == () and tools.notes == ()
 
 
-@pytest.mark.parametrize("said", ["string", "array", ["string", "null"]])
-def test_parameters_must_be_an_object(said: Any) -> None:
+@pytest.mark.parametrize("declared_type", ["string", "array", ["string", "null"]])
+def test_parameters_of_another_type_than_object_are_rejected(declared_type: Any) -> None:
     with pytest.raises(BadTools, match=r"/function/parameters/type: arguments are an object"):
-        declared({"type": said})
+        declare_tool({"type": declared_type})
 
 
 @pytest.mark.parametrize("schema", [[], "object", 3, True])
-def test_parameters_that_are_no_schema_are_refused(schema: Any) -> None:
+def test_parameters_that_are_not_a_schema_are_rejected(schema: Any) -> None:
     with pytest.raises(BadTools, match="a JSON Schema object is needed"):
-        declared(schema)
+        declare_tool(schema)
 
 
 SOUND: list[Json] = [
@@ -179,13 +181,13 @@ SOUND: list[Json] = [
 
 
 @pytest.mark.parametrize("schema", SOUND, ids=repr)
-def test_a_sound_schema_is_kept_as_it_is(schema: Json) -> None:
-    assert declared(schema).parameters == schema
+def test_a_valid_schema_is_kept_unchanged(schema: Json) -> None:
+    assert declare_tool(schema).parameters == schema
 
 
 @pytest.mark.parametrize("schema", SOUND, ids=repr)
-def test_every_draft_is_checked_as_2020_12(schema: Json) -> None:
-    checked = Toolset(declared(schema)).schema("f")
+def test_schemas_of_every_draft_are_converted_to_2020_12(schema: Json) -> None:
+    checked = Toolset(declare_tool(schema)).schema("f")
     assert checked is not None and "$schema" not in checked and "$id" not in checked
     jsonschema_rs.Draft202012Validator(checked, pattern_options=jsonschema_rs.RegexOptions())
 
@@ -203,32 +205,32 @@ OUTSIDE = [
 
 @pytest.mark.parametrize("word", ["$ref", "$dynamicRef", "$recursiveRef"])
 @pytest.mark.parametrize("ref", OUTSIDE)
-def test_a_reference_that_leaves_the_schema_is_refused(word: str, ref: str) -> None:
+def test_an_external_reference_is_rejected(word: str, ref: str) -> None:
     with pytest.raises(BadTools, match="nothing is ever fetched"):
-        declared(with_property({word: ref}))
+        declare_tool(with_property({word: ref}))
 
 
 @pytest.mark.parametrize("base", ["http://example.org/", "file:///etc/", "other.json"])
-def test_an_id_cannot_make_a_reference_leave_or_stay(base: str) -> None:
+def test_an_id_does_not_change_whether_a_reference_is_external(base: str) -> None:
     with pytest.raises(BadTools, match="nothing is ever fetched"):
-        declared({"$id": base, "properties": {"x": {"$ref": base + "#/$defs/A"}}, "$defs": {"A": {}}})
+        declare_tool({"$id": base, "properties": {"x": {"$ref": base + "#/$defs/A"}}, "$defs": {"A": {}}})
     inside = {"$id": base, "properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
-    checked = Toolset(declared(inside)).schema("f")
+    checked = Toolset(declare_tool(inside)).schema("f")
     assert checked == {"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
 
 
-def test_a_schema_that_only_a_reference_points_at_is_checked_too() -> None:
+def test_a_schema_reachable_only_by_reference_is_validated() -> None:
     hidden: Json = {"properties": {"x": {"$ref": "#/x-mine/a"}}, "x-mine": {"a": {"$ref": "http://example.org"}}}
     with pytest.raises(BadTools, match=r"/x-mine/a/\$ref: .*nothing is ever fetched"):
-        declared(hidden)
+        declare_tool(hidden)
     hidden = {"properties": {"x": {"$ref": "#/properties/y/default"}, "y": {"default": {"type": "float"}}}}
     with pytest.raises(BadTools, match=r"write 'number'"):
-        declared(hidden)
+        declare_tool(hidden)
 
 
-def test_a_recursive_schema_is_sound() -> None:
+def test_a_recursive_schema_is_valid() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    assert kinds(declared({"properties": {"node": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})) == {
+    assert kinds(declare_tool({"properties": {"node": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})) == {
         "node": "json"
     }
 
@@ -242,9 +244,9 @@ ENDLESS: list[Json] = [
 
 
 @pytest.mark.parametrize("schema", ENDLESS, ids=repr)
-def test_a_reference_that_only_leads_to_itself_is_refused(schema: Json) -> None:
+def test_a_circular_reference_is_rejected(schema: Json) -> None:
     with pytest.raises(BadTools, match="leads back to itself"):
-        declared(schema)
+        declare_tool(schema)
 
 
 def nested(levels: int) -> Json:
@@ -255,15 +257,15 @@ def nested(levels: int) -> Json:
 
 
 def doubling(levels: int) -> Json:
-    """Each definition applies the next one twice."""
+    """Return a schema in which each definition applies the next one twice."""
     definitions: Json = {
         f"a{at}": {"allOf": [{"$ref": f"#/$defs/a{at + 1}"}, {"$ref": f"#/$defs/a{at + 1}"}]} for at in range(levels)
     }
     return {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**definitions, f"a{levels}": {"type": "string"}}}
 
 
-def shared(levels: int) -> Json:
-    """Small in memory, huge when written out."""
+def shared_objects(levels: int) -> Json:
+    """Return a schema that is small in memory and huge when written out."""
     schema: Json = {"type": "string"}
     for _ in range(levels):
         schema = {"properties": {"a": schema, "b": schema}}
@@ -285,21 +287,21 @@ HOSTILE: list[tuple[str, Json, str]] = [
     ("too deep", nested(MAX_DEPTH + 1), "nested deeper"),
     ("too large", with_property({"description": "x" * 1_000_001}), "more than 1,000,000"),
     ("doubling references", doubling(40), "multiply beyond"),
-    ("shared objects", shared(25), "more than 1,000,000"),
+    ("shared objects", shared_objects(25), "more than 1,000,000"),
     ("an object inside itself", cyclic(), "nested deeper"),
     ("a long chain of references", chain(20_000), "multiply beyond"),
 ]
 
 
-@pytest.mark.parametrize("schema, words", [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
-def test_a_hostile_schema_is_refused_in_no_time(schema: Json, words: str) -> None:
+@pytest.mark.parametrize("schema, message", [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+def test_a_hostile_schema_is_rejected_quickly(schema: Json, message: str) -> None:
     begun = time.process_time()
-    with pytest.raises(BadTools, match=words):
-        declared(schema)
+    with pytest.raises(BadTools, match=message):
+        declare_tool(schema)
     assert time.process_time() - begun < 3
 
 
-def many(count: int) -> Json:
+def schema_with_many_references(count: int) -> Json:
     properties: Json = {f"p{at}": {"$ref": f"#n{at % 50}"} for at in range(count)}
     definitions: Json = {f"d{at}": {"$anchor": f"n{at}", "type": "string"} for at in range(count)}
     return {
@@ -310,25 +312,25 @@ def many(count: int) -> Json:
     }
 
 
-def test_judging_takes_time_in_proportion_to_size() -> None:
-    took = []
+def test_validation_takes_linear_time() -> None:
+    seconds = []
     for count in (500, 4000):
-        schema = many(count)
+        schema = schema_with_many_references(count)
         begun = time.process_time()
-        tools = Toolset(declared(schema))
+        tools = Toolset(declare_tool(schema))
         tools.kinds("f")
         tools.schema("f")
-        took.append(time.process_time() - begun)
-    assert took[1] < 8 * took[0] * 4
+        seconds.append(time.process_time() - begun)
+    assert seconds[1] < 8 * seconds[0] * 4
 
 
-def test_kinds_follow_the_root_and_anchors() -> None:
+def test_kinds_follow_root_references_and_anchors() -> None:
     root = {
         "type": "object",
         "properties": {"a": {"$ref": "#text"}},
         "$defs": {"T": {"$anchor": "text", "type": "string"}},
     }
-    tool = declared({"allOf": [{"$ref": "#/$defs/Root"}], "$defs": {"Root": root, "U": root["$defs"]["T"]}})  # type: ignore[index]
+    tool = declare_tool({"allOf": [{"$ref": "#/$defs/Root"}], "$defs": {"Root": root, "U": root["$defs"]["T"]}})  # type: ignore[index]
     assert kinds(tool) == {"a": "string"}
 
 
@@ -346,7 +348,7 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_a_pattern_runs_in_linear_time_or_not(pattern: str) -> None:
+def test_linear_time_patterns_are_recognised(pattern: str) -> None:
     assert runs_in_linear_time(pattern) is PATTERNS[pattern]
 
 
@@ -380,19 +382,19 @@ RELAXED: list[tuple[Json, Json, list[tuple[str, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize("schema, checked, made", RELAXED, ids=[repr(case[0]) for case in RELAXED])
-def test_what_a_linear_engine_cannot_run_is_relaxed_and_reported(
-    schema: Json, checked: Json, made: list[tuple[str, str]]
+@pytest.mark.parametrize("schema, checked, relaxations", RELAXED, ids=[repr(case[0]) for case in RELAXED])
+def test_a_keyword_that_is_not_checked_in_linear_time_is_relaxed_and_reported(
+    schema: Json, checked: Json, relaxations: list[tuple[str, str]]
 ) -> None:
-    tools = Toolset(declared(with_property(schema)))
+    tools = Toolset(declare_tool(with_property(schema)))
     assert tools.schema("f") == with_property(checked)
-    assert [(one.path.removeprefix("/properties/x"), one.keyword) for one in tools.relaxed] == made
+    assert [(one.path.removeprefix("/properties/x"), one.keyword) for one in tools.relaxed] == relaxations
     assert all(one.tool == "f" and one.reason for one in tools.relaxed)
     tool = tools.get("f")
     assert tool is not None and tool.parameters == with_property(schema)
 
 
-def test_a_reference_into_what_moved_still_means_the_same() -> None:
+def test_a_reference_into_a_moved_schema_is_updated() -> None:
     schema = {
         "properties": {
             "a": {"items": [{"type": "string", "pattern": BAD}]},
@@ -401,7 +403,7 @@ def test_a_reference_into_what_moved_still_means_the_same() -> None:
         },
         "x-shared": {"d": {"type": "integer", "nullable": True}},
     }
-    tools = Toolset(declared(schema))
+    tools = Toolset(declare_tool(schema))
     checked = tools.schema("f")
     assert checked is not None
     validator = jsonschema_rs.Draft202012Validator(checked, pattern_options=jsonschema_rs.RegexOptions())
@@ -441,7 +443,7 @@ _VALUES = st.recursive(
 
 
 @given(_SCHEMAS, st.sampled_from([{"pattern": BAD}, {"type": "string"}]), st.lists(_VALUES, min_size=5, max_size=10))
-def test_a_relaxed_schema_accepts_all_that_the_original_accepts(schema: Any, d: Json, values: list[Any]) -> None:
+def test_a_relaxed_schema_accepts_everything_the_original_accepts(schema: Any, d: Json, values: list[Any]) -> None:
     parameters = {"properties": {"v": schema}, "$defs": {"d": d}}
     copy, _ = relax_schema("f", json.loads(json.dumps(parameters)))
     original = jsonschema_rs.Draft202012Validator(parameters)
@@ -460,8 +462,8 @@ def test_references_follow_escapes_and_list_indices() -> None:
 
 
 def _fits(schema: Json, arguments: Json) -> bool:
-    """Do the arguments fit, and does a grammar say the same?"""
-    tool = declared(schema)
+    """Return whether the arguments are valid, and check that a grammar agrees."""
+    tool = declare_tool(schema)
     made = grammar([tool], choice="required", parallel=False)
     found = matcher(made.lark())
     tokens = list(f'<tool_call>\n{{"name": "f", "arguments": {json.dumps(arguments)}}}\n</tool_call>'.encode())
@@ -479,7 +481,7 @@ def _in_draft(draft: str, schema: Json) -> Json:
 @pytest.mark.parametrize(
     "beside", [{"maximum": 3}, {"type": "string"}, {"enum": [1]}, {"not": {}}, {"allOf": [{"minimum": 9}]}]
 )
-def test_what_is_beside_a_reference_counts_from_draft_2019_on(beside: Json) -> None:
+def test_keywords_next_to_a_reference_apply_since_draft_2019_09(beside: Json) -> None:
     schema: Json = {**with_property({"$ref": "#/definitions/a", **beside}), "definitions": {"a": {"type": "integer"}}}
     for draft in ("draft-04", "draft-06", "draft-07"):
         assert _fits(_in_draft(draft, schema), {"x": 5}) and not _fits(_in_draft(draft, schema), {"x": "a"})
@@ -500,7 +502,7 @@ def test_what_is_beside_a_reference_counts_from_draft_2019_on(beside: Json) -> N
         ({"$dynamicRef": "#/$defs/a", "$defs": {"a": {"required": ["y"]}}}, "draft/2020-12"),
     ],
 )
-def test_a_keyword_counts_from_its_draft_on(keywords: Json, known_from: str) -> None:
+def test_a_keyword_applies_since_the_draft_that_defines_it(keywords: Json, known_from: str) -> None:
     drafts = ["draft-04", "draft-06", "draft-07", "draft/2019-09", "draft/2020-12"]
     schema: Json = {"type": "object", "properties": {"x": {"type": "integer"}}, **keywords}
     for at, draft in enumerate(drafts):
@@ -516,11 +518,11 @@ def test_a_keyword_counts_from_its_draft_on(keywords: Json, known_from: str) -> 
         {"$id": "#anchor", "type": "string"},
     ],
 )
-def test_an_inner_id_that_no_reference_needs_is_an_annotation(inner: Json) -> None:
+def test_an_inner_id_without_references_inside_is_ignored(inner: Json) -> None:
     other: Json = {**with_property(inner), "$defs": {"z": {"type": "integer"}}}
     other["properties"]["y"] = {"$ref": "#/$defs/z"}
     for schema in (with_property(inner), other):
-        declared(schema)
+        declare_tool(schema)
         assert not _fits(schema, {"x": 5})
     assert _fits(with_property({"$id": "http://example.org/x", "type": "integer"}), {"x": 5})
 
@@ -533,12 +535,12 @@ def test_an_id_that_is_a_fragment_is_an_anchor(draft: str, word: str) -> None:
 
 
 @pytest.mark.parametrize("inner", [{"$ref": "#/$defs/z"}, {"items": {"anyOf": [{"$ref": "#/$defs/z"}]}}, {"$ref": "#"}])
-def test_an_inner_id_with_references_inside_is_refused(inner: Json) -> None:
+def test_an_inner_id_with_references_inside_is_rejected(inner: Json) -> None:
     with pytest.raises(BadTools, match=r"an inner \$id changes what the references inside it mean"):
-        declared({**with_property({"properties": {"a": {"$id": "x.json", **inner}}}), "$defs": {"z": {}}})
+        declare_tool({**with_property({"properties": {"a": {"$id": "x.json", **inner}}}), "$defs": {"z": {}}})
 
 
-def test_the_first_items_of_a_list_have_two_keywords() -> None:
+def test_the_keyword_for_the_first_items_depends_on_the_draft() -> None:
     for draft, word in (("draft-07", "items"), ("draft/2019-09", "items"), ("draft/2020-12", "prefixItems")):
         for keyword in ("items", "prefixItems"):
             if (draft, keyword) != ("draft/2020-12", "items"):
@@ -559,7 +561,7 @@ def test_an_inner_id_that_its_draft_ignores_changes_no_reference(draft: str, inn
     assert _fits(schema, {"x": 5}) and not _fits(schema, {"x": "a"})
 
 
-def test_an_anchor_of_the_document_comes_before_one_inside_an_inner_id() -> None:
+def test_an_anchor_of_the_document_takes_precedence_over_one_in_an_inner_id() -> None:
     inner: Json = {"$id": "x.json", "$anchor": "n", "type": "integer"}
     own: Json = {"$anchor": "n", "type": "string"}
     for definitions in ({"a": inner, "b": own}, {"a": own, "b": inner}, {"a": {"items": inner}, "b": own}):
@@ -578,7 +580,7 @@ def test_an_anchor_of_the_document_comes_before_one_inside_an_inner_id() -> None
         (r"(?<=a)b", "linear time"),
     ],
 )
-def test_the_reason_for_a_pattern_that_is_not_checked_is_the_true_one(pattern: str, reason: str) -> None:
+def test_a_relaxed_pattern_is_reported_with_the_correct_reason(pattern: str, reason: str) -> None:
     schemas: list[Json] = [with_property({"type": "string", "pattern": pattern}), {"patternProperties": {pattern: {}}}]
     for schema in schemas:
         _, relaxations = relax_schema("f", schema)

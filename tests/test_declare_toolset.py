@@ -1,4 +1,4 @@
-"""`Toolset`: merging, refusing, scoping, looking up."""
+"""`Toolset`: merging, rejection, scopes and lookup."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_tool_is_found_by_its_name_and_others_are_not() -> None:
     assert tools.get("missing") is None and "missing" not in tools and "calculate" in tools
 
 
-def test_the_size_is_known_and_an_empty_toolset_is_false() -> None:
+def test_a_toolset_has_a_length_and_is_false_if_empty() -> None:
     assert len(Toolset([WEATHER, CALC])) == 2 and Toolset([WEATHER])
     assert len(Toolset()) == len(Toolset([])) == 0 and not Toolset()
 
@@ -53,7 +53,7 @@ def test_all_names_are_listed_sorted_and_tools_in_the_order_declared() -> None:
     assert repr(tools) == "Toolset(get_weather, calculate)"
 
 
-def test_anything_may_be_passed_alone_in_a_list_or_mixed() -> None:
+def test_definitions_of_every_kind_are_accepted_alone_in_lists_or_mixed() -> None:
     tools = Toolset(
         roll, [WEATHER, [CALC]], Toolset(Tool(name="x")), {"tools": [{"name": "y"}]}, (t for t in [Tool(name="z")])
     )
@@ -63,14 +63,14 @@ def test_anything_may_be_passed_alone_in_a_list_or_mixed() -> None:
         assert made is not None and len(made) == 1
 
 
-def test_a_toolset_stays_itself_and_none_stays_none() -> None:
+def test_toolset_of_returns_a_toolset_or_none_unchanged() -> None:
     tools = Toolset(roll)
     assert Toolset.of(tools) is tools and Toolset.of(None) is None
     nothing = Toolset.of(())
     assert nothing is not None and len(nothing) == 0
 
 
-def test_where_a_name_comes_twice_the_first_stays_and_the_clash_is_reported() -> None:
+def test_the_first_tool_of_a_name_is_kept_and_the_clash_is_reported() -> None:
     tools = Toolset([Tool(name="f", description="one")], [Tool(name="g"), Tool(name="f", description="two")])
     kept = tools.get("f")
     assert kept is not None and kept.description == "one"
@@ -78,7 +78,7 @@ def test_where_a_name_comes_twice_the_first_stays_and_the_clash_is_reported() ->
     assert (clash.name, clash.kept, clash.dropped, clash.same) == ("f", "Tool at /0/0", "Tool at /1/1", False)
 
 
-def test_replace_lets_the_last_of_a_name_stay_in_the_place_of_the_first() -> None:
+def test_replace_keeps_the_last_tool_of_a_name_at_the_position_of_the_first() -> None:
     tools = Toolset([Tool(name="f"), Tool(name="g"), Tool(name="f", description="new")], replace=True)
     kept = tools.get("f")
     assert kept is not None and kept.description == "new"
@@ -86,7 +86,7 @@ def test_replace_lets_the_last_of_a_name_stay_in_the_place_of_the_first() -> Non
     assert (tools.clashes[0].kept, tools.clashes[0].dropped) == ("Tool at /2", "Tool at /0")
 
 
-def test_registering_again_replaces() -> None:
+def test_registering_a_name_again_replaces_its_tool() -> None:
     tools = Toolset(Toolset(WEATHER), Tool(name="get_weather", description="new"), replace=True)
     kept = tools.get("get_weather")
     assert len(tools) == 1 and kept is not None and kept.description == "new"
@@ -109,7 +109,7 @@ def test_a_bad_tool_raises_with_its_name_and_the_path_of_its_fault() -> None:
         Toolset([WEATHER, BAD], roll)
 
 
-def test_one_bad_tool_never_takes_the_others_down() -> None:
+def test_a_lenient_toolset_omits_only_the_bad_tools() -> None:
     def bad_function(*args: int) -> None: ...
 
     mixed: list[Any] = [BAD, WEATHER, 3, bad_function, CALC, None, Tool(name="")]
@@ -126,13 +126,13 @@ def test_one_bad_tool_never_takes_the_others_down() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x00", "\x1b[31m", "x" * 257])
-def test_a_name_that_no_text_could_hold_is_refused(name: str) -> None:
+def test_an_unprintable_or_oversized_name_is_rejected(name: str) -> None:
     with pytest.raises(BadTools):
         Toolset(Tool(name=name))
 
 
 @pytest.mark.parametrize("name", ["a", "a.b/c", "größe", "天気", "mcp__x__y", "a b"])
-def test_a_name_may_be_any_printable_text(name: str) -> None:
+def test_a_name_can_be_any_printable_text(name: str) -> None:
     assert Toolset(Tool(name=name)).names == (name,)
 
 
@@ -163,7 +163,7 @@ def test_authorisation_is_checked_before_existence() -> None:
     assert tools.authorise("roll") is None and tools.authorise("ghost") == "unknown_tool"
 
 
-def test_a_scope_leaves_the_toolset_alone_and_a_scope_of_a_scope_never_allows_more() -> None:
+def test_scopes_do_not_change_the_toolset_and_nested_scopes_never_allow_more() -> None:
     tools = Toolset([WEATHER, CALC], roll)
     inner = tools.scoped(["calculate", "roll"]).scoped(["roll", "get_weather"])
     assert len(tools) == 3 and inner.names == ("roll",)
@@ -175,12 +175,12 @@ def test_an_empty_scope_allows_nothing() -> None:
     assert len(scope) == 0 and scope.authorise("roll") == "not_authorised"
 
 
-def test_a_scope_passed_on_gives_only_what_it_shows() -> None:
+def test_a_toolset_of_a_scope_has_only_the_tools_of_the_scope() -> None:
     assert Toolset(Toolset([WEATHER, CALC]).scoped(["calculate"])).names == ("calculate",)
 
 
-def test_looking_up_takes_the_same_time_in_a_large_toolset() -> None:
-    def took(tools: Toolset) -> float:
+def test_lookup_time_is_independent_of_toolset_size() -> None:
+    def measure_lookups(tools: Toolset) -> float:
         begun = time.process_time()
         for _ in range(20_000):
             tools.get("t7")
@@ -188,10 +188,10 @@ def test_looking_up_takes_the_same_time_in_a_large_toolset() -> None:
         return time.process_time() - begun
 
     small, large = (Toolset([Tool(name=f"t{at}") for at in range(count)]) for count in (10, 5000))
-    assert min(took(large) for _ in range(3)) < 4 * min(took(small) for _ in range(3))
+    assert min(measure_lookups(large) for _ in range(3)) < 4 * min(measure_lookups(small) for _ in range(3))
 
 
-def test_a_toolset_may_be_shared_between_threads() -> None:
+def test_a_toolset_can_be_shared_between_threads() -> None:
     tools = Toolset([Tool(name=f"t{at}", parameters={"properties": {"a": {"pattern": "(?=x)"}}}) for at in range(50)])
     seen: list[Any] = []
 
@@ -207,7 +207,7 @@ def test_a_toolset_may_be_shared_between_threads() -> None:
     assert len(seen[0][1]) == 50
 
 
-def test_one_tool_is_made_of_one_definition_only() -> None:
+def test_to_tool_accepts_exactly_one_definition() -> None:
     assert to_tool({"tools": [CALC]}).name == "calculate"
     with pytest.raises(BadTools, match="there are 2"):
         to_tool({"tools": [CALC, WEATHER]})
@@ -219,7 +219,7 @@ FLOAT: Json = {"name": "scale", "parameters": {"type": "object", "properties": {
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_one_imperfect_tool_keeps_no_reply_from_being_read(name: str) -> None:
+def test_a_reply_is_parsed_although_one_tool_is_invalid(name: str) -> None:
     calls = [Call("scale", {"by": 2.5}), Call("calculate", {"expression": "1"})]
     text = render(calls, format=name, tools=[FLOAT, CALC])
     reply = parse(text, format=name, tools=[BAD, FLOAT, CALC, {"description": "no name"}, None])  # type: ignore[list-item]
@@ -229,14 +229,14 @@ def test_one_imperfect_tool_keeps_no_reply_from_being_read(name: str) -> None:
     ]
 
 
-def test_a_tool_that_cannot_be_used_is_left_out_and_named() -> None:
+def test_an_invalid_tool_is_omitted_with_a_note() -> None:
     tools = Toolset.of([BAD, CALC])
     assert tools is not None and tools.names == ("calculate",)
     (note,) = tools.notes
     assert (note.code, note.blocking) == ("tool_left_out", False) and "tool 'bad' cannot be used" in note.message
 
 
-def test_a_call_of_a_tool_that_was_left_out_is_refused_and_never_becomes_another_tools() -> None:
+def test_a_call_of_an_omitted_tool_is_rejected_and_never_renamed() -> None:
     other = {"name": "Bad"}
     reply = parse('<tool_call>{"name": "bad", "arguments": {}}</tool_call>', format="hermes", tools=[BAD, other])
     assert not reply.calls
@@ -245,12 +245,12 @@ def test_a_call_of_a_tool_that_was_left_out_is_refused_and_never_becomes_another
 
 
 @pytest.mark.parametrize("tools", ["read", 3, [roll, lambda *all: 1], [Tool(name="")]])
-def test_what_the_caller_wrote_wrong_raises(tools: Any) -> None:
+def test_invalid_tools_of_the_caller_raise(tools: Any) -> None:
     with pytest.raises(BadTools):
         Toolset.of(tools)
 
 
-def test_omissions_and_repairs_of_a_toolset_are_kept_with_it() -> None:
+def test_derived_toolsets_keep_omissions_and_repairs() -> None:
     inner = Toolset.lenient([BAD, FLOAT])
     for made in (Toolset(inner, CALC), inner.scoped(["scale"]), inner.registered(CALC)):
         assert [each.tool for each in made.refused] == ["bad"] and [each.tool for each in made.mended] == ["scale"]
@@ -261,7 +261,7 @@ def test_omissions_and_repairs_of_a_toolset_are_kept_with_it() -> None:
     ["none", "NONE", {"type": "none"}, {"mode": "none"}, {"functionCallingConfig": {"mode": "NONE"}}],
 )
 @pytest.mark.parametrize("given", [None, [CALC], Toolset(CALC)])
-def test_the_choice_none_lets_no_call_run(choice: Any, given: Any) -> None:
+def test_choice_none_rejects_every_call(choice: Any, given: Any) -> None:
     tools = Toolset.of(given, choice=choice)
     reply = parse('hi<tool_call>{"name": "calculate", "arguments": {}}</tool_call>', format="hermes", tools=tools)
     assert reply.content == "hi" and not reply.calls
@@ -269,12 +269,12 @@ def test_the_choice_none_lets_no_call_run(choice: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize("choice", [None, "auto", "required", "calculate", {"type": "function"}, {"type": "auto"}])
-def test_any_other_choice_takes_no_tool_away(choice: Any) -> None:
+def test_any_other_choice_keeps_all_tools(choice: Any) -> None:
     tools = Toolset.of([CALC], choice=choice)
     assert tools is not None and tools.names == ("calculate",)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[2J", "a\u202eb", "a\0"])
-def test_a_name_that_controls_the_display_is_refused(name: str) -> None:
+def test_a_name_with_control_characters_is_rejected(name: str) -> None:
     with pytest.raises(BadTools, match="control characters"):
         Toolset([{"name": name}])

@@ -1,7 +1,8 @@
-"""The doctor before every server of the zoo: it names the class of each, the line that it prints cures it, and it finds
-nothing wrong with a good one.
+"""The doctor examines every server of the zoo: it names the failure class, its printed command cures the failure, and a
+good server has no faults.
 
-`make test` asks two servers of each class in one dialect; RIGHTCALL_ZOO=1 asks all, in all in which they were reported.
+`make test` examines two servers of each class in one dialect; RIGHTCALL_ZOO=1 examines all servers in all dialects in
+which the failure was reported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from test_serve_command import proxy_process
 from zoo import ZOO
 from zoo.keeper import Keeper, keeping
 
-# What the proxy cannot put right, each with the reason.
+# Failures that the proxy cannot cure, with the reason.
 UNCURED = {
     ("wants_thinking_back", "messages"): "a history that began elsewhere has no signature that could be put back",
     ("breaks_off", "chat"): "the second of two calls is lost where the first has gone out",
@@ -33,12 +34,12 @@ UNCURED = {
 
 
 def _cases(most: int) -> Iterator[tuple[str, str]]:
-    asked: Counter[str] = Counter()
+    servers_per_class: Counter[str] = Counter()
     for name, server in ZOO.items():
-        asked[server.failure] += 1
+        servers_per_class[server.failure] += 1
         if os.environ.get("RIGHTCALL_ZOO"):
             yield from [(name, api) for api in server.apis]
-        elif asked[server.failure] <= most:
+        elif servers_per_class[server.failure] <= most:
             yield name, server.apis[0]
 
 
@@ -58,34 +59,36 @@ def keeper(loop: LoopThread) -> Iterator[Keeper]:
     loop.run(kept.__aexit__(None, None, None))
 
 
-PATIENCE = {"is_silent": 0.2}  # less than its silence; that of others is as long as the machine is busy
+PATIENCE = {
+    "is_silent": 0.2
+}  # shorter than the server's silence; other servers may be slow because the machine is busy
 
 
-def _settings(name: str, *apis: Any, **more: Any) -> ExamSettings:
+def _exam_settings(name: str, *apis: Any, **more: Any) -> ExamSettings:
     given = {"model": name, "apis": apis, "seconds": 20.0, "concurrency": 8, **more}
     return ExamSettings(patience=PATIENCE.get(name, 20.0), **given)
 
 
 @pytest.mark.parametrize("name, api", CASES, ids=["-".join(each) for each in CASES])
 def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
-    found = loop.run(examine(f"{keeper.url}/{name}", _settings(name, api)))
+    found = loop.run(examine(f"{keeper.url}/{name}", _exam_settings(name, api)))
     failure = FAILURE_CLASSES[ZOO[name].failure]
     assert failure in (*found.classes, *found.habits)
     assert bool(found.advice(failure)[1]) == (failure.flags is not None)
 
 
 @pytest.mark.parametrize("name, api", CURED, ids=["-".join(each) for each in CURED])
-def test_the_line_that_is_printed_cures_what_was_found(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
-    # One request at a time: of those that come together, a server that breaks off every other would break one twice.
-    settings = _settings(name, api, concurrency=1)
+def test_the_recommended_flags_cure_the_fault(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
+    # One request at a time: otherwise a server that breaks off every other answer breaks one of them off twice.
+    settings = _exam_settings(name, api, concurrency=1)
     found = loop.run(diagnose_server(f"{keeper.url}/{name}", settings, through=True))
     assert found.through is not None and not found.through.unanswered
-    told = {failure.slug for failure in FAILURE_CLASSES.values() if failure.flags is None}
-    assert {each.slug for each in found.faults} & {each.slug for each in found.through.faults} <= told
+    incurable = {failure.slug for failure in FAILURE_CLASSES.values() if failure.flags is None}
+    assert {each.slug for each in found.faults} & {each.slug for each in found.through.faults} <= incurable
 
 
-def test_the_very_line_that_is_printed_is_a_command_that_cures(loop: LoopThread, keeper: Keeper) -> None:
-    settings = _settings("leaks_hermes", "chat")
+def test_the_printed_command_starts_a_proxy_that_cures_the_fault(loop: LoopThread, keeper: Keeper) -> None:
+    settings = _exam_settings("leaks_hermes", "chat")
     found = loop.run(examine(f"{keeper.url}/leaks_hermes/v1", settings))
     program, serve, *args = shlex.split(found.cure())
     assert (program, serve) == ("rightcall", "serve") and not found.is_sound
@@ -93,8 +96,8 @@ def test_the_very_line_that_is_printed_is_a_command_that_cures(loop: LoopThread,
         loop.run(examine(proxy.address, settings)).check()
 
 
-def test_nothing_is_wrong_with_a_good_server_in_any_dialect(loop: LoopThread, keeper: Keeper) -> None:
-    found = loop.run(examine(f"{keeper.url}/good", _settings("good")))
+def test_a_good_server_has_no_faults_in_any_dialect(loop: LoopThread, keeper: Keeper) -> None:
+    found = loop.run(examine(f"{keeper.url}/good", _exam_settings("good")))
     found.check()
     assert found.spoken == ("chat", "responses", "messages", "ollama", "gemini")
     assert {each.verdict for each in found.results} == {"ok", "not offered"}
