@@ -725,5 +725,5 @@ def draw_grammar() -> str:
     return made.svg("get_weather")
 
 
-def test_the_picture_in_the_documentation_is_up_to_date() -> None:
+def test_the_picture_in_the_documentation_matches_the_code() -> None:
     assert PICTURE.read_text("utf-8") == draw_grammar(), "write draw_grammar() to docs/pictures/grammar.svg"

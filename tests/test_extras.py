@@ -1,4 +1,4 @@
-"""The core has two dependencies: what it does without the rest, and what it says where one is missing."""
+"""The core has two dependencies: it works without the extras, and a missing extra is named."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ sys.argv = {argv!r}
 OTHERS = "pydantic pydantic_core typer click rich aiohttp jinja2 mcp llguidance pyarrow xllamacpp".split()
 
 
-def without(packages: list[str], run: str, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program where these packages are missing."""
+def run_without(packages: list[str], run: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in which these packages are missing."""
     program = MISSING.format(missing=packages, argv=list(argv), run=run)
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
 
 
-def names(requirements: list[str]) -> set[str]:
+def package_names(requirements: list[str]) -> set[str]:
     return {re.split(r"[\[<>=]", each)[0] for each in requirements}
 
 
-def test_installing_rightcall_brings_two_packages() -> None:
-    assert names(PROJECT["dependencies"]) == {"msgspec", "jsonschema-rs"}
+def test_rightcall_has_two_dependencies() -> None:
+    assert package_names(PROJECT["dependencies"]) == {"msgspec", "jsonschema-rs"}
 
 
-def test_what_the_core_can_do_needs_nothing_else() -> None:
+def test_the_core_works_without_the_extras() -> None:
     core = f"runpy.run_path({str(ROOT / 'tests' / 'support' / 'core_alone.py')!r}, run_name='__main__')"
-    done = without([*OTHERS, "opentelemetry"], core, "core_alone.py")
+    done = run_without([*OTHERS, "opentelemetry"], core, "core_alone.py")
     assert done.returncode == 0 and done.stdout.strip() == PROJECT.get("version", done.stdout.strip()), done.stderr
 
 
-def test_every_extra_is_known_to_the_library_and_the_other_way_round() -> None:
+def test_the_library_knows_exactly_the_declared_extras() -> None:
     assert set(typing.get_args(extras.Extra)) == DECLARED.keys() - {"all", "dev"}
 
 
-def test_all_is_every_extra_but_the_heavy_ones() -> None:
+def test_the_extra_all_has_every_extra_except_the_heavy_ones() -> None:
     (whole,) = DECLARED["all"]
     heavy = {"all", "dev", "local", "parquet", "ray", "train"}
     assert set(whole.partition("[")[2].rstrip("]").split(",")) == DECLARED.keys() - heavy
 
 
 @pytest.mark.parametrize("extra", typing.get_args(extras.Extra))
-def test_a_missing_extra_is_named_with_the_command_that_installs_it(
+def test_a_missing_extra_is_reported_with_the_install_command(
     extra: extras.Extra, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, extras._MODULES[extra][0], None)
@@ -74,8 +74,8 @@ COMMANDS: dict[str, tuple[list[str], list[str], str]] = {
 
 
 @pytest.mark.parametrize("missing, argv, extra", COMMANDS.values(), ids=COMMANDS)
-def test_a_command_that_lacks_something_says_so_in_one_line(missing: list[str], argv: list[str], extra: str) -> None:
-    done = without(missing, "from rightcall.cli import main; main()", "rightcall", *argv)
+def test_a_command_reports_a_missing_extra_in_one_line(missing: list[str], argv: list[str], extra: str) -> None:
+    done = run_without(missing, "from rightcall.cli import main; main()", "rightcall", *argv)
     assert done.returncode == 2, done
     (line,) = done.stderr.splitlines()
     assert line.startswith("rightcall: ") and line.endswith(f"pip install 'rightcall[{extra}]'")
@@ -94,7 +94,7 @@ def test_nothing():
 """
 
 
-def test_a_run_of_pytest_that_does_not_use_the_plugin_loads_next_to_nothing(tmp_path: Path) -> None:
+def test_pytest_without_use_of_the_plugin_imports_only_light_modules(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)

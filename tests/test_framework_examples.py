@@ -1,4 +1,4 @@
-"""The guard in the loops of other frameworks, run against the real packages where they are installed."""
+"""The guard in the loops of other frameworks, with the real packages if they are installed."""
 
 import asyncio
 from typing import Any
@@ -12,12 +12,12 @@ from support.scripted_server import scripted
 from test_examples import TOLD, chat_turn, example
 
 
-def test_a_langgraph_loop_with_the_guard_sees_the_task_done() -> None:
+def test_a_langgraph_loop_with_the_guard_completes_the_task() -> None:
     pytest.importorskip("langgraph")
-    with scripted(chat_turn) as (url, asked):
+    with scripted(chat_turn) as (url, requests):
         client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
-        said = example("langgraph_guard").ask(client, "m", "Weather?")
-    assert said.startswith(TOLD) and "[guard: problems]" in said and len(asked) == 3
+        answer = example("langgraph_guard").ask(client, "m", "Weather?")
+    assert answer.startswith(TOLD) and "[guard: problems]" in answer and len(requests) == 3
 
 
 @tool(read_only=True)
@@ -26,9 +26,9 @@ def get_weather(city: str) -> str:
     return f"sun in {city}"
 
 
-def test_a_model_of_pydantic_ai_is_nudged_until_it_makes_its_call() -> None:
+def test_a_pydantic_ai_model_is_nudged_until_it_makes_its_call() -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai")
-    said = pytest.importorskip("pydantic_ai.messages")
+    message_types = pytest.importorskip("pydantic_ai.messages")
     function = pytest.importorskip("pydantic_ai.models.function")
     seen: list[Any] = []
 
@@ -36,11 +36,11 @@ def test_a_model_of_pydantic_ai_is_nudged_until_it_makes_its_call() -> None:
         last = messages[-1].parts[-1]
         seen.append(str(getattr(last, "content", "")))
         if last.part_kind == "tool-return" and last.content == "sun in Oslo":
-            return said.ModelResponse(parts=[said.TextPart("It is sunny.")])
+            return message_types.ModelResponse(parts=[message_types.TextPart("It is sunny.")])
         if len(seen) == 1:
-            return said.ModelResponse(parts=[said.TextPart("It rains, I guess.")])
+            return message_types.ModelResponse(parts=[message_types.TextPart("It rains, I guess.")])
         name = "weather_now" if len(seen) == 2 else "get_weather"
-        return said.ModelResponse(parts=[said.ToolCallPart(name, {"city": "Oslo"}, f"c{len(seen)}")])
+        return message_types.ModelResponse(parts=[message_types.ToolCallPart(name, {"city": "Oslo"}, f"c{len(seen)}")])
 
     def weather(city: str) -> str:
         return f"sun in {city}"
@@ -55,7 +55,7 @@ def test_a_model_of_pydantic_ai_is_nudged_until_it_makes_its_call() -> None:
     assert seen[1].startswith("[guard: required_steps]") and "[guard: unknown_tool]" in seen[2] and len(seen) == 4
 
 
-def test_a_model_of_openai_agents_is_nudged_until_it_makes_its_call() -> None:
+def test_an_openai_agents_model_is_nudged_until_it_makes_its_call() -> None:
     agents = pytest.importorskip("agents")
     from openai.types.responses import ResponseFunctionToolCall
 

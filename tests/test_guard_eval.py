@@ -1,4 +1,4 @@
-"""evals/guard.py: the scripted models are what they say, no loop goes on for ever, the page shows what was measured."""
+"""evals/guard.py: the scripted models behave as declared, every loop ends, and the page shows the recorded results."""
 
 import importlib
 import json
@@ -25,19 +25,19 @@ def guard() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def ways(guard: Any) -> list[Any]:
+def fleet_ways(guard: Any) -> list[Any]:
     return [way for way in guard.ways() if way.domain.name == "fleet"]
 
 
-def runs(guard: Any, ways: list[Any], model: str, heed: float, of: str) -> list[Any]:
+def run_scripted(guard: Any, fleet_ways: list[Any], model: str, heed: float, of: str) -> list[Any]:
     fault = guard.FAULTS[model]
-    able = [way for way in ways if guard.can_show(fault, way)]
+    able = [way for way in fleet_ways if guard.can_show(fault, way)]
     return [guard.scripted(way, fault, heed, "1", of) for way in able]
 
 
 @pytest.mark.parametrize("of", ["none", "parse", "full", "task"])
 def test_a_model_without_a_fault_completes_every_task_under_every_guard(guard: Any, of: str) -> None:
-    for run in runs(guard, guard.ways(), "none", 1.0, of):
+    for run in run_scripted(guard, guard.ways(), "none", 1.0, of):
         assert run.completed and not run.harm and not run.wasted
 
 
@@ -48,16 +48,14 @@ FAULTY = (
 ).split()
 
 
-def test_every_fault_is_tried(guard: Any) -> None:
+def test_every_fault_is_covered(guard: Any) -> None:
     assert list(guard.FAULTS) == ["none", *FAULTY]
     assert {fault.policy for fault in guard.FAULTS.values() if fault.policy} == set(guard.POLICIES)
 
 
 @pytest.mark.parametrize("model", FAULTY)
-def test_a_model_that_ignores_the_guard_completes_nothing_and_every_loop_ends(
-    guard: Any, ways: list[Any], model: str
-) -> None:
-    found = runs(guard, ways, model, 0.0, "task")
+def test_a_model_that_ignores_the_guard_never_loops_endlessly(guard: Any, fleet_ways: list[Any], model: str) -> None:
+    found = run_scripted(guard, fleet_ways, model, 0.0, "task")
     assert found and all(run.status != "out of turns" for run in found)
     assert any(run.completed for run in found) == (model in ("goes_on", "short_memory", "must_call"))
 
@@ -69,15 +67,15 @@ def test_a_model_that_ignores_the_guard_completes_nothing_and_every_loop_ends(
         "must_call"
     ).split(),
 )
-def test_the_policy_that_is_there_for_a_fault_is_what_helps_a_model_that_heeds(
-    guard: Any, ways: list[Any], model: str
+def test_the_policy_for_a_fault_alone_helps_a_model_that_heeds_it(
+    guard: Any, fleet_ways: list[Any], model: str
 ) -> None:
     policy = guard.FAULTS[model].policy
-    assert not any(run.completed for run in runs(guard, ways, model, 1.0, "none"))
-    assert all(run.completed for run in runs(guard, ways, model, 1.0, f"only {policy}"))
+    assert not any(run.completed for run in run_scripted(guard, fleet_ways, model, 1.0, "none"))
+    assert all(run.completed for run in run_scripted(guard, fleet_ways, model, 1.0, f"only {policy}"))
 
 
-def test_the_page_shows_the_cells_that_were_measured(guard: Any) -> None:
+def test_the_page_shows_the_recorded_cells(guard: Any) -> None:
     lines = (guard.FOLDER / "scripted.jsonl").read_text("utf-8").splitlines()
     cells = [msgspec.convert(json.loads(line), guard.Cell) for line in lines[1:]]
     assert guard.part(cells) in guard.PAGE.read_text("utf-8")

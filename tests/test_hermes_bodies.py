@@ -1,6 +1,6 @@
-"""JSON bodies between Hermes' tags: what is read, what is held back while it arrives, and what each mistake is called.
+"""JSON bodies between Hermes tags: what is parsed, what is held back while streaming, and the code of each mistake.
 
-Bodies are read with line breaks around them and without, under every cut. Repair is off unless a test says otherwise.
+Bodies are read with and without line breaks around them, under every chunking. Repair is off unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def read(text: str) -> Reply:
 
 
 def read_body(inside: str) -> Reply:
-    """The reply that a body makes, the same with and without its line breaks."""
+    """Return the reply for a body, which is the same with and without line breaks around it."""
     reply = read(body(inside))
     tight = read(f"<tool_call>{inside}</tool_call>")
     assert (tight.parts, tight.problems) == (reply.parts, reply.problems)
     return reply
 
 
-def blocked(reply: Reply) -> list[tuple[str, bool, int | None]]:
+def problem_keys(reply: Reply) -> list[tuple[str, bool, int | None]]:
     return [(problem.code, problem.blocking, problem.call) for problem in reply.problems]
 
 
@@ -54,12 +54,12 @@ def test_absent_null_and_blank_arguments_are_an_empty_object(rest: str) -> None:
 
 @pytest.mark.parametrize("extra", ["}", "}}", "}}}"])
 def test_extra_closing_braces_keep_the_call_and_are_reported(extra: str) -> None:
-    """With repair they are taken off, and the receipt says so."""
+    """With repair they are removed, with a receipt."""
     inside = '{"name":"f","arguments":{}}'
     reply = read_body(inside + extra)
     assert args(reply) == [("f", {})]
     assert reply.attempts[0].complete
-    assert blocked(reply) == [("trailing_content", True, 0)]
+    assert problem_keys(reply) == [("trailing_content", True, 0)]
     repaired = hold_of_every_cut(body(inside + extra), Setting("hermes"))
     assert (args(repaired), repaired.problems, repaired.content) == ([("f", {})], (), "")
     assert [(r.rule, r.kind, r.before, r.after) for r in repaired.attempts[0].repairs] == [
@@ -67,10 +67,10 @@ def test_extra_closing_braces_keep_the_call_and_are_reported(extra: str) -> None
     ]
 
 
-def test_a_name_inside_the_arguments_is_not_taken_without_repair() -> None:
+def test_a_name_inside_the_arguments_is_not_used_without_repair() -> None:
     reply = read_body('{"arguments":{"command":"ls","name":"bash"}}')
     assert args(reply) == [("", {"command": "ls", "name": "bash"})]
-    assert blocked(reply) == [("invalid_name", True, 0)]
+    assert problem_keys(reply) == [("invalid_name", True, 0)]
 
 
 @pytest.mark.parametrize("arguments", [{"command": "ls"}, {"path": "/x"}])
@@ -79,43 +79,43 @@ def test_a_body_without_a_name_keeps_the_call_and_blocks_it(arguments: dict[str,
     reply = read_body(inside)
     assert args(reply) == [("", arguments)]
     assert reply.attempts[0].raw == inside
-    assert blocked(reply) == [("invalid_name", True, 0)]
+    assert problem_keys(reply) == [("invalid_name", True, 0)]
 
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_blank_name_keeps_the_call_and_blocks_it(name: str) -> None:
     reply = read_body(f'{{"name":"{name}","arguments":{{}}}}')
     assert len(reply.attempts) == 1
-    assert blocked(reply) == [("invalid_name", True, 0)]
+    assert problem_keys(reply) == [("invalid_name", True, 0)]
 
 
 @pytest.mark.parametrize("name", ["get weather", "a/b"])
 def test_a_name_with_inner_blanks_keeps_the_call_and_blocks_it(name: str) -> None:
     reply = read_body(f'{{"name":"{name}","arguments":{{"a":1}}}}')
     assert args(reply) == [(name, {"a": 1})]
-    assert blocked(reply) == [("invalid_name", True, 0)]
+    assert problem_keys(reply) == [("invalid_name", True, 0)]
     assert read_body('{"name":"search.docs","arguments":{"a":1}}').problems == ()
 
 
 def test_arguments_sent_as_a_json_string_are_kept_as_text_without_repair() -> None:
-    """With repair they are decoded, and the receipt says so."""
+    """With repair they are decoded, with a receipt."""
     sent = '"{\\"k\\":1}"'
     inside = f'{{"name":"f","arguments":{sent}}}'
     reply = read_body(inside)
     assert args(reply) == [("f", {})]
     assert reply.attempts[0].json == sent
-    assert blocked(reply) == [("arguments_not_object", True, 0)]
+    assert problem_keys(reply) == [("arguments_not_object", True, 0)]
     repaired = hold_of_every_cut(body(inside), Setting("hermes"))
     assert (args(repaired), repaired.attempts[0].json, repaired.problems) == ([("f", {"k": 1})], '{"k":1}', ())
     assert [(r.rule, r.before, r.after) for r in repaired.attempts[0].repairs] == [("double_encoded", sent, '{"k":1}')]
 
 
 @pytest.mark.parametrize("sent", ["[1]", "5", "true", '"x"'])
-def test_arguments_that_are_no_object_are_kept_as_text(sent: str) -> None:
+def test_arguments_that_are_not_an_object_are_kept_as_text(sent: str) -> None:
     reply = read_body(f'{{"name":"f","arguments":{sent}}}')
     assert args(reply) == [("f", {})]
     assert reply.attempts[0].json == sent
-    assert blocked(reply) == [("arguments_not_object", True, 0)]
+    assert problem_keys(reply) == [("arguments_not_object", True, 0)]
 
 
 @pytest.mark.parametrize(
@@ -133,15 +133,15 @@ def test_an_empty_body_is_ignored(text: str, content: str) -> None:
 
 
 @pytest.mark.parametrize("rest", ['{"k":1', '{"k":"v', '{"k":1}'])
-def test_a_body_cut_off_in_the_middle_is_never_completed(rest: str) -> None:
+def test_a_truncated_body_is_never_completed(rest: str) -> None:
     inside = f'{{"name":"f","arguments":{rest}'
     reply = read(f"<tool_call>\n{inside}")
-    assert blocked(reply) == [("truncated", True, 0)]
+    assert problem_keys(reply) == [("truncated", True, 0)]
     [call] = reply.attempts
     assert (call.name, call.arguments, call.complete, call.raw) == ("f", {}, False, inside)
 
 
-def test_a_body_cut_off_before_its_name_is_kept_and_never_runs() -> None:
+def test_a_body_truncated_before_its_name_is_kept_and_rejected() -> None:
     reply = read('<tool_call>\n{"na')
     assert "truncated" in [problem.code for problem in reply.problems]
     assert not any(call.complete for call in reply.attempts)
@@ -149,11 +149,11 @@ def test_a_body_cut_off_before_its_name_is_kept_and_never_runs() -> None:
 
 
 def test_a_whole_body_without_its_close_tag_is_kept_and_reported_as_truncated() -> None:
-    """Servers that stop at the close tag never send it: a note that does not block."""
+    """Servers that stop at the closing tag never send it: the note does not block the call."""
     reply = read('<tool_call>\n{"name":"f","arguments":{"k":1}}')
     assert args(reply) == [("f", {"k": 1})]
     assert reply.attempts[0].complete
-    assert blocked(reply) == [("unclosed", False, None)]
+    assert problem_keys(reply) == [("unclosed", False, None)]
 
 
 def test_a_bad_first_block_does_not_hide_the_second() -> None:
@@ -200,7 +200,7 @@ def test_a_think_block_is_reasoning() -> None:
 
 
 @pytest.mark.parametrize("text", ["<think></think>hi", "<think>\n\n</think>\n\nhi"])
-def test_an_empty_think_block_is_nothing(text: str) -> None:
+def test_an_empty_think_block_is_ignored(text: str) -> None:
     assert read(text).parts == (Text("hi"),)
 
 
@@ -215,7 +215,7 @@ def test_a_think_close_without_opener_makes_the_text_before_it_reasoning() -> No
     assert events == [Text("plan"), Recast(4, "reasoning"), Text("answer")]
 
 
-def test_a_rendered_call_has_the_hermes_shape_and_reads_back() -> None:
+def test_a_rendered_call_has_the_hermes_shape_and_parses_back() -> None:
     parts: list[Part] = [Text("Hi"), Call("f", {"x": 1}, '{"x": 1}')]
     text = render(parts, format="hermes")
     assert text == 'Hi\n<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'

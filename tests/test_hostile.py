@@ -1,6 +1,6 @@
-"""Whatever a model writes: no exception, one reply however it is cut, nothing lost, and and limits are honoured.
+"""Arbitrary model output: no exception, one reply under every chunking, nothing is lost, and limits are honoured.
 
-The shapes stand in a table; `make fuzz` makes many more of the same kind, and random ones.
+The shapes are in a table; `make fuzz` generates many more of the same kind, and random ones.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rightcall.testing.laws import How
 from support.format_sample import sampled
 from support.hostile import TOOLS, check_laws, every, markers, places, times
 
-# What it is: where it stands, and what it is made of (a format's name and a size give the text).
+# a place in the text, and a function that makes the content from a format's name and a size
 Shape = tuple[str, Callable[[str, int], str]]
 
 
-def again(unit: str) -> Callable[[str, int], str]:
+def repeat(unit: str) -> Callable[[str, int], str]:
     return lambda format, size: times(unit, size)
 
 
 def near_markers(format: str, size: int) -> str:
-    """Every marker of the format without its last character, in turn."""
+    """Return every marker of the format without its last character, repeated."""
     return times("".join(marker.strip()[:-1] + " " for marker in markers(format)) or "[ ", size)
 
 
@@ -37,7 +37,7 @@ def whole_markers(format: str, size: int) -> str:
 
 
 def spaced_markers(format: str, size: int) -> str:
-    """Markers with more white space behind them than a marker may have."""
+    """Return markers followed by more white space than a marker can have."""
     return times("".join(marker + "\n" * 130 for marker in markers(format)) or " ", size)
 
 
@@ -52,34 +52,34 @@ def open_calls(format: str, size: int) -> str:
 
 
 SHAPES: dict[str, Shape] = {
-    "brackets": ("all", again("[")),
-    "braces": ("all", again("{")),
-    "angles": ("all", again("<")),
-    "brackets as a value": ("a list", again("[")),
-    "objects in objects as a value": ("a number", again('{"a":')),
-    "closing brackets as a value": ("a list", again("]")),
-    "a deep list in a string": ("a string", again("[]")),
-    "a string that never ends": ("a string, cut", again("a")),
-    "quotes in a string": ("a string", again('\\"')),
-    "bare quotes in a string": ("a string", again('"')),
-    "single quotes in a string": ("a string", again("'")),
-    "backslashes": ("a string", again("\\")),
-    "escapes": ("a string", again("\\n\\t")),
-    "half escapes": ("a string", again("\\u12")),
-    "halves of surrogate pairs, escaped": ("a string", again("\\ud83d")),
-    "lone surrogates": ("a string", again("\ud800")),
-    "lone surrogates in text": ("text", again("\udfff")),
-    "NULs": ("a string", again("\0")),
-    "NULs in text": ("text", again("\0")),
-    "blanks": ("all", again(" ")),
-    "blanks before a call": ("text before a call", again("\n ")),
-    "blanks in a value": ("a number", again(" \n")),
-    "line ends of Windows": ("a string", again("\r\n")),
-    "a name that never ends": ("a name, cut", again("f")),
-    "a name of blanks": ("a name", again(" ")),
-    "a key that never ends": ("a key, cut", again("k")),
-    "keys": ("a key", again('k": 1, "')),
-    "a number that never ends": ("a number, cut", again("1")),
+    "brackets": ("all", repeat("[")),
+    "braces": ("all", repeat("{")),
+    "angles": ("all", repeat("<")),
+    "brackets as a value": ("a list", repeat("[")),
+    "objects in objects as a value": ("a number", repeat('{"a":')),
+    "closing brackets as a value": ("a list", repeat("]")),
+    "a deep list in a string": ("a string", repeat("[]")),
+    "a string that never ends": ("a string, cut", repeat("a")),
+    "quotes in a string": ("a string", repeat('\\"')),
+    "bare quotes in a string": ("a string", repeat('"')),
+    "single quotes in a string": ("a string", repeat("'")),
+    "backslashes": ("a string", repeat("\\")),
+    "escapes": ("a string", repeat("\\n\\t")),
+    "half escapes": ("a string", repeat("\\u12")),
+    "halves of surrogate pairs, escaped": ("a string", repeat("\\ud83d")),
+    "lone surrogates": ("a string", repeat("\ud800")),
+    "lone surrogates in text": ("text", repeat("\udfff")),
+    "NULs": ("a string", repeat("\0")),
+    "NULs in text": ("text", repeat("\0")),
+    "blanks": ("all", repeat(" ")),
+    "blanks before a call": ("text before a call", repeat("\n ")),
+    "blanks in a value": ("a number", repeat(" \n")),
+    "line ends of Windows": ("a string", repeat("\r\n")),
+    "a name that never ends": ("a name, cut", repeat("f")),
+    "a name of blanks": ("a name", repeat(" ")),
+    "a key that never ends": ("a key, cut", repeat("k")),
+    "keys": ("a key", repeat('k": 1, "')),
+    "a number that never ends": ("a number, cut", repeat("1")),
     "near-markers in text": ("text", near_markers),
     "near-markers in a string": ("a string", near_markers),
     "half markers in text": ("all", half_markers),
@@ -96,7 +96,7 @@ SHAPES: dict[str, Shape] = {
 
 
 def shapes_of(format: str) -> list[str]:
-    """The shapes that this format has a place for."""
+    """Return the shapes for which this format has a place."""
     there = places(format)
     return [shape for shape, (place, _) in SHAPES.items() if place in there]
 
@@ -119,13 +119,13 @@ def test_the_laws_hold_for_hostile_text(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_a_large_text_is_read_whole(format: str) -> None:
+def test_spans_cover_a_large_text(format: str) -> None:
     for text in ("[" * 50_000, "<" * 50_000, near_markers(format, 50_000), "{" * 50_000):
         reply = parse(text, format=format, tools=TOOLS, spans=True)
         assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
 
 
-def test_text_of_unknown_format_is_read_in_seconds() -> None:
+def test_hostile_text_of_an_unknown_format_has_no_calls() -> None:
     for text in ("[" * 100_000, "<" * 100_000, "<tool_call" * 10_000, '{"name": ' * 10_000):
         assert not parse(text, tools=TOOLS).attempts
 
@@ -154,7 +154,7 @@ def test_depth_is_limited_even_if_the_caller_allows_more(format: str, limit: int
 
 
 def depth(value: object) -> int:
-    """How many lists and objects lie one in the other, without recursion."""
+    """Return the nesting depth of lists and objects, without recursion."""
     level, values = 0, [value]
     while values := [v for v in values if isinstance(v, (dict, list))]:
         level += 1
@@ -162,7 +162,7 @@ def depth(value: object) -> int:
     return level
 
 
-def test_a_looked_at_reply_is_the_same_at_the_end() -> None:
+def test_reading_the_reply_while_streaming_does_not_change_it() -> None:
     parser = Parser("hermes", ids=Ids.numbered("call"))
     for piece in ("a", "b", "</think>", "c", "d"):
         parser.feed(piece)

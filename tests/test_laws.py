@@ -1,11 +1,11 @@
-"""The laws, over every format by discovery: a format added to the registry is held to them without a line here.
+"""The laws, over every format by discovery: a format in the registry is tested without a change here.
 
-Law 1, cut: the reply does not depend on how its text is cut. Law 2, round trip: what is rendered reads back as it was,
-and what a wire cannot carry is refused, only for the reasons in `CANNOT`. Law 4, nothing lost: the spans tile the text,
-and a call that was cut off is never completed.
+Law 1, chunking: the reply is independent of how its text is cut. Law 2, round trip: rendered calls parse back
+unchanged, and what a format cannot express is rejected, only for the reasons in `CANNOT`. Law 4, nothing is lost: the
+spans cover the text, and a truncated call is never completed.
 
-Law 3, grammar, is in `test_constrain_laws.py`: whatever the grammar of some tools accepts reads as calls that pass the
-check, and it accepts every rendering of such calls, judged by an outside engine.
+Law 3, grammar, is in `test_constrain_laws.py`: everything that the grammar of some tools accepts parses as valid calls,
+and it accepts every rendering of valid calls, judged by an independent engine.
 """
 
 from __future__ import annotations
@@ -52,14 +52,16 @@ from support.replies import BARE, Json
 from support.samples import samples, toolset
 
 every_format = pytest.mark.parametrize("name", sampled())
-FEW = settings(max_examples=max(settings().max_examples // 2, 1))  # `make laws` takes 300 for each law and format
+FEW = settings(
+    max_examples=max(settings().max_examples // 2, 1)
+)  # `make laws` uses 300 examples for each law and format
 
 
-# -- what a wire cannot carry ------------------------------------------------------------------------------------------
+# -- what a format cannot express --------------------------------------------------------------------------------------
 
 
 class Place(NamedTuple):
-    """One value inside the arguments: its key, its schema, and whether it is an argument itself or inside one."""
+    """One value inside the arguments: its key, its schema, and whether it is a top-level argument."""
 
     format: Format
     body: Any
@@ -75,7 +77,7 @@ class Limit(NamedTuple):
 
 
 def _own_tags(place: Place) -> bool:
-    """A string that holds one of the body's own tags, or a piece of white space that one takes for itself."""
+    """Return whether a string contains one of the body's own tags, or white space that a tag includes."""
     if not isinstance(place.value, str):
         return False
     body = place.body
@@ -94,7 +96,7 @@ def _edge_newline(place: Place) -> bool:
     return isinstance(place.value, str) and place.top and lines and place.value != place.value.strip("\n")
 
 
-def _says_null(place: Place) -> bool:
+def _looks_like_null(place: Place) -> bool:
     return place.value in ("null", "None") and "null" in place.schema.get("type", ())
 
 
@@ -120,7 +122,7 @@ CANNOT: dict[type, list[Limit]] = {
         ),
         Limit("a string that holds the body's own tags", _own_tags),
         Limit("a line break at the edge of a string that stands on lines of its own", _edge_newline),
-        Limit("the string null where null is allowed too", lambda p: not p.body.types and _says_null(p)),
+        Limit("the string null where null is allowed too", lambda p: not p.body.types and _looks_like_null(p)),
         Limit(
             "a string that opens with the value's quote",
             lambda p: p.body.quote is not None and isinstance(p.value, str) and p.value.startswith(p.body.quote[0]),
@@ -134,7 +136,7 @@ CANNOT: dict[type, list[Limit]] = {
     Braced: [
         Limit("a key with punctuation, or blanks at its edge", lambda p: not re.fullmatch(BRACED_KEY, p.key)),
         Limit("a string that holds the quote", lambda p: isinstance(p.value, str) and p.body.quote in p.value),
-        Limit("the string null where null is allowed too", lambda p: p.body.quoted == "raw" and _says_null(p)),
+        Limit("the string null where null is allowed too", lambda p: p.body.quoted == "raw" and _looks_like_null(p)),
         Limit(
             "a nested string that reads as JSON, where quotes carry no type",
             lambda p: p.body.quoted == "raw" and not p.top and _looks_like_json(p),
@@ -154,7 +156,7 @@ def places(format: Format, schema: Json, value: Any, key: str = "", level: int =
 
 
 def reasons(format: Format, made: Made) -> set[str]:
-    """Why this format may refuse these calls."""
+    """Return the known reasons for which this format can reject these calls."""
     spots = [
         place
         for call, tool in zip(made.calls, made.tools, strict=True)
@@ -163,8 +165,8 @@ def reasons(format: Format, made: Made) -> set[str]:
     return {limit.what for limit in CANNOT[type(format.bodies[0])] for spot in spots if limit.holds(spot)}
 
 
-def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
-    """The text, or None where the format refuses it for a reason in the table."""
+def render_unless_rejected(format: Format, parts: list[Part], made: Made) -> str | None:
+    """Return the text, or None if the format rejects the calls for a reason in the table."""
     known = reasons(format, made)
     try:
         return render(parts, format=format, tools=made.tools)
@@ -175,7 +177,7 @@ def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
     return None
 
 
-# -- law 1: cut, and law 4: nothing lost, on any text ------------------------------------------------------------------
+# -- law 1: chunking, and law 4: nothing is lost, on any text ----------------------------------------------------------
 
 
 @every_format
@@ -204,7 +206,7 @@ def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name
 def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     made = data.draw(made_calls(format))
-    text = rendered(format, data.draw(around(format, made.calls)), made)
+    text = render_unless_rejected(format, data.draw(around(format, made.calls)), made)
     assume(text is not None)
     assert text is not None
     hold_of_every_cut(text, Setting(name, Toolset(made.tools)), seed=len(text))
@@ -213,7 +215,7 @@ def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: 
 @every_format
 @FEW
 @given(data=st.data())
-def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: str, data: st.DataObject) -> None:
+def test_hold_gives_the_same_reply_without_recast_events(name: str, data: st.DataObject) -> None:
     text = data.draw(made_of_markers(FORMATS[name]))
     whole = read([text], Setting(name, DECLARED))
     held = read(list(text), Setting(name, DECLARED), hold=True)
@@ -228,10 +230,10 @@ def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: 
 def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     kinds = tuple(type(body) for body in format.bodies)
-    # A tag in a bare value is the value's or the structure's by what follows it: cut off there, nobody can tell.
+    # What follows decides whether a tag in a bare value belongs to the value: a cut there is ambiguous.
     text_of = st.text(max_size=8).filter(lambda s: "<" not in s) if set(kinds) & {Params, Braced} else None
     made = data.draw(made_calls(format, text_of))
-    text = rendered(format, data.draw(around(format, made.calls)), made)
+    text = render_unless_rejected(format, data.draw(around(format, made.calls)), made)
     assume(text is not None)
     assert text is not None
     setting = Setting(name, Toolset(made.tools))
@@ -250,11 +252,11 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
 @every_format
 @FEW
 @given(data=st.data())
-def test_a_reply_reads_back_as_it_was_rendered(name: str, data: st.DataObject) -> None:
+def test_a_rendered_reply_parses_back_unchanged(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     made = data.draw(made_calls(format))
     parts = data.draw(around(format, made.calls))
-    text = rendered(format, parts, made)
+    text = render_unless_rejected(format, parts, made)
     if text is not None:
         reply = parse(text, format=name, tools=made.tools)
         assert plainly(reply.parts) == plainly(parts)
@@ -266,7 +268,7 @@ JSON_BODIES = [name for name, format in FORMATS.items() if isinstance(format.bod
 
 @pytest.mark.parametrize("name", sampled(JSON_BODIES))
 @given(data=st.data())
-def test_a_json_body_carries_any_arguments_and_keeps_their_spelling(name: str, data: st.DataObject) -> None:
+def test_a_json_body_keeps_any_arguments_and_their_spelling(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
     spelling = data.draw(spelled(arguments))
@@ -283,7 +285,7 @@ PYTHONIC = [name for name, format in FORMATS.items() if isinstance(format.bodies
 
 @pytest.mark.parametrize("name", sampled(PYTHONIC))
 @given(data=st.data())
-def test_a_pythonic_body_carries_any_values(name: str, data: st.DataObject) -> None:
+def test_a_pythonic_body_keeps_any_values(name: str, data: st.DataObject) -> None:
     arguments = data.draw(st.dictionaries(KEYS, any_json(FORMATS[name]), max_size=3))
     call = Call("f", arguments, json.dumps(arguments))
     reply = parse(render([call, call], format=name), format=name)
@@ -292,7 +294,7 @@ def test_a_pythonic_body_carries_any_values(name: str, data: st.DataObject) -> N
 
 
 @given(data=st.data())
-def test_a_literal_carries_any_arguments(data: st.DataObject) -> None:
+def test_a_typescript_literal_keeps_any_arguments(data: st.DataObject) -> None:
     format = FORMATS["contract"]
     arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
     call = Call("f", arguments, json.dumps(arguments))
@@ -304,7 +306,7 @@ def test_a_literal_carries_any_arguments(data: st.DataObject) -> None:
 @every_format
 @FEW
 @given(data=st.data())
-def test_text_with_the_formats_own_markers_is_carried_unchanged_or_refused(name: str, data: st.DataObject) -> None:
+def test_text_with_markers_of_the_format_is_kept_unchanged_or_rejected(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     prose = data.draw(made_of_markers(format))
     assume(prose.strip())
@@ -318,7 +320,7 @@ def test_text_with_the_formats_own_markers_is_carried_unchanged_or_refused(name:
 
 @every_format
 @given(prose=st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_characters="<[{>|`]"), max_size=40))
-def test_text_without_markers_is_kept_to_the_byte(name: str, prose: str) -> None:
+def test_text_without_markers_is_kept_exactly(name: str, prose: str) -> None:
     assume(not any(marker in prose for marker in markers(FORMATS[name]) if len(marker) > 1))
     reply = parse(prose, format=name)
     assert reply.content == prose
@@ -341,9 +343,7 @@ REFUSED: list[tuple[str, Json, Json]] = [
 
 
 @pytest.mark.parametrize("name, schema, arguments", REFUSED)
-def test_what_a_wire_cannot_carry_is_refused_with_its_path_and_its_cause(
-    name: str, schema: Json, arguments: Json
-) -> None:
+def test_inexpressible_arguments_are_rejected_with_path_and_cause(name: str, schema: Json, arguments: Json) -> None:
     tool = Tool(name="f", parameters={"type": "object", "properties": dict.fromkeys(arguments, schema)})
     call = Call("f", arguments, json.dumps(arguments))
     with pytest.raises(CannotCarry) as refusal:
@@ -354,18 +354,18 @@ def test_what_a_wire_cannot_carry_is_refused_with_its_path_and_its_cause(
 
 
 @pytest.mark.parametrize("name", sorted(BARE))
-def test_a_format_without_an_opener_refuses_text_before_a_call(name: str) -> None:
+def test_a_format_without_an_opener_rejects_text_before_a_call(name: str) -> None:
     with pytest.raises(CannotCarry):
         render([Text("Now then."), Call("f", {"s": "x"}, '{"s": "x"}')], format=name)
 
 
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if not has_reasoning(format)))
-def test_a_format_without_reasoning_refuses_it(name: str) -> None:
+def test_a_format_without_reasoning_rejects_reasoning(name: str) -> None:
     with pytest.raises(CannotCarry):
         render([Reasoning("Hm."), Call("f", {}, "{}")], format=name)
 
 
 @every_format
-def test_a_call_that_was_cut_off_is_not_rendered(name: str) -> None:
+def test_a_truncated_call_is_not_rendered(name: str) -> None:
     with pytest.raises(CannotCarry):
         render(Call("f", {}, "", complete=False), format=name)

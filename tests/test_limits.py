@@ -1,4 +1,4 @@
-"""Past a limit a problem is left: never an exception, and nothing is lost. And what callers get wrong."""
+"""Exceeded limits leave a problem, never an exception, and no text is lost. Also: errors of the caller."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ every_format = pytest.mark.parametrize("name", sampled())
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_reply_with_very_many_openers_that_hold_no_call_is_text_from_there_on() -> None:
+def test_a_reply_with_too_many_openers_without_calls_is_text() -> None:
     text = "<tool_call> x " * 10_500
     whole = parse(text, format="hermes", tools=TOOLS, spans=True)
     assert (whole.attempts, whole.content) == ((), text)
@@ -46,7 +46,7 @@ def test_a_reply_with_very_many_openers_that_hold_no_call_is_text_from_there_on(
 
 
 @every_format
-def test_a_reply_that_is_too_long_is_text_from_there_on(name: str) -> None:
+def test_a_reply_beyond_the_length_limit_is_text(name: str) -> None:
     text = "Hello there. " * 10
     reply = read(text, name, limits=Limits(reply=40))
     assert reply.content == text
@@ -54,7 +54,7 @@ def test_a_reply_that_is_too_long_is_text_from_there_on(name: str) -> None:
 
 
 @every_format
-def test_a_limit_in_the_middle_of_a_call_leaves_the_call_cut_off(name: str) -> None:
+def test_a_length_limit_inside_a_call_truncates_the_call(name: str) -> None:
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(reply=text.index("hay")))
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
@@ -63,7 +63,7 @@ def test_a_limit_in_the_middle_of_a_call_leaves_the_call_cut_off(name: str) -> N
 
 
 @every_format
-def test_a_call_that_is_too_large_is_kept_and_never_runs(name: str) -> None:
+def test_a_call_beyond_the_size_limit_is_kept_and_rejected(name: str) -> None:
     text = render([made("f", s="x" * 400), made("f", s="y")], format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(call=300))
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False), ("f", True)]
@@ -81,7 +81,7 @@ def test_calls_beyond_the_limit_are_text(name: str) -> None:
 
 
 @every_format
-def test_where_there_is_no_room_for_a_call_its_beginning_is_text(name: str) -> None:
+def test_the_beginning_of_a_call_beyond_the_limit_is_text(name: str) -> None:
     one = render(made("f", s="1"), format=name, tools=TOOLS)
     many = render([made("f", s="1"), made("f", s="2")], format=name, tools=TOOLS)
     sections = [marker for marker in marker_alternatives((FORMATS[name].section or ("", ""))[0]) if marker]
@@ -92,11 +92,11 @@ def test_where_there_is_no_room_for_a_call_its_beginning_is_text(name: str) -> N
             parser = Parser(name, tools=TOOLS, spans=True, limits=Limits(calls=calls))
             parser.feed(text[:end])
             parser.close()
-            assert len(whole.attempts) <= calls and unnamed(parser.reply) == unnamed(whole)
+            assert len(whole.attempts) <= calls and without_ids(parser.reply) == without_ids(whole)
 
 
-def unnamed(reply: Reply) -> Reply:
-    """The same without ids, which are made anew."""
+def without_ids(reply: Reply) -> Reply:
+    """Return the reply without ids, which are generated for each parse."""
     calls = [msgspec.structs.replace(part, id="") if isinstance(part, Call) else part for part in reply.parts]
     return msgspec.structs.replace(reply, parts=tuple(calls))
 
@@ -106,14 +106,14 @@ THINKING = [name for name, format in FORMATS.items() if format.reasoning is not 
 
 @pytest.mark.parametrize("name", sampled(THINKING))
 @pytest.mark.parametrize("calls", [1, 2, 3])
-def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: int) -> None:
+def test_calls_in_open_reasoning_count_towards_the_limit(name: str, calls: int) -> None:
     opens = marker_alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
     one = render([made("f", s="1")], format=name, tools=TOOLS)
     text = one + opens + render([made("f", s="2"), made("f", s="3")], format=name, tools=TOOLS)
     whole = read(text, name)
     reply = read(text, name, limits=Limits(calls=calls))
     is_beyond = len(whole.attempts) > calls
-    if is_beyond and "rescued" in codes(whole):  # bare calls behind text are parsed all together or stay text
+    if is_beyond and "rescued" in codes(whole):  # Bare calls after text are parsed all together or stay text.
         assert (reply.attempts, set(codes(reply))) == ((), {"looks_like_a_call"})
     else:
         assert len(reply.attempts) == min(calls, len(whole.attempts))
@@ -128,7 +128,7 @@ def nested(depth: int) -> Json:
 
 
 @every_format
-def test_arguments_that_are_too_deep_are_kept_and_never_run(name: str) -> None:
+def test_arguments_that_are_too_deep_are_kept_and_rejected(name: str) -> None:
     tools = Toolset([tool("f", o={"type": "object"}), tool("g")])
     text = render([made("f", **nested(30)), made("g")], format=name, tools=tools)
     reply = read(text, name, tools, limits=Limits(depth=20))
@@ -152,7 +152,7 @@ ODD_ARGUMENTS = [
 
 @pytest.mark.parametrize("arguments", ODD_ARGUMENTS, ids=ascii)
 @pytest.mark.parametrize("repair", ["off", "safe", "lenient"])
-def test_what_a_schema_checker_cannot_take_is_no_exception(repair: str, arguments: str) -> None:
+def test_unusual_arguments_never_raise_in_the_schema_check(repair: str, arguments: str) -> None:
     tools = Toolset(
         [Tool(name="f", parameters={**tool("f", s=STRING, n=INTEGER).parameters, "additionalProperties": False})]
     )
@@ -161,16 +161,16 @@ def test_what_a_schema_checker_cannot_take_is_no_exception(repair: str, argument
     assert arguments in reply.attempts[0].raw
 
 
-# -- callers' mistakes -------------------------------------------------------------------------------------------------
+# -- errors of the caller ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("option", ["reasoning", "repair"])
-def test_an_option_with_another_value_is_refused(option: str) -> None:
+def test_an_invalid_option_value_is_rejected(option: str) -> None:
     with pytest.raises(CallerError, match="maybe"):
         Parser("hermes", **{option: "maybe"})  # type: ignore[arg-type]
 
 
-def test_a_closed_parser_takes_no_more_text() -> None:
+def test_a_closed_parser_rejects_more_text() -> None:
     parser = Parser("hermes")
     parser.close()
     assert parser.close() == []
@@ -179,7 +179,7 @@ def test_a_closed_parser_takes_no_more_text() -> None:
 
 
 @pytest.mark.parametrize("before", [30, 39, 40, 41, 50])
-def test_a_limit_that_is_passed_before_the_format_is_known_leaves_text(before: int) -> None:
+def test_a_limit_exceeded_before_format_detection_leaves_text(before: int) -> None:
     text = "x" * before + hermes('{"name": "g", "arguments": {}}')
     for size in (len(text), 1, 7):
         parser = Parser(limits=Limits(reply=40), tools=TOOLS)
@@ -189,21 +189,21 @@ def test_a_limit_that_is_passed_before_the_format_is_known_leaves_text(before: i
         assert (parser.reply.content, codes(parser.reply)) == (text, ["too_large"])
 
 
-def test_what_feed_gives_is_not_added_to_later() -> None:
+def test_feed_does_not_change_a_returned_list_later() -> None:
     parser = Parser("hermes")
-    given = parser.feed("<tool_call>")
+    events = parser.feed("<tool_call>")
     parser.feed('{"name": "g", "arguments": {}}</tool_call>')
-    assert given == []
+    assert events == []
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*sampled(), "auto"])
-def test_a_reply_that_was_read_leaves_nothing_to_the_garbage_collector(name: str) -> None:
+def test_a_parse_leaves_no_reference_cycles(name: str) -> None:
     text = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
-    parse(text, format=name, tools=TOOLS)  # what is made once stays
+    parse(text, format=name, tools=TOOLS)  # fills the caches
     gc.collect()
-    gc.freeze()  # so that it need not be looked at for every format
+    gc.freeze()  # so that the collector does not scan these objects for every format
     parse(text, format=name, tools=TOOLS)
     assert gc.collect() == 0

@@ -1,4 +1,4 @@
-"""How every format lists tools in a prompt: nothing is lost, JSON stays JSON, and no text of a tool breaks out."""
+"""How every format lists tools in a prompt: nothing is lost, JSON is unchanged, and no text of a tool breaks out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOOLS = Toolset(
 
 
 def read_json(text: str, format: Format) -> list[Any]:
-    """The tools of a list of JSON, read back as a plain JSON reader would."""
+    """Read the tools of a JSON list back as a plain JSON reader would."""
     how = JSON_LISTS[format.tools]
     assert text.startswith(how.open) and text.endswith(how.close)
     rest, found = text[len(how.open) : len(text) - len(how.close) or None], []
@@ -58,7 +58,7 @@ def test_every_format_names_a_listing_and_every_listing_has_a_format() -> None:
     assert {format.tools for format in FORMATS.values() if format.name != "contract"} == set(LISTINGS)
 
 
-def test_a_listing_that_does_not_exist_is_named() -> None:
+def test_an_unknown_listing_is_reported() -> None:
     with pytest.raises(BadFormat, match="no listing 'yaml'"):
         list_tools(list(TOOLS), replace(FORMATS["hermes"], name="mine", tools="yaml"))
 
@@ -67,7 +67,7 @@ WIRES = [format for format in FORMATS.values() if format.name != "contract"]
 
 
 @pytest.mark.parametrize("format", WIRES, ids=lambda format: format.name)
-def test_a_list_holds_every_name_description_and_argument(format: Format) -> None:
+def test_a_list_has_every_name_description_and_argument(format: Format) -> None:
     text = list_tools(list(TOOLS), format)
     for word in (
         "get_weather",
@@ -87,10 +87,10 @@ def test_a_list_holds_every_name_description_and_argument(format: Format) -> Non
 @pytest.mark.parametrize(
     "format", [format for format in WIRES if format.tools in JSON_LISTS], ids=lambda format: format.name
 )
-def test_a_list_of_json_holds_the_schemas_unchanged(format: Format) -> None:
-    said = [function(tool) for tool in TOOLS]
+def test_a_json_list_has_the_schemas_unchanged(format: Format) -> None:
+    functions = [function(tool) for tool in TOOLS]
     flat = JSON_LISTS[format.tools].flat
-    wanted = said if flat else [{"type": "function", "function": one} for one in said]
+    wanted = functions if flat else [{"type": "function", "function": one} for one in functions]
     assert read_json(list_tools(list(TOOLS), format), format) == wanted
 
 
@@ -114,7 +114,7 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES.items(), ids=SAMPLES)
-def test_a_family_lists_its_tools_in_its_own_manner(name: str, text: str) -> None:
+def test_each_family_has_its_own_tool_list(name: str, text: str) -> None:
     tool = TOOLS.get("get_time")
     assert tool is not None and list_tools([tool], FORMATS[name]) == text
 
@@ -125,19 +125,19 @@ def test_qwen3_coder_has_a_tag_for_each_keyword() -> None:
     assert '<enum>["c", "f"]</enum>' in text and '<required>["city"]</required>' in text
 
 
-def test_gpt_oss_reads_typescript_with_comments_above_the_fields() -> None:
+def test_the_gpt_oss_list_is_typescript_with_comments_above_the_fields() -> None:
     text = list_tools(list(TOOLS), FORMATS["harmony"])
     assert "// Weather of a city.\n// Needs the net.\ntype get_weather = (_: {\n// Where\ncity: string,\n" in text
     assert 'days?: number, // default: 3\nunit?: "c" | "f",\nat?: Point,\n}) => any;' in text
 
 
-def test_gemma_reads_the_schema_of_the_items_like_every_other_schema() -> None:
+def test_the_gemma_list_has_the_schema_of_array_items() -> None:
     parameters = {"type": "object", "properties": {"at": {"type": "array", "items": {"type": "string"}}}}
     text = list_tools([Tool(name="look", parameters=parameters)], FORMATS["gemma4"])
     assert 'at:{items:{type:<|"|>STRING<|"|>},type:<|"|>ARRAY<|"|>}' in text
 
 
-def test_a_list_in_python_is_python() -> None:
+def test_a_python_list_is_valid_python() -> None:
     text = list_tools(list(TOOLS), FORMATS["seed_oss"]).removeprefix("```python\n").removesuffix("\n```")
     names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     assert names == ["get_weather", "get_time"]
@@ -174,15 +174,15 @@ def test_no_text_of_a_tool_breaks_out_of_a_list(tools: list[Tool]) -> None:
 
 
 @given(HOSTILE)
-def test_harmless_prose_has_no_marker_and_harmless_json_says_the_same(text: str) -> None:
+def test_escaped_text_has_no_markers_and_escaped_json_keeps_its_value(text: str) -> None:
     for name in ("hermes", "harmony", "mistral_v3", "functionary_v32", "minimax_m3"):
         harmless = Harmless.of(name)
-        said = harmless.prose(text + ">>>>" + text)
-        assert "<tool_call>" not in said and "<|" not in said
+        prose = harmless.prose(text + ">>>>" + text)
+        assert "<tool_call>" not in prose and "<|" not in prose
         if name == "functionary_v32":
-            assert ">>>" not in said
+            assert ">>>" not in prose
         if name == "mistral_v3":
-            assert "[TOOL_CALLS]" not in said
-        written = harmless.strings(json.dumps([text, {text: 1}], ensure_ascii=False))
-        assert json.loads(written) == [text, {text: 1}]
-        assert "<tool_call>" not in written and "<|" not in written
+            assert "[TOOL_CALLS]" not in prose
+        escaped_json = harmless.strings(json.dumps([text, {text: 1}], ensure_ascii=False))
+        assert json.loads(escaped_json) == [text, {text: 1}]
+        assert "<tool_call>" not in escaped_json and "<|" not in escaped_json

@@ -1,8 +1,8 @@
-"""A marker that is lost whole: what runs has the arguments that were sent, or nothing runs.
+"""A completely lost marker: every runnable call has the arguments that were sent, or there is none.
 
     <parameter=city>\nzebra\n</parameter>\ndays>\n7\n</parameter>      the opener of the second argument is lost
 
-Nothing is required of the tools, so that only the reading can tell that something is missing."""
+The tools require nothing, so that only the parser can detect that something is missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN = {call.name: list(call.arguments.values()) for call in SENT}
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_what_runs_has_the_values_that_were_sent(name: str) -> None:
+def test_runnable_calls_have_the_values_that_were_sent(name: str) -> None:
     format = FORMATS[name]
     text = rendering(format, SENT)
     assert text is not None

@@ -1,4 +1,4 @@
-"""A message that was meant for a tool and reached none is never silent."""
+"""A message for a tool that lost its recipient always leaves a problem."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOST = [
 
 
 @pytest.mark.parametrize("text", LOST)
-def test_a_recipient_that_was_lost_leaves_a_note(text: str) -> None:
+def test_a_lost_recipient_is_reported(text: str) -> None:
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert not reply.calls and "opener_without_call" in codes(reply)
 
@@ -41,23 +41,23 @@ def test_a_recipient_that_was_lost_leaves_a_note(text: str) -> None:
         f"<|channel|>commentary{_TO}<|channel|>commentary{_TO}{_BODY}<|call|>",
     ],
 )
-def test_a_message_that_reached_its_tool_is_a_call_without_a_note(text: str) -> None:
+def test_a_message_with_a_recipient_is_a_call_without_problems(text: str) -> None:
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert len(reply.calls) == 1 and codes(reply) == []
 
 
-def test_a_header_that_begins_again_without_a_declared_tool_is_as_before() -> None:
+def test_a_repeated_header_without_a_declared_tool_is_text() -> None:
     text = "<|channel|>commentary to=assistant<|channel|>final<|message|>Good morning<|return|>"
     reply = hold_of_every_cut(text, Setting("harmony", TOOLS))
     assert (reply.content, codes(reply)) == ("Good morning", [])
 
 
 @pytest.mark.parametrize("text", [" to=<|message|>", " to= <|message|>", " to=functions.<|message|>"])
-def test_a_message_without_a_recipient_is_a_nameless_call_or_text_with_a_note(text: str) -> None:
+def test_a_message_with_an_empty_recipient_is_a_nameless_call_or_text_with_a_note(text: str) -> None:
     call = hold_of_every_cut(f'<|channel|>commentary{text} {{"to": "a"}}<|call|>', Setting("harmony", TOOLS))
     assert codes(call) == ["invalid_name"] and call.refused[0].arguments == {"to": "a"}
-    words = hold_of_every_cut(f"<|channel|>commentary{text}Good morning<|end|>", Setting("harmony", TOOLS))
-    assert (words.content, codes(words)) == ("Good morning", ["opener_without_call"])
+    text_message = hold_of_every_cut(f"<|channel|>commentary{text}Good morning<|end|>", Setting("harmony", TOOLS))
+    assert (text_message.content, codes(text_message)) == ("Good morning", ["opener_without_call"])
 
 
 NAMED = [
@@ -70,9 +70,9 @@ NAMED = [
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if openers_of(FORMATS[name]) or name in NAMED))
 @pytest.mark.parametrize("blank", ["", " ", "  "])
-def test_a_call_whose_name_is_blank_is_refused_or_its_name_inferred(name: str, blank: str) -> None:
+def test_a_call_with_a_blank_name_is_rejected_or_its_name_is_inferred(name: str, blank: str) -> None:
     if name == "functionary_v32":
-        return  # nothing but the name tells its header from a line of text
+        return  # Only the name distinguishes its header from a line of text.
     wire = render([Call("send_mail", {"to": "a"})], format=name, tools=TOOLS).replace("send_mail", blank)
     reply = hold_of_every_cut(wire, Setting(name, TOOLS))
     assert reply.attempts and not reply.content, reply
@@ -80,7 +80,7 @@ def test_a_call_whose_name_is_blank_is_refused_or_its_name_inferred(name: str, b
 
 
 @pytest.mark.parametrize("name", [*NAMED, "auto"])
-def test_a_header_that_the_text_ends_in_is_no_text(name: str) -> None:
+def test_an_incomplete_header_at_the_end_is_not_text(name: str) -> None:
     for wire in NAMED if name == "auto" else [name]:
         start = next(iter(marker_alternatives(FORMATS[wire].channels.start)))  # type: ignore[union-attr]
         call = str(start) + render([Call("send_mail", {"to": "a"})], format=wire, tools=TOOLS)
@@ -100,8 +100,8 @@ def test_a_declared_name_alone_after_its_mark_is_a_truncated_call(text: str) -> 
     assert hold_of_every_cut(">>>print", Setting("functionary_v32", TOOLS)).content == ">>>print"
 
 
-def test_a_channel_may_begin_a_reply_without_its_mark() -> None:
-    """The prompt may end with `>>>`. What follows the channel is text, which does not begin like arguments."""
+def test_a_reply_can_begin_with_a_channel_without_its_marker() -> None:
+    """The prompt may end with `>>>`. The text after the channel does not begin like arguments."""
     reply = hold_of_every_cut("all\nWell.", Setting("functionary_v32", TOOLS))
     assert (reply.content, reply.attempts, reply.problems) == ("Well.", (), ())
 
@@ -109,7 +109,9 @@ def test_a_channel_may_begin_a_reply_without_its_mark() -> None:
 @pytest.mark.parametrize("channel, kind", [("analysis", "reasoning"), ("commentary", "content"), ("final", "content")])
 @pytest.mark.parametrize("role", ["assistant", "user"])
 @pytest.mark.parametrize("header", ["<|channel|>{} to={}", "<|start|>assistant to={1}<|channel|>{0}"])
-def test_a_message_to_a_role_is_what_its_channel_says(channel: str, kind: str, role: str, header: str) -> None:
+def test_a_message_to_a_role_is_reasoning_or_content_by_its_channel(
+    channel: str, kind: str, role: str, header: str
+) -> None:
     text = header.format(channel, role) + "<|message|>First the plan.<|end|>"
     for name in ("harmony", "auto"):
         reply = hold_of_every_cut(text, Setting(name, TOOLS))

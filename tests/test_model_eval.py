@@ -1,4 +1,4 @@
-"""What SmolLM2 wrote, recorded by `make model`, read again: the figures in docs/results.md are the ones it gives."""
+"""Recorded output of SmolLM2 (`make model`), parsed again: docs/results.md has the resulting figures."""
 
 import asyncio
 import importlib
@@ -35,11 +35,11 @@ def outcomes(model: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def texts(model: Any) -> list[tuple[Any, str]]:
-    """Every recorded question, with what the model wrote."""
-    asked = model.cases(model.PROMPTS)
+    """Every recorded question with the output of the model."""
+    recorded_cases = model.cases(model.PROMPTS)
     free = {"parse": model.MODES["parse"]}
-    said = asyncio.run(model.replies(ReplayBackend(model.CASSETTE), asked, free))
-    return [(case, said[case.name, "parse"]) for case in asked]
+    outputs = asyncio.run(model.replies(ReplayBackend(model.CASSETTE), recorded_cases, free))
+    return [(case, outputs[case.name, "parse"]) for case in recorded_cases]
 
 
 def test_the_page_shows_the_figures_of_the_recording(model: Any, outcomes: Any) -> None:
@@ -79,16 +79,16 @@ def test_a_valid_reply_passes_check(texts: list[tuple[Any, str]], model: Any) ->
             assert [check(call, case.tools) for call in reply.attempts] == [[] for _ in reply.attempts]
 
 
-def test_there_are_enough_questions_and_each_is_new(model: Any) -> None:
-    asked = model.cases()
-    assert len(asked) >= 200 and len({case.name for case in asked}) == len(asked)
-    for case in asked:
+def test_there_are_enough_distinct_questions(model: Any) -> None:
+    all_cases = model.cases()
+    assert len(all_cases) >= 200 and len({case.name for case in all_cases}) == len(all_cases)
+    for case in all_cases:
         assert case.want.name in case.tools and check(case.want, case.tools) == []
         *before, question = [message["content"] for message in case.messages]
         assert question not in before
 
 
-def test_the_first_questions_have_every_tool_and_every_number_of_tools(model: Any) -> None:
+def test_the_first_questions_cover_every_tool_and_number_of_tools(model: Any) -> None:
     first = model.cases(model.PROMPTS)
     assert len({case.want.name for case in first}) == 20 == len({case.want.name for case in model.cases()})
     assert {len(case.tools) for case in first} == {1, 2, 3}
@@ -98,14 +98,14 @@ def test_the_first_questions_have_every_tool_and_every_number_of_tools(model: An
 @pytest.mark.parametrize(
     "count, of, low, high", [(0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0), (50, 1000, 0.038, 0.065)]
 )
-def test_wilsons_interval_is_the_published_one(model: Any, count: int, of: int, low: float, high: float) -> None:
+def test_the_wilson_interval_has_the_published_values(model: Any, count: int, of: int, low: float, high: float) -> None:
     assert model.wilson(count, of) == pytest.approx((low, high), abs=0.001)
 
 
-def test_the_recording_is_small_and_holds_no_more_than_it_needs(model: Any) -> None:
+def test_the_recording_is_small_and_has_no_redundant_exchange(model: Any) -> None:
     assert model.CASSETTE.stat().st_size < 400_000
     bodies = [json.dumps(exchange.request.body) for exchange in load_cassette(model.CASSETTE).exchanges]
-    asked = {
+    distinct_requests = {
         (case.name, json.dumps(mode.ask(case))) for case in model.cases(model.PROMPTS) for mode in model.MODES.values()
     }
-    assert len(bodies) == len(set(bodies)) == len(asked)
+    assert len(bodies) == len(set(bodies)) == len(distinct_requests)

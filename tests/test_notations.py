@@ -1,6 +1,6 @@
-"""Values in every notation, by class of fault: what is read, what is refused, and that no cut changes either.
+"""Values in every notation, by class of fault: what is parsed, what is rejected, and that chunking changes neither.
 
-Each case is written as every format with that body writes it, read whole and in pieces.
+Each case is written in every format with that kind of body, and read whole and in pieces.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ TOOL = Tool(
         "required": ["word"],
     },
 )
-# How a block of braced calls is marked, and what quotes its strings.
+# The block of braced calls in each format, and the quote of its strings.
 BRACED_BLOCKS = {
     "gemma4": ("<|tool_call>call:lookup{%s}<tool_call|>", '<|"|>'),
     "functiongemma": ("<start_function_call>call:lookup{%s}<end_function_call>", "<escape>"),
 }
-# How a block of Python calls is marked in the formats that have one.
+# The block of Python calls in each format that has one.
 PYTHON_BLOCKS = {
     "lfm2": "<|tool_call_start|>[%s]<|tool_call_end|>",
     "pythonic": "[%s]",
@@ -41,7 +41,7 @@ GEMMA = "<|tool_call>call:lookup{%s}<tool_call|>"
 CONTRACT = "<tool_call>\nlookup({ %s })\n</tool_call>"
 
 
-def key(reply: Reply) -> Any:
+def comparison_key(reply: Reply) -> Any:
     calls = [(c.name, c.arguments, c.json, c.complete, c.repairs, c.problems) for c in reply.attempts]
     return calls, reply.content, reply.problems
 
@@ -53,29 +53,29 @@ def read(text: str, format: str) -> Reply:
         for start in range(0, len(text), size):
             parser.feed(text[start : start + size])
         parser.close()
-        assert key(parser.reply) == key(whole), size
+        assert comparison_key(parser.reply) == comparison_key(whole), size
     return whole
 
 
-def runs(text: str, format: str) -> tuple[dict[str, Any], list[str]]:
+def parse_runnable(text: str, format: str) -> tuple[dict[str, Any], list[str]]:
     reply = read(text, format)
     [call] = reply.attempts
     assert call.ok, call.problems
     return call.arguments, [repair.rule for repair in call.repairs]
 
 
-def refused(text: str, format: str) -> str:
+def parse_rejected(text: str, format: str) -> str:
     reply = read(text, format)
     [call] = reply.attempts
     assert not call.ok and reply.calls == ()
     return call.problems[0].code
 
 
-def python(arguments: str, format: str) -> str:
+def python_block(arguments: str, format: str) -> str:
     return PYTHON_BLOCKS[format] % f"lookup({arguments})"
 
 
-def test_every_format_with_python_calls_is_here() -> None:
+def test_every_format_with_python_calls_is_tested() -> None:
     first = {name for name, format in FORMATS.items() if isinstance(format.bodies[0], Pythonic)}
     assert first - NAMED_ONLY <= set(PYTHON_BLOCKS)
 
@@ -85,25 +85,31 @@ BARE = ["2024-01-05", "10:30", "https://x?q=1", "3 days", "50%", "a/b.txt", "C++
 
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
 @pytest.mark.parametrize("bare", BARE)
-def test_a_value_that_is_no_python_is_a_string_with_a_receipt(format: str, bare: str) -> None:
-    assert runs(python(f"word={bare}, n=3", format), format) == ({"word": bare, "n": 3}, ["unquoted_value"])
+def test_a_value_that_is_not_python_is_a_string_with_a_receipt(format: str, bare: str) -> None:
+    assert parse_runnable(python_block(f"word={bare}, n=3", format), format) == (
+        {"word": bare, "n": 3},
+        ["unquoted_value"],
+    )
 
 
 @pytest.mark.parametrize("bare", ["datetime(2024, 1, 5)", "a[0]", "x n=3", ":", "f('a')", "it's fine", "a=b"])
-def test_code_a_lost_comma_and_a_lost_quote_are_no_strings(bare: str) -> None:
-    refused(python(f"word={bare}", "lfm2"), "lfm2")
+def test_code_and_lost_commas_or_quotes_are_rejected_as_bare_strings(bare: str) -> None:
+    parse_rejected(python_block(f"word={bare}", "lfm2"), "lfm2")
 
 
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
 @pytest.mark.parametrize("written", ["('a', 'b')", "['a', 'b']"])
 def test_a_tuple_is_a_list(format: str, written: str) -> None:
-    assert runs(python(f"word='x', tags={written}", format), format) == ({"word": "x", "tags": ["a", "b"]}, [])
+    assert parse_runnable(python_block(f"word='x', tags={written}", format), format) == (
+        {"word": "x", "tags": ["a", "b"]},
+        [],
+    )
 
 
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
 @pytest.mark.parametrize("written", ["{'a', 'b'}", "{'a', 'b',}", "{'a'}"])
 def test_a_set_is_rejected(format: str, written: str) -> None:
-    assert refused(python(f"word='x', tags={written}", format), format) == "invalid_value"
+    assert parse_rejected(python_block(f"word='x', tags={written}", format), format) == "invalid_value"
 
 
 INNER = [
@@ -115,90 +121,93 @@ INNER = [
 
 
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
-@pytest.mark.parametrize("written, meant", INNER)
-def test_quotes_inside_a_string_are_read_where_one_reading_fits(format: str, written: str, meant: str) -> None:
-    assert runs(python(f"word={written}", format), format) == ({"word": meant}, ["inner_quotes"])
-    assert runs(python(f"word={written}, n=3", format), format) == ({"word": meant, "n": 3}, ["inner_quotes"])
+@pytest.mark.parametrize("written, expected", INNER)
+def test_unambiguous_inner_quotes_are_repaired(format: str, written: str, expected: str) -> None:
+    assert parse_runnable(python_block(f"word={written}", format), format) == ({"word": expected}, ["inner_quotes"])
+    assert parse_runnable(python_block(f"word={written}, n=3", format), format) == (
+        {"word": expected, "n": 3},
+        ["inner_quotes"],
+    )
 
 
 @pytest.mark.parametrize("written", ["'a' 'b'", "'a' + 'b'", "'a' if x else 'b'", "'a 'b', any='c' d', any='e'"])
-def test_quotes_inside_a_string_block_the_call_where_more_than_one_reading_fits(written: str) -> None:
-    refused(python(f"word={written}", "lfm2"), "lfm2")
+def test_ambiguous_inner_quotes_are_rejected(written: str) -> None:
+    parse_rejected(python_block(f"word={written}", "lfm2"), "lfm2")
 
 
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
 @pytest.mark.parametrize("digits", ["007", "02134", "+4712345678", "1_000", "1.10", "0x1f", "٣"])
-def test_digits_of_a_declared_string_stay_as_written(format: str, digits: str) -> None:
-    assert runs(python(f"word={digits}", format), format)[0] == {"word": digits}
-    listed = python(f"word='a', tags=[{digits}]", format)
+def test_digits_of_a_declared_string_are_kept_as_written(format: str, digits: str) -> None:
+    assert parse_runnable(python_block(f"word={digits}", format), format)[0] == {"word": digits}
+    listed = python_block(f"word='a', tags=[{digits}]", format)
     if (digits[0] == "0" and digits[1:].isdigit()) or not digits.isascii():
-        assert refused(listed, format) == "uncertain"  # text without quotes, whose commas may be its own
+        assert parse_rejected(listed, format) == "uncertain"  # Unquoted text may contain its own commas.
     else:
-        assert runs(listed, format)[0] == {"word": "a", "tags": [digits]}
+        assert parse_runnable(listed, format)[0] == {"word": "a", "tags": [digits]}
 
 
 @pytest.mark.parametrize("digits", ["007", "02134", "+4712345678", "1_000", "1.10", "0x1f"])
-def test_digits_of_a_declared_string_stay_as_written_in_typescript(digits: str) -> None:
-    assert runs(CONTRACT % f"word: {digits}", "contract")[0] == {"word": digits}
-    assert runs(CONTRACT % f'word: "a", tags: [{digits}]', "contract")[0] == {"word": "a", "tags": [digits]}
+def test_digits_of_a_declared_string_are_kept_as_written_in_typescript(digits: str) -> None:
+    assert parse_runnable(CONTRACT % f"word: {digits}", "contract")[0] == {"word": digits}
+    assert parse_runnable(CONTRACT % f'word: "a", tags: [{digits}]', "contract")[0] == {"word": "a", "tags": [digits]}
 
 
 @pytest.mark.parametrize("digits", ["007", "+47123", "1.10"])
-def test_digits_of_a_declared_string_stay_as_written_in_braces(digits: str) -> None:
-    assert runs(GEMMA % f"word:{digits}", "gemma4")[0] == {"word": digits}
+def test_digits_of_a_declared_string_are_kept_as_written_in_braces(digits: str) -> None:
+    assert parse_runnable(GEMMA % f"word:{digits}", "gemma4")[0] == {"word": digits}
 
 
 @pytest.mark.parametrize("format", ["lfm2", "contract", "gemma4"])
-def test_digits_of_other_scripts_are_no_numbers(format: str) -> None:
-    texts = {"lfm2": python("word='a', n=٣", "lfm2"), "contract": CONTRACT % 'word: "a", n: ٣'}
+def test_digits_of_other_scripts_are_rejected_as_numbers(format: str) -> None:
+    texts = {"lfm2": python_block("word='a', n=٣", "lfm2"), "contract": CONTRACT % 'word: "a", n: ٣'}
     texts["gemma4"] = GEMMA % 'word:<|"|>a<|"|>,n:٣'
-    refused(texts[format], format)
+    parse_rejected(texts[format], format)
 
 
 INFINITE = ["1e400", "-1e400", "[1, 1e999]", '{"v": 1.5E+400}']
 
 
 @pytest.mark.parametrize("number", INFINITE)
-def test_a_number_that_becomes_infinite_is_refused_in_every_notation(number: str) -> None:
+def test_a_number_that_overflows_is_rejected_in_every_notation(number: str) -> None:
     hermes = f'<tool_call>{{"name": "lookup", "arguments": {{"word": "a", "any": {number}}}}}</tool_call>'
     loose = hermes.replace('"word": "a"', "'word': 'a'")
-    assert refused(hermes, "hermes") == "not_finite"
-    assert refused(loose, "hermes") in ("not_finite", "invalid_json")
-    assert refused(python(f"word='a', any={number}", "lfm2"), "lfm2") == "not_finite"
-    assert refused(CONTRACT % f'word: "a", any: {number}', "contract") == "not_finite"
+    assert parse_rejected(hermes, "hermes") == "not_finite"
+    assert parse_rejected(loose, "hermes") in ("not_finite", "invalid_json")
+    assert parse_rejected(python_block(f"word='a', any={number}", "lfm2"), "lfm2") == "not_finite"
+    assert parse_rejected(CONTRACT % f'word: "a", any: {number}', "contract") == "not_finite"
     braced = number.replace('"v": ', "v:")
-    assert refused(GEMMA % f'word:<|"|>a<|"|>,any:{braced}', "gemma4") == "not_finite"
+    assert parse_rejected(GEMMA % f'word:<|"|>a<|"|>,any:{braced}', "gemma4") == "not_finite"
 
 
-def test_a_doubled_key_with_different_values_is_refused_in_every_notation() -> None:
+def test_a_duplicate_key_with_different_values_is_rejected_in_every_notation() -> None:
     hermes = '<tool_call>{"name": "lookup", "arguments": {"word": "a", "any": {"k": 1, "k": 2}}}</tool_call>'
-    assert refused(hermes, "hermes") == "duplicate_key"
-    assert refused(hermes.replace('"word"', "'word'"), "hermes") in ("duplicate_key", "invalid_json")
-    assert refused(python("word='a', any={'k': 1, 'k': 2}", "lfm2"), "lfm2") == "duplicate_key"
-    assert refused(python('word="a", any={"k": 1, "k": 2}', "lfm2"), "lfm2") == "duplicate_key"
-    assert refused(CONTRACT % 'word: "a", any: { k: 1, k: 2 }', "contract") == "duplicate_key"
-    assert refused(CONTRACT % 'word: "a", word: "b"', "contract") == "duplicate_argument"
-    assert refused(GEMMA % 'word:<|"|>a<|"|>,any:{k:1,k:2}', "gemma4") == "duplicate_key"
+    assert parse_rejected(hermes, "hermes") == "duplicate_key"
+    assert parse_rejected(hermes.replace('"word"', "'word'"), "hermes") in ("duplicate_key", "invalid_json")
+    assert parse_rejected(python_block("word='a', any={'k': 1, 'k': 2}", "lfm2"), "lfm2") == "duplicate_key"
+    assert parse_rejected(python_block('word="a", any={"k": 1, "k": 2}', "lfm2"), "lfm2") == "duplicate_key"
+    assert parse_rejected(CONTRACT % 'word: "a", any: { k: 1, k: 2 }', "contract") == "duplicate_key"
+    assert parse_rejected(CONTRACT % 'word: "a", word: "b"', "contract") == "duplicate_argument"
+    assert parse_rejected(GEMMA % 'word:<|"|>a<|"|>,any:{k:1,k:2}', "gemma4") == "duplicate_key"
 
 
-def test_a_doubled_key_with_one_value_is_rejected() -> None:
-    assert refused(CONTRACT % 'word: "a", word: "a"', "contract") == "duplicate_argument"
-    assert refused(python("word='a', any={'k': 1, 'k': 1}", "lfm2"), "lfm2") == "duplicate_key"
+def test_a_duplicate_key_with_equal_values_is_rejected() -> None:
+    assert parse_rejected(CONTRACT % 'word: "a", word: "a"', "contract") == "duplicate_argument"
+    assert parse_rejected(python_block("word='a', any={'k': 1, 'k': 1}", "lfm2"), "lfm2") == "duplicate_key"
 
 
-def test_the_backslashes_of_a_regular_expression_are_not_doubled() -> None:
+def test_single_backslashes_of_a_regular_expression_are_kept() -> None:
     text = r'<tool_call>{"name": "lookup", "arguments": {"word": "\d+ \w"}}</tool_call>'
-    assert runs(text, "hermes") == ({"word": r"\d+ \w"}, ["bad_escape"])
+    assert parse_runnable(text, "hermes") == ({"word": r"\d+ \w"}, ["bad_escape"])
 
 
 @pytest.mark.parametrize("written", [r"\\d+\.\w", r"\\w+\s\\d", r"a\\b\.c"])
-def test_partly_doubled_backslashes_are_ambiguous(written: str) -> None:
-    refused(f'<tool_call>{{"name": "lookup", "arguments": {{"word": "{written}"}}}}</tool_call>', "hermes")
+def test_partly_doubled_backslashes_are_rejected(written: str) -> None:
+    parse_rejected(f'<tool_call>{{"name": "lookup", "arguments": {{"word": "{written}"}}}}</tool_call>', "hermes")
 
 
-def test_what_may_be_a_word_boundary_or_a_backspace_is_a_guess() -> None:
+def test_an_ambiguous_backspace_escape_is_repaired_only_as_a_guess() -> None:
     text = r'<tool_call>{"name": "lookup", "arguments": {"word": "\bowl\d"}}</tool_call>'
-    refused(text, "hermes")
+    parse_rejected(text, "hermes")
     [call] = parse(text, format="hermes", tools=[TOOL], repair="lenient").calls
     assert call.arguments == {"word": r"\bowl\d"} and call.repairs[0].kind == "guess"
 
@@ -216,7 +225,7 @@ NAMELESS = {
 
 @pytest.mark.parametrize("format, text", [(name, text) for name, texts in NAMELESS.items() for text in texts])
 def test_a_call_without_a_name_after_an_opener_is_rejected(format: str, text: str) -> None:
-    assert refused(text, format) in ("invalid_name", "invalid_call")
+    assert parse_rejected(text, format) in ("invalid_name", "invalid_call")
 
 
 CUT = {
@@ -229,13 +238,13 @@ CUT = {
 
 
 @pytest.mark.parametrize("format", CUT)
-def test_a_scalar_at_the_end_of_a_cut_text_completes_nothing_and_the_name_is_kept(format: str) -> None:
+def test_a_call_truncated_after_a_scalar_is_rejected_and_keeps_its_name(format: str) -> None:
     reply = read(CUT[format], format)
     assert [(call.name, call.complete) for call in reply.attempts] == [("lookup", False)]
 
 
-def test_a_comment_ends_with_its_slash_and_the_next_one_begins_anew() -> None:
-    assert runs(CONTRACT % 'word: /* a *//* b */ "owl"', "contract")[0] == {"word": "owl"}
+def test_the_slash_that_ends_a_comment_does_not_begin_another() -> None:
+    assert parse_runnable(CONTRACT % 'word: /* a *//* b */ "owl"', "contract")[0] == {"word": "owl"}
     assert not parse(CONTRACT % 'word: /* a *// b\n "owl"', format="contract").calls
 
 
@@ -244,7 +253,7 @@ def test_a_call_truncated_after_its_name_keeps_the_name(format: str, text: str) 
     assert [(call.name, call.complete) for call in read(text, format).attempts] == [("lookup", False)]
 
 
-def test_a_number_is_not_taken_before_its_end() -> None:
+def test_a_value_is_not_read_before_its_end() -> None:
     for notation, text in (
         (PYTHON, "12"),
         (TYPESCRIPT, "12"),
@@ -257,12 +266,12 @@ def test_a_number_is_not_taken_before_its_end() -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "[1", "{'a'", "{'a': 1", "'a", "[1 2 [", "{'a': 1 'b': 2}", "[)", "", "word"])
-def test_what_is_no_literal_is_refused(text: str) -> None:
+def test_an_invalid_literal_is_rejected(text: str) -> None:
     with pytest.raises(BadValue):
         ValueReader(PYTHON_LITERALS, text).value()
 
 
-def test_nesting_costs_no_stack_and_has_a_limit() -> None:
+def test_nested_values_use_no_stack_and_have_a_depth_limit() -> None:
     deep = "[" * 50_000
     with pytest.raises(BadValue, match="deeper"):
         ValueReader(PYTHON, deep + "]" * 50_000, depth=40_000).value()
@@ -270,7 +279,7 @@ def test_nesting_costs_no_stack_and_has_a_limit() -> None:
 
 
 @pytest.mark.parametrize("text", ["['a)', (1, {2: 3})], b", "{'k': '''x'y'''}, b", "[\"\\\"\", '\\'']) "])
-def test_the_end_of_a_value_is_the_same_under_every_cut(text: str) -> None:
+def test_the_end_of_a_value_is_independent_of_chunking(text: str) -> None:
     whole = Ends(PYTHON, until=",)")
     assert whole.step(text, 0, True)
     for size in range(1, 4):
@@ -283,10 +292,10 @@ def test_the_end_of_a_value_is_the_same_under_every_cut(text: str) -> None:
         assert pos == whole.pos
 
 
-# -- keys that are several words ---------------------------------------------------------------------------------------
+# -- keys of several words ---------------------------------------------------------------------------------------------
 
 
-def test_every_braced_format_is_read() -> None:
+def test_every_braced_format_is_tested() -> None:
     assert set(BRACED_BLOCKS) == {name for name, format in FORMATS.items() if isinstance(format.bodies[0], Braced)}
 
 
@@ -303,17 +312,17 @@ def test_every_braced_format_is_read() -> None:
         ("any:{schöner Name:<q>x<q>,the other one:true}", {"any": {"schöner Name": "x", "the other one": True}}),
     ],
 )
-def test_a_key_in_braces_may_be_several_words(format: str, inside: str, more: dict[str, Any]) -> None:
+def test_a_key_in_braces_can_have_several_words(format: str, inside: str, more: dict[str, Any]) -> None:
     block, quote = BRACED_BLOCKS[format]
     arguments = {"word": "owl", **more}
     for text in (f"word:<q>owl<q>,{inside}", f"{inside},word:<q>owl<q>"):
-        assert runs(block % text.replace("<q>", quote), format) == (arguments, [])
+        assert parse_runnable(block % text.replace("<q>", quote), format) == (arguments, [])
     written = render([Call("lookup", arguments)], format=format, tools=[TOOL])
-    assert runs(written, format) == (arguments, [])
+    assert parse_runnable(written, format) == (arguments, [])
 
 
 @pytest.mark.parametrize("format", BRACED_BLOCKS)
-def test_words_before_a_colon_in_a_text_are_no_key(format: str) -> None:
+def test_words_before_a_colon_in_a_quoted_string_are_not_a_key(format: str) -> None:
     block, quote = BRACED_BLOCKS[format]
     for inner in (quote, '"'):
         text = block % f"word:{quote}an {inner}owl{inner}, that is to say: a bird{quote},n:1"
@@ -326,7 +335,7 @@ def test_words_before_a_colon_in_a_text_are_no_key(format: str) -> None:
 
 @pytest.mark.parametrize("nullable", [{"type": "string", "nullable": True}, {"type": ["string", "null"]}])
 @pytest.mark.parametrize("text, value", [("null", None), ("None", None), ("nullable", "nullable"), ("", "")])
-def test_a_raw_null_is_null_only_where_the_schema_allows_it(nullable: dict[str, Any], text: str, value: Any) -> None:
+def test_raw_null_is_null_only_if_the_schema_allows_it(nullable: dict[str, Any], text: str, value: Any) -> None:
     raw = f"<tool_call>\n<function=note>\n<parameter=a>\n{text}\n</parameter>\n</function>\n</tool_call>"
     for schema, expected in ((nullable, value), ({"type": "string"}, text)):
         tool = Tool(name="note", parameters={"type": "object", "properties": {"a": schema}})

@@ -1,4 +1,4 @@
-"""Spans as the GenAI conventions want them, read back from the real SDK."""
+"""Spans that follow the GenAI conventions, read back from the real SDK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rightcall.errors import DispatchTerminated
 
 
 class Recorder:
-    """A provider of its own, and what it exported."""
+    """A separate tracer provider and the spans that it exported."""
 
     def __init__(self, **options: Any) -> None:
         self.exporter = InMemorySpanExporter()
@@ -60,14 +60,14 @@ def test_a_call_is_a_span_with_the_attributes_of_the_conventions_and_no_content(
     assert span.status.status_code is StatusCode.UNSET and "Oslo" not in span.to_json()
 
 
-def test_content_is_recorded_when_asked_and_bounded() -> None:
+def test_content_is_recorded_on_request_with_bounded_length() -> None:
     attributes = Recorder(content=True).run(weather, city="Oslo" * 5_000).attributes or {}
     assert str(attributes["gen_ai.tool.call.arguments"]).startswith('{"city":"Oslo')
     result = str(attributes["gen_ai.tool.call.result"])
     assert result.startswith("sunny in Oslo") and len(result) < 9_000
 
 
-def test_a_failure_has_its_type_and_its_message_only_with_content() -> None:
+def test_the_message_of_a_failure_is_recorded_only_with_content() -> None:
     async def fails(secret: str) -> None:
         raise LookupError(secret)
 
@@ -88,7 +88,7 @@ def test_skipped_and_terminated_calls_are_distinguished() -> None:
     assert (attributes["rightcall.outcome"], attributes["error.type"]) == ("terminated", "DispatchTerminated")
 
 
-def test_a_hook_that_was_never_asked_makes_no_span() -> None:
+def test_a_call_that_never_reaches_the_hook_has_no_span() -> None:
     recorder = Recorder()
     hooks: list[Any] = [lambda _: Terminate("no"), recorder.hook]
     with pytest.raises(DispatchTerminated):
@@ -97,24 +97,24 @@ def test_a_hook_that_was_never_asked_makes_no_span() -> None:
     assert recorder.spans == ()
 
 
-def test_what_a_tool_does_lands_inside_its_span_in_threads_and_in_parallel_too() -> None:
+def test_spans_of_a_tool_are_children_of_its_call_in_threads_and_in_parallel() -> None:
     recorder = Recorder()
     tracer = recorder.provider.get_tracer("test")
 
     @tool(read_only=True)
-    async def here(n: int) -> None:
+    async def async_tool(n: int) -> None:
         await asyncio.sleep(0.001)
         tracer.start_span(f"inner {n}").end()
 
     @tool(read_only=True)
-    def there(n: int) -> None:
+    def sync_tool(n: int) -> None:
         tracer.start_span(f"inner {n}").end()
 
     async def main() -> None:
-        calls = [Call("here" if n % 2 else "there", {"n": n}, "", id=str(n)) for n in range(6)]
+        calls = [Call("async_tool" if n % 2 else "sync_tool", {"n": n}, "", id=str(n)) for n in range(6)]
         with tracer.start_as_current_span("chat"):
             before = trace.get_current_span()
-            await dispatch(calls, [here, there], hooks=[recorder.hook], parallel=True)
+            await dispatch(calls, [async_tool, sync_tool], hooks=[recorder.hook], parallel=True)
             assert trace.get_current_span() is before
 
     asyncio.run(main())
@@ -128,7 +128,7 @@ def test_what_a_tool_does_lands_inside_its_span_in_threads_and_in_parallel_too()
     assert len(recorder.spans) == 13
 
 
-def test_opentelemetry_is_not_imported_unless_spans_are_asked_for() -> None:
+def test_opentelemetry_is_imported_only_for_spans() -> None:
     program = (
         "import sys, rightcall, rightcall.dispatching.trace; rightcall.dispatch; print('opentelemetry' in sys.modules)"
     )

@@ -1,4 +1,4 @@
-"""A stream that goes through as it is and breaks off anywhere has an end that clients take."""
+"""A stream that is passed through and breaks off anywhere gets an end that clients accept."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.passed_streams import PassedStream
 from rightcall.testing import conforms
 
-_EMPTY = "a text block is empty"  # it had begun when the stream broke off
+_EMPTY = "a text block is empty"  # It had begun when the stream broke off.
 
 
 def _streams(api: Api) -> Iterator[bytes]:
     for thought in ("", "hm é"):
-        for said in (["Hi there"], ["a", "bé🎉"], []):
+        for texts in (["Hi there"], ["a", "bé🎉"], []):
             request = ClientRequest(api=api, model="m", messages=[], wants_usage=True)
             writer = WRITERS[api](AnswerHead(id=new_answer_id(api), model="m", created=1, request=request))
-            words = [writer.begin(), *([writer.reasoning(thought)] if thought else []), *map(writer.text, said)]
-            yield b"".join([*words, writer.finish(AnswerEnd(finish="stop", usage=AnswerUsage(10, 5)))])
+            pieces = [writer.begin(), *([writer.reasoning(thought)] if thought else []), *map(writer.text, texts)]
+            yield b"".join([*pieces, writer.finish(AnswerEnd(finish="stop", usage=AnswerUsage(10, 5)))])
 
 
 @pytest.mark.parametrize("api", WRITERS)
 @pytest.mark.parametrize("step", [7, 100_000])
-def test_a_passed_stream_that_breaks_off_anywhere_ends_as_its_dialect_has_it(api: Api, step: int) -> None:
+def test_a_passed_stream_that_breaks_off_gets_a_valid_end_of_its_dialect(api: Api, step: int) -> None:
     for data in _streams(api):
         for cut in range(0, len(data) + 1, 11):
             stream = PassedStream(api)
@@ -40,7 +40,7 @@ def test_a_passed_stream_that_breaks_off_anywhere_ends_as_its_dialect_has_it(api
                 assert not faults, (cut, faults)
 
 
-def test_of_a_very_long_stream_nothing_is_kept() -> None:
+def test_a_very_long_stream_is_passed_in_constant_memory() -> None:
     stream = PassedStream("responses")
     added = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message", "id": "msg_1"}}
     delta = {"type": "response.output_text.delta", "output_index": 0, "item_id": "msg_1", "delta": "a" * 1_000_000}

@@ -1,4 +1,4 @@
-"""`is_plain_sentence`: text that every reader leaves unchanged, which `read` does not parse."""
+"""`is_plain_sentence`: text that every parser leaves unchanged, so that `read` need not parse it."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_prose_is_plain(text: str) -> None:
         *("functions.get_weather", "finalOK. assistantfinalDone.", "to=f", "Here is my thought process:"),
     ],
 )
-def test_text_with_another_character_is_not_plain(text: str) -> None:
+def test_text_with_syntax_characters_is_not_plain(text: str) -> None:
     assert not is_plain_sentence(text)
 
 

@@ -1,6 +1,6 @@
-"""Every client dialect on every server dialect: what a server says comes out, in the order and shape of the client's.
+"""Every client dialect with every server dialect: the client gets the server's answer in its own order and shape.
 
-Laws over answers that hypothesis makes, cut anywhere; no network here.
+Laws over answers that hypothesis generates, cut anywhere; without network.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CALLS = st.lists(
 ANSWERS = st.builds(Answer, WORDS, WORDS, CALLS, st.just("stop"))
 
 
-def framed(api: Api, payloads: list[Json]) -> bytes:
+def frame_payloads(api: Api, payloads: list[Json]) -> bytes:
     if api == "ollama":
         return b"".join([json.dumps(each).encode() + b"\n" for each in payloads])
     named = [f"event: {each['type']}\n" if "type" in each else "" for each in payloads]
@@ -58,7 +58,7 @@ def flow_of(client: Api, server: Api, *, live: bool = False) -> AnswerFlow:
     return AnswerFlow(reading, writer, FlowRules(same=client == server, live=live))
 
 
-def passed(flow: AnswerFlow, pieces: list[bytes]) -> bytes:
+def run_flow(flow: AnswerFlow, pieces: list[bytes]) -> bytes:
     out = [flow.feed(piece) for piece in pieces]
     out.append(flow.end())
     return b"".join([*out, flow.finish(flow.how_ended())])
@@ -71,7 +71,7 @@ def read_back(api: Api, data: bytes) -> Reply:
     return stream.reply
 
 
-def cut(data: bytes, places: list[int]) -> list[bytes]:
+def cut_at(data: bytes, places: list[int]) -> list[bytes]:
     edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     return [data[a:b] for a, b in itertools.pairwise(edges)]
 
@@ -81,9 +81,9 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 def test_a_client_gets_the_answer_for_every_pair_of_dialects(
     client: Api, server: Api, answer: Answer, data: st.DataObject, places: list[int], live: bool
 ) -> None:
-    sent = framed(server, list(WIRES[server][1](answer, Cutter(data))))
+    sent = frame_payloads(server, list(WIRES[server][1](answer, Cutter(data))))
     flow = flow_of(client, server, live=live)
-    out = passed(flow, cut(sent, places))
+    out = run_flow(flow, cut_at(sent, places))
     assert conforms(out, client) == []
     reply = read_back(client, out)
     assert [(call.name, call.arguments) for call in reply.calls] == [
@@ -96,26 +96,26 @@ def test_a_client_gets_the_answer_for_every_pair_of_dialects(
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 @given(answer=ANSWERS, data=st.data(), end=st.integers(0, 4000))
-def test_an_answer_that_breaks_off_anywhere_ends_properly_and_loses_no_whole_call(
+def test_a_broken_off_answer_ends_validly_and_adds_no_call(
     client: Api, server: Api, answer: Answer, data: st.DataObject, end: int
 ) -> None:
-    sent = framed(server, list(WIRES[server][1](answer, Cutter(data))))
+    sent = frame_payloads(server, list(WIRES[server][1](answer, Cutter(data))))
     flow = flow_of(client, server)
     out = flow.feed(sent[: end % (len(sent) + 1)]) + flow.end(broken=True)
     out += flow.finish(flow.how_ended())
     assert conforms(out, client) == []
-    made = [(call.name, json.loads(call.arguments)) for call in answer.calls]
-    assert all((call.name, call.arguments) in made for call in read_back(client, out).calls)
+    sent_calls = [(call.name, json.loads(call.arguments)) for call in answer.calls]
+    assert all((call.name, call.arguments) in sent_calls for call in read_back(client, out).calls)
 
 
 FIRST_WORDS = [(" Sure", True), ("word1", True), ("Get", False), ("get_we", False), ("{", False)]
 
 
 @pytest.mark.parametrize(("word", "begins"), FIRST_WORDS)
-def test_a_stream_begins_with_the_first_word_unless_that_may_be_a_tool(word: str, begins: bool) -> None:
+def test_a_stream_begins_at_the_first_word_that_cannot_be_a_tool_name(word: str, begins: bool) -> None:
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     chunk = {**head, "choices": [{"index": 0, "delta": {"content": word}, "finish_reason": None}]}
     flow = flow_of("chat", "chat")
     out = flow.feed(f"data: {json.dumps(chunk)}\n\n".encode())
     assert (b'"role":"assistant"' in out, flow.begun) == (begins, begins)
-    assert word.strip().encode() not in out  # it may be a namespace of one
+    assert word.strip().encode() not in out  # The word could be the namespace of a tool.

@@ -1,4 +1,4 @@
-"""What real servers were seen to do (docs/servers.md), written down as scripts, and what a client sees of it."""
+"""Observed behaviour of real servers (docs/servers.md) as scripts, and what a client gets from the proxy."""
 
 from __future__ import annotations
 
@@ -27,51 +27,53 @@ NAMED = {"type": "function", "function": {"name": "ping"}}
 
 
 def run(story: Callable[[Proxied], Awaitable[None]], *answers: Answering, **settings: Any) -> None:
-    async def go() -> None:
+    async def main() -> None:
         async with asyncio.timeout(50), proxied(*answers, **settings) as proxy:
             await story(proxy)
 
-    asyncio.run(go())
+    asyncio.run(main())
 
 
-async def named(proxy: Proxied) -> list[str]:
-    """Which tools a client gets calls of that demands one by its name."""
+async def forced_call_names(proxy: Proxied) -> list[str]:
+    """Return the tools that a client gets calls of when it forces one by name."""
     path, body = asked("chat", stream=False, x=1)
     body |= {"tools": BOTH, "tool_choice": NAMED}
     async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
         return [call.name for call in read(await got.json(), api="chat").calls]
 
 
-def offered(body: dict[str, Any]) -> list[str]:
+def offered_tools(body: dict[str, Any]) -> list[str]:
     return [each["function"]["name"] for each in body["tools"]]
 
 
 # -- tool_choice -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("profile", "said"), [("llama.cpp", "required"), ("transformers", None), ("vllm", NAMED)])
-def test_a_server_that_takes_no_name_is_offered_the_named_tool_alone(profile: str, said: Any) -> None:
+@pytest.mark.parametrize(
+    ("profile", "sent_choice"), [("llama.cpp", "required"), ("transformers", None), ("vllm", NAMED)]
+)
+def test_a_server_that_cannot_force_by_name_is_offered_only_the_named_tool(profile: str, sent_choice: Any) -> None:
     async def story(proxy: Proxied) -> None:
-        assert await named(proxy) == ["ping"]
+        assert await forced_call_names(proxy) == ["ping"]
         body = proxy.server.posts[0].body
-        assert body.get("tool_choice") == said and body["x"] == 1
-        assert offered(body) == (["ping"] if profile != "vllm" else ["get_weather", "ping"])
+        assert body.get("tool_choice") == sent_choice and body["x"] == 1
+        assert offered_tools(body) == (["ping"] if profile != "vllm" else ["get_weather", "ping"])
 
     run(story, PINGS, profile=profile)
 
 
-def test_a_server_that_called_another_tool_than_the_named_one_is_offered_only_that_when_asked_again() -> None:
+def test_a_retry_after_a_call_of_another_tool_offers_only_the_named_tool() -> None:
     async def story(proxy: Proxied) -> None:
-        assert await named(proxy) == ["ping"]
+        assert await forced_call_names(proxy) == ["ping"]
         first, second = [post.body for post in proxy.server.posts]
-        assert (offered(first), first["tool_choice"]) == (["get_weather", "ping"], NAMED)
-        assert (offered(second), second["tool_choice"]) == (["ping"], "required")
+        assert (offered_tools(first), first["tool_choice"]) == (["get_weather", "ping"], NAMED)
+        assert (offered_tools(second), second["tool_choice"]) == (["ping"], "required")
         assert second["messages"] == first["messages"]
 
     run(story, RIGHT, PINGS)
 
 
-def test_a_schema_that_a_server_cannot_take_changes_the_way_for_its_own_request_alone() -> None:
+def test_a_rejected_schema_changes_the_mode_of_its_own_request_only() -> None:
     refuses = json_answer({"error": {"message": "Failed to initialize samplers: failed to parse grammar"}}, 400)
     in_text = json_answer(chat('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'))
 
@@ -83,24 +85,24 @@ def test_a_schema_that_a_server_cannot_take_changes_the_way_for_its_own_request_
     run(story, refuses, in_text, RIGHT, profile="llama.cpp", mode="auto")
 
 
-# -- the same call again -----------------------------------------------------------------------------------------------
+# -- repeated calls ----------------------------------------------------------------------------------------------------
 
 
 def history(times: int) -> list[dict[str, Any]]:
-    """A conversation in which the weather of Oslo was asked so many times."""
-    said: list[dict[str, Any]] = [{"role": "user", "content": "Weather in Oslo?"}]
+    """Return a conversation in which the weather of Oslo was requested this many times."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Weather in Oslo?"}]
     for at in range(times):
         call = {"id": f"c{at}", "type": "function", "function": {"name": OSLO[0], "arguments": OSLO[1]}}
-        said += [
+        messages += [
             {"role": "assistant", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": f"c{at}", "content": "9"},
         ]
-    return said
+    return messages
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_call_that_a_model_insists_on_repeating_goes_out_when_retries_are_spent(times: int, stream: bool) -> None:
+def test_a_repeated_call_is_passed_to_the_client_after_the_retries(times: int, stream: bool) -> None:
     async def story(proxy: Proxied) -> None:
         got = await proxy.ask("chat", stream=stream, messages=history(times))
         assert (got.status, [call.name for call in got.reply.calls]) == (200, ["get_weather"])
@@ -111,7 +113,7 @@ def test_a_call_that_a_model_insists_on_repeating_goes_out_when_retries_are_spen
 
 
 @pytest.mark.parametrize(("times", "settings"), [(3, {}), (5, {}), (1, {"give_up": "error"})])
-def test_a_loop_ends_in_the_end(times: int, settings: dict[str, Any]) -> None:
+def test_an_endless_repetition_is_answered_with_an_error(times: int, settings: dict[str, Any]) -> None:
     async def story(proxy: Proxied) -> None:
         got = await proxy.ask("chat", stream=False, messages=history(times))
         assert got.status == 400 and "same arguments" in got.data.decode()
@@ -119,7 +121,7 @@ def test_a_loop_ends_in_the_end(times: int, settings: dict[str, Any]) -> None:
     run(story, RIGHT, guard="full", **settings)
 
 
-# -- fields that a server does not know --------------------------------------------------------------------------------
+# -- fields that a server does not accept ------------------------------------------------------------------------------
 
 UNEXPECTED = answer(
     422, b'{"detail": "Unexpected fields in the request: {\'x_own\'}"}', Content_Type="application/json"
@@ -128,7 +130,7 @@ UNEXPECTED = answer(
 
 @pytest.mark.parametrize("tools", [True, False])
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_field_that_a_server_calls_unexpected_is_left_out_from_then_on(tools: bool, stream: bool) -> None:
+def test_a_field_that_a_server_rejects_is_omitted_from_later_requests(tools: bool, stream: bool) -> None:
     async def story(proxy: Proxied) -> None:
         for _ in range(2):
             got = await proxy.ask("chat", stream=stream, tools=tools, x_own=1, temperature=0.5)
@@ -141,7 +143,7 @@ def test_a_field_that_a_server_calls_unexpected_is_left_out_from_then_on(tools: 
 
 
 @pytest.mark.parametrize("api", DIALECTS)
-def test_a_refusal_of_what_is_asked_for_reaches_the_client(api: Api) -> None:
+def test_a_rejection_of_a_required_field_is_passed_to_the_client(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
         got = await proxy.ask(api, stream=False)
         assert got.status == 422 and len(proxy.server.posts) == 1
@@ -162,19 +164,19 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("said", REFUSALS)
-def test_the_fields_are_found_in_the_server_s_words(said: str) -> None:
+@pytest.mark.parametrize("message", REFUSALS)
+def test_rejected_fields_are_found_in_the_error_message(message: str) -> None:
     body = {"model": "m", "messages": [], "temperature": 1, "x_own": 1, "store": True}
-    assert refused_fields(StatusError("no", 422, said, None), body) == REFUSALS[said]
-    assert refused_fields(StatusError("no", 500, said, None), body) == set()
+    assert refused_fields(StatusError("no", 422, message, None), body) == REFUSALS[message]
+    assert refused_fields(StatusError("no", 500, message, None), body) == set()
 
 
 HOLDING = {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "json_schema", "ebnf", "regex"}
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_what_holds_a_model_to_its_tools_is_never_left_out(server: str) -> None:
+def test_constraint_fields_are_never_omitted(server: str) -> None:
     held = SERVERS[server](grammar(BOTH, choice="required"))[0]
-    for name in {*held, *HOLDING} - {"parallel_tool_calls"}:  # which holds it to nothing that is not looked at again
+    for name in {*held, *HOLDING} - {"parallel_tool_calls"}:  # This field constrains nothing that is not checked again.
         error = StatusError("no", 400, f"Unexpected symbol in {name}; unknown rule 'x'", None)
         assert refused_fields(error, {"model": "m", "messages": [], name: {}}) == set(), name

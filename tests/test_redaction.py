@@ -1,4 +1,4 @@
-"""One set of rules for secrets: what goes, what stays, and the ways in which a secret may hide."""
+"""One set of rules for secrets: what is removed, what is kept, and the encodings in which a secret can hide."""
 
 import base64
 import json
@@ -17,9 +17,9 @@ from rightcall.redaction.secret_names import is_secret_name
 
 SCRUBBER = Scrubber()
 HEX = "0123456789abcdef"
-MIXED = "aZ3kQ9xW7vB2nM5pL8rT4yU6"  # 24 letters and digits, as keys have them
+MIXED = "aZ3kQ9xW7vB2nM5pL8rT4yU6"  # 24 letters and digits, as in real keys
 
-# (kind, the whole text, what of it must not be found afterwards)
+# kind: (the whole text, the part that must not be found afterwards)
 SECRETS: dict[str, tuple[str, str]] = {
     "openai": (f"sk-{MIXED}{MIXED}", MIXED),
     "openai project": (f"sk-proj-{MIXED}-{MIXED}_x", MIXED),
@@ -141,7 +141,7 @@ SECRETS: dict[str, tuple[str, str]] = {
 }
 
 
-def test_there_are_sixty_kinds_and_forty_things_that_stay() -> None:
+def test_the_tables_have_enough_samples() -> None:
     assert len(SECRETS) >= 60 and len(STAYS) >= 40 and len(NAMES) >= 20
 
 
@@ -156,7 +156,7 @@ def test_a_secret_is_removed_wherever_it_occurs(text: str, secret: str) -> None:
 
 
 @pytest.mark.parametrize("text, secret", SECRETS.values(), ids=SECRETS)
-def test_scrubbing_again_changes_nothing(text: str, secret: str) -> None:
+def test_scrubbing_is_idempotent(text: str, secret: str) -> None:
     once = SCRUBBER.text(f"a {text} b")
     assert SCRUBBER.text(once) == once
 
@@ -254,7 +254,7 @@ STAYS: list[Any] = [
 
 
 @pytest.mark.parametrize("value", STAYS, ids=lambda value: str(value)[:40])
-def test_what_only_resembles_a_secret_stays(value: Any) -> None:
+def test_text_that_only_resembles_a_secret_is_kept(value: Any) -> None:
     assert SCRUBBER.value(value) == value
     if isinstance(value, str):
         assert SCRUBBER.text(f"so {value}") == f"so {value}"
@@ -262,13 +262,13 @@ def test_what_only_resembles_a_secret_stays(value: Any) -> None:
         assert SCRUBBER.text("so " + json.dumps(value)) == "so " + json.dumps(value)
 
 
-def test_a_name_may_be_the_secret_and_a_number_becomes_nought() -> None:
+def test_a_secret_key_name_is_replaced_and_a_secret_number_becomes_zero() -> None:
     given = {"sk-abcdefghijklmnopqrstuvwx": 1, "password": 12345678, "nested": {"pwd": [1.5, "a", {"b": 2}]}}
     assert SCRUBBER.value(given) == {KEY: 1, "password": 0, "nested": {"pwd": [0, KEY, {"b": 0}]}}
     assert SCRUBBER.text('see {"password": 12345678, "n": 1}') == 'see {"password": 0, "n": 1}'
 
 
-def test_samples_in_the_schema_of_a_secret_are_values() -> None:
+def test_defaults_and_examples_in_the_schema_of_a_secret_are_removed() -> None:
     schema = {"properties": {"password": {"type": "string", "default": "hunter2", "examples": ["hunter3"]}}}
     assert "hunter" not in json.dumps(SCRUBBER.value(schema))
 
@@ -283,7 +283,7 @@ def test_samples_in_the_schema_of_a_secret_are_values() -> None:
         max_leaves=12,
     )
 )
-def test_json_stays_json_of_the_same_shape(value: Any) -> None:
+def test_scrubbed_json_has_the_same_shape(value: Any) -> None:
     clean = SCRUBBER.value(value)
     assert SCRUBBER.value(clean) == clean
     assert shape(clean) == shape(value)
@@ -298,7 +298,7 @@ def shape(value: Any) -> Any:
     return "number" if isinstance(value, int) and not isinstance(value, bool) else type(value).__name__
 
 
-# -- a key that is known -----------------------------------------------------------------------------------------------
+# -- a known key -------------------------------------------------------------------------------------------------------
 
 OWN = 'ab"c/d+e=fg12345é'
 
@@ -324,14 +324,14 @@ def test_a_known_key_is_found_in_every_spelling(text: str) -> None:
     assert "fg12345" not in str(found) and "ZmcxMjM0N" not in str(found)
 
 
-# -- in pieces ---------------------------------------------------------------------------------------------------------
+# -- secrets in pieces -------------------------------------------------------------------------------------------------
 
 
 def events(*payloads: Any) -> list[bytes]:
     return [f"data: {json.dumps(each)}\n\n".encode() for each in payloads] + [b"data: [DONE]\n\n"]
 
 
-def letters(text: str, size: int) -> list[str]:
+def split_text(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
@@ -350,8 +350,8 @@ def block(piece: str) -> Any:
     return {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": piece}}
 
 
-def said(chunks: list[bytes]) -> str:
-    """What the model said in all events."""
+def streamed_text(chunks: list[bytes]) -> str:
+    """Return the model's text of all events."""
     lines = b"".join(chunks).decode().splitlines()
     found: list[str] = []
 
@@ -371,34 +371,34 @@ def said(chunks: list[bytes]) -> str:
 
 @pytest.mark.parametrize("size", [1, 3, 7])
 @pytest.mark.parametrize("event", [chat, call, block])
-def test_a_secret_that_a_model_says_letter_by_letter_is_taken_out(event: Any, size: int) -> None:
+def test_a_secret_streamed_in_small_pieces_is_removed(event: Any, size: int) -> None:
     text = f'{{"password": "hunter2!", "note": "use {OWN[:2]}-sk-{MIXED}", "city": "Oslo"}}'
-    pieces = events(*[event(piece) for piece in letters(text, size)])
+    pieces = events(*[event(piece) for piece in split_text(text, size)])
     clean, waits = scrub_pieces(pieces, [1] * len(pieces), SCRUBBER)
-    assert "hunter2" not in said(clean) and MIXED not in said(clean)
-    assert '"city": "Oslo"' in said(clean) and KEY in said(clean)
+    assert "hunter2" not in streamed_text(clean) and MIXED not in streamed_text(clean)
+    assert '"city": "Oslo"' in streamed_text(clean) and KEY in streamed_text(clean)
     assert sum(waits) == len(pieces) and clean[-1] == b"data: [DONE]\n\n"
     assert scrub_pieces(clean, waits, SCRUBBER) == (clean, waits)
 
 
-def test_a_secret_that_two_events_share_is_taken_out() -> None:
+def test_a_secret_across_two_events_is_removed() -> None:
     text = f"use sk-{MIXED} now"
     clean, _ = scrub_pieces(events(chat(text[:12]), chat(text[12:])), [1] * 3, SCRUBBER)
-    assert said(clean) == f"use {KEY} now"
+    assert streamed_text(clean) == f"use {KEY} now"
 
 
 @pytest.mark.parametrize("size", [1, 5, 64])
-def test_a_secret_that_the_network_cut_is_taken_out(size: int) -> None:
+def test_a_secret_across_network_chunks_is_removed(size: int) -> None:
     whole = b"".join(events(chat("it is "), chat(f"sk-{MIXED} é"), chat("!")))
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     found = scrub_response(200, {}, pieces, [2] * len(pieces), "")
     assert MIXED not in b"".join(found.pieces()).decode() and sum(found.delays) == 2 * len(pieces)
-    assert said(found.pieces()).endswith(f"{KEY} é!")
+    assert streamed_text(found.pieces()).endswith(f"{KEY} é!")
     assert len(found.chunks) == len(found.delays) > len(pieces) // 3
 
 
 @given(st.lists(st.binary(max_size=12), max_size=6))
-def test_an_answer_without_a_secret_stays_as_it_was_cut(pieces: list[bytes]) -> None:
+def test_an_answer_without_a_secret_keeps_its_chunks(pieces: list[bytes]) -> None:
     delays = list(range(len(pieces)))
     if not SCRUBBER.find_secrets(b"".join(pieces).decode("utf-8", "surrogateescape")):
         assert scrub_pieces(pieces, delays, SCRUBBER) == (pieces, delays)
@@ -448,7 +448,7 @@ UNITS = [
 
 
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_cost_is_linear_in_the_text(unit: str) -> None:
+def test_scrubbing_takes_bounded_time(unit: str) -> None:
     begun = time.process_time()
     text = unit * (200_000 // len(unit))
     SCRUBBER.text(text)

@@ -1,4 +1,4 @@
-"""docs/reference.md is fresh, and what is public says what it is and what it takes."""
+"""docs/reference.md is up to date, and every public object and its parameters are documented."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ from test_exports import PUBLIC
 
 
 def public_things() -> Iterator[tuple[str, Any]]:
-    """What can be imported, and the classes of what is given."""
+    """Yield the importable objects, and the classes of returned values."""
     for module in MODULES:
         for name in public_names(module):
             value = getattr(importlib.import_module(module), name)
@@ -33,35 +33,37 @@ METHODS = {
 }
 
 
-def said(value: Any) -> set[str]:
-    """The names in backticks in the docstring of a thing itself, not of a base."""
+def documented_names(value: Any) -> set[str]:
+    """Return the names in backticks in the docstring of an object itself, not of a base class."""
     text = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
     return set(re.findall(r"`\*{0,2}(\w+)", text or ""))
 
 
-def test_every_page_that_is_made_is_fresh() -> None:
+def test_every_generated_page_is_current() -> None:
     assert stale() == [], "run `make pages`"
 
 
-def test_the_page_has_every_public_module() -> None:
+def test_the_reference_has_every_public_module() -> None:
     assert set(MODULES) == {"rightcall", "rightcall.errors", *[f"rightcall.{name}" for name in PUBLIC]}
 
 
 @pytest.mark.parametrize("name", [*THINGS, *METHODS])
-def test_what_is_public_says_what_it_is(name: str) -> None:
+def test_every_public_object_has_a_docstring(name: str) -> None:
     value = THINGS.get(name) or METHODS[name]
     assert vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__, f"{name} has no docstring"
 
 
 @pytest.mark.parametrize("name", [*[name for name, value in THINGS.items() if inspect.isfunction(value)], *METHODS])
-def test_a_public_function_says_what_each_parameter_is(name: str) -> None:
+def test_a_public_function_documents_every_parameter(name: str) -> None:
     value = THINGS.get(name) or METHODS[name]
-    assert {parameter.name for parameter in parameters(value)} <= said(value)
+    assert {parameter.name for parameter in parameters(value)} <= documented_names(value)
 
 
 @pytest.mark.parametrize("name", [name for name, value in THINGS.items() if inspect.isclass(value)])
-def test_a_public_class_says_what_it_is_made_of(name: str) -> None:
+def test_a_public_class_documents_every_parameter(name: str) -> None:
     kind = THINGS[name]
-    own = kind if said(kind) or not issubclass(kind, Exception) else kind.__base__  # an error that is one of its base
+    own = (
+        kind if documented_names(kind) or not issubclass(kind, Exception) else kind.__base__
+    )  # an exception documented by its base
     if signature(name, kind):
-        assert {parameter.name for parameter in parameters(kind)} <= said(own)
+        assert {parameter.name for parameter in parameters(kind)} <= documented_names(own)

@@ -1,6 +1,6 @@
-"""Arguments that are no JSON: each rung of the ladder with its receipt, and the laws that hold of all of them.
+"""Arguments that are not JSON: each repair rule with its receipt, and the laws for all of them.
 
-Every text is read under every cut. Its carriers: a JSON envelope, a name with JSON behind it, a provider's own field.
+Every text is read under every chunking. Its carriers: a JSON envelope, a name followed by JSON, a provider's own field.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ TOOLS = Toolset([weather()])
 READ_ONLY = Toolset([weather(read_only=True)])
 
 
-def native(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+def native_call(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": sent}}
     return read({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}, tools=tools, repair=policy)
 
 
-def enveloped(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+def json_envelope(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
     text = hermes(f'{{"name": "f", "arguments": {sent}}}')
     return hold_of_every_cut(text, Setting("hermes", tools, repair=policy))
 
 
-def named(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+def name_then_json(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
     text = f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{sent}<|tool_call_end|>"
     return hold_of_every_cut(text, Setting("kimi_k2", tools, repair=policy))
 
 
 Carrier = Callable[..., Reply]
-EVERY: tuple[Carrier, ...] = (native, enveloped, named)
+EVERY: tuple[Carrier, ...] = (native_call, json_envelope, name_then_json)
 
 
 def receipts(reply: Reply) -> list[tuple[str, str, str, str, str]]:
     return [(r.rule, r.kind, r.path, r.before, r.after) for call in reply.attempts for r in call.repairs]
 
 
-# -- the rungs ---------------------------------------------------------------------------------------------------------
+# -- the repair rules --------------------------------------------------------------------------------------------------
 
 RUNGS: list[tuple[str, Json, str, str, str]] = [
     # sent, arguments, rule, before, after
@@ -95,7 +95,7 @@ RUNGS: list[tuple[str, Json, str, str, str]] = [
 
 @pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
 @pytest.mark.parametrize("sent, arguments, rule, before, after", RUNGS)
-def test_each_rung_reads_its_damage_and_leaves_its_receipt(
+def test_each_rule_repairs_its_damage_and_leaves_a_receipt(
     carrier: Carrier, sent: str, arguments: Json, rule: str, before: str, after: str
 ) -> None:
     reply = carrier(sent)
@@ -106,7 +106,7 @@ def test_each_rung_reads_its_damage_and_leaves_its_receipt(
 
 @pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
 @pytest.mark.parametrize("sent", [rung[0] for rung in RUNGS])
-def test_without_repair_damage_is_a_problem_and_nothing_is_changed(carrier: Carrier, sent: str) -> None:
+def test_without_repair_damage_is_a_problem_and_the_text_is_unchanged(carrier: Carrier, sent: str) -> None:
     reply = carrier(sent, policy="off")
     assert receipts(reply) == []
     assert runnable(reply) == []
@@ -115,58 +115,58 @@ def test_without_repair_damage_is_a_problem_and_nothing_is_changed(carrier: Carr
 
 
 @pytest.mark.parametrize("extra", ["}", "}}", "}}}", "]", ")", " }\n}"])
-def test_one_to_three_extra_closers_are_taken_off(extra: str) -> None:
-    reply = native('{"city": "Oslo"}' + extra)
+def test_one_to_three_extra_closers_are_removed(extra: str) -> None:
+    reply = native_call('{"city": "Oslo"}' + extra)
     assert args(reply) == [("f", {"city": "Oslo"})]
     assert [r[0] for r in receipts(reply)] == ["extra_closer"]
-    assert runnable(native('{"city": "Oslo"}' + "}" * 4)) == []
+    assert runnable(native_call('{"city": "Oslo"}' + "}" * 4)) == []
 
 
 @pytest.mark.parametrize("extra", ["}", "}}", "}}}"])
-def test_extra_closers_before_the_close_of_a_call_are_taken_off(extra: str) -> None:
-    for reply in (enveloped('{"city": "Oslo"}' + extra), named('{"city": "Oslo"}' + extra)):
+def test_extra_closers_before_the_close_of_a_call_are_removed(extra: str) -> None:
+    for reply in (json_envelope('{"city": "Oslo"}' + extra), name_then_json('{"city": "Oslo"}' + extra)):
         assert (runnable(reply), reply.content) == ([("f", {"city": "Oslo"})], "")
         assert [(r[0], r[3]) for r in receipts(reply)] == [("extra_closer", extra)]
-    assert runnable(enveloped('{"city": "Oslo"}}}}}}')) == []
+    assert runnable(json_envelope('{"city": "Oslo"}}}}}}')) == []
 
 
 @pytest.mark.parametrize("missing", ["}", "]}", "}}", "]}}"])
-def test_final_closers_are_added_only_where_the_call_was_closed(missing: str) -> None:
+def test_final_closers_are_added_only_if_the_call_was_closed(missing: str) -> None:
     whole = {"}": '{"city": "Oslo"}', "]}": '{"tags": ["a"]}', "}}": '{"o": {"a": 1}}', "]}}": '{"o": {"a": [1]}}'}
     sent = whole[missing].removesuffix(missing)
     properties: Json = {key: {} for key in json.loads(whole[missing])}
     only = Toolset([Tool(name="f", parameters={"type": "object", "properties": properties})])
-    for carrier in (enveloped, named):
+    for carrier in (json_envelope, name_then_json):
         reply = carrier(sent, policy="lenient")
         assert args(reply) == [("f", json.loads(whole[missing]))]
         assert [r[0] for r in receipts(reply)] == ["missing_closer"]
-        # What was open may have held more, unless it has all that it can have.
+        # An open object may be missing further members, unless it has all that are declared.
         assert runnable(carrier(sent)) in ([], args(reply))
         assert missing != "}" or runnable(carrier(sent, tools=only))
     for policy in ("safe", "lenient"):
-        assert blocking(native(sent, policy=policy)) == [("truncated", 0)]
+        assert blocking(native_call(sent, policy=policy)) == [("truncated", 0)]
 
 
 @pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\n```json\n{}```\n", "```JSON \n{}\n```"])
-def test_a_code_fence_around_arguments_is_taken_off(fence: str) -> None:
+def test_a_code_fence_around_arguments_is_removed(fence: str) -> None:
     sent = fence.replace("{}", '{"city": "Oslo"}')
-    reply = native(sent)
+    reply = native_call(sent)
     assert (args(reply), reply.attempts[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
     before = sent.lstrip()
     assert [(r[0], r[1], r[3], r[4]) for r in receipts(reply)] == [("code_fence", "exact", before, '{"city": "Oslo"}')]
-    loose = native(fence.replace("{}", "{'city': 'Oslo'}"))
+    loose = native_call(fence.replace("{}", "{'city': 'Oslo'}"))
     assert [r[0] for r in receipts(loose)] == ["code_fence", "single_quotes"]
 
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
-def test_a_code_fence_inside_the_markers_is_taken_off(format: str) -> None:
+def test_a_code_fence_inside_the_markers_is_removed(format: str) -> None:
     text = hermes('```json\n{"name": "f", "arguments": {"city": "Oslo"}}\n```')
     reply = parse(text, format=format, tools=TOOLS)
     assert (runnable(reply), reply.content) == ([("f", {"city": "Oslo"})], "")
     assert [r[0] for r in receipts(reply)] == ["code_fence"]
 
 
-def test_an_envelope_whose_own_keys_have_no_quotes_is_read() -> None:
+def test_an_envelope_with_unquoted_keys_is_repaired() -> None:
     reply = parse(hermes('{name: "f", arguments: {city: "Oslo"}}'), format="hermes", tools=TOOLS)
     assert runnable(reply) == [("f", {"city": "Oslo"})]
     assert [r[0] for r in receipts(reply)] == ["unquoted_key"]
@@ -192,30 +192,30 @@ def test_a_windows_path_keeps_its_backslashes(path: str) -> None:
         ('{"city": "O"} {"city": "O"} {"city": "O"}', {"city": "O"}, "concatenated"),
     ],
 )
-def test_the_same_object_sent_again_is_one_object(sent: str, arguments: Json, rule: str) -> None:
-    reply = native(sent)
+def test_repeated_identical_objects_are_one_object(sent: str, arguments: Json, rule: str) -> None:
+    reply = native_call(sent)
     assert args(reply) == [("f", arguments)]
     assert [r[0] for r in receipts(reply)] == [rule]
 
 
-def test_objects_that_disagree_are_never_made_one() -> None:
+def test_different_objects_are_never_merged() -> None:
     for policy in ("safe", "lenient"):
-        assert runnable(native('{"city": "a"}{"city": "b"}', policy=policy)) == []
+        assert runnable(native_call('{"city": "a"}{"city": "b"}', policy=policy)) == []
 
 
-# A number that is not spelled as JSON spells it says more than its value.
+# A number whose spelling is not JSON contains more information than its value.
 
 
 @pytest.mark.parametrize("digits", ["02134", "007", "+3", "1_000", "1."])
-def test_digits_stay_as_they_were_written_where_a_string_is_wanted(digits: str) -> None:
+def test_digits_of_a_declared_string_are_kept_as_written(digits: str) -> None:
     for carrier in EVERY:
         [(_, arguments)] = args(carrier(f'{{"city": {digits}}}'))
         assert arguments in ({"city": digits}, {})
 
 
 @pytest.mark.parametrize("sent", ['\ufeff{"city": "Oslo"}', '{"city":\u00a0"Oslo"}', '{\u00a0"city": "Oslo"}'])
-def test_odd_blanks_are_no_change_without_a_receipt(sent: str) -> None:
-    reply = native(sent)
+def test_unusual_blanks_are_removed_only_with_a_receipt(sent: str) -> None:
+    reply = native_call(sent)
     if runnable(reply):
         assert receipts(reply)
         assert json.loads(reply.attempts[0].json) == {"city": "Oslo"}
@@ -245,7 +245,7 @@ GUESSES: list[tuple[str, Json, str]] = [
 
 
 @pytest.mark.parametrize("sent, arguments, rule", GUESSES)
-def test_a_guess_is_made_only_when_lenient_or_for_a_tool_that_only_reads(sent: str, arguments: Json, rule: str) -> None:
+def test_guesses_are_made_only_under_lenient_or_for_read_only_tools(sent: str, arguments: Json, rule: str) -> None:
     cases: list[tuple[Toolset, Policy, bool]] = [
         (TOOLS, "safe", False),
         (TOOLS, "off", False),
@@ -253,10 +253,10 @@ def test_a_guess_is_made_only_when_lenient_or_for_a_tool_that_only_reads(sent: s
         (TOOLS, "lenient", True),
         (READ_ONLY, "safe", True),
     ]
-    for tools, policy, made_it in cases:
-        reply = native(sent, tools=tools, policy=policy)
-        assert runnable(reply) == ([("f", arguments)] if made_it else [])
-        assert [(r[0], r[1]) for r in receipts(reply)] == ([(rule, "guess")] if made_it else [])
+    for tools, policy, is_repaired in cases:
+        reply = native_call(sent, tools=tools, policy=policy)
+        assert runnable(reply) == ([("f", arguments)] if is_repaired else [])
+        assert [(r[0], r[1]) for r in receipts(reply)] == ([(rule, "guess")] if is_repaired else [])
 
 
 UNREADABLE = {
@@ -275,10 +275,10 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("kind", UNREADABLE)
-def test_damage_without_public_evidence_is_a_problem_under_every_policy(kind: str) -> None:
+def test_damage_without_public_evidence_is_rejected_under_every_policy(kind: str) -> None:
     for policy in ("off", "safe", "lenient"):
         for tools in (TOOLS, READ_ONLY):
-            reply = native(UNREADABLE[kind], tools=tools, policy=policy)
+            reply = native_call(UNREADABLE[kind], tools=tools, policy=policy)
             assert (runnable(reply), receipts(reply)) == ([], [])
             assert blocking(reply)
 
@@ -286,9 +286,9 @@ def test_damage_without_public_evidence_is_a_problem_under_every_policy(kind: st
 @pytest.mark.parametrize(
     "sent", ["I cannot do that.", '{"city": NaN}', "{'city'}", '{"city": }', "{", "[}", '{"a": 1e}']
 )
-def test_what_cannot_be_read_is_kept_with_a_problem(sent: str) -> None:
+def test_unreadable_arguments_are_kept_with_a_problem(sent: str) -> None:
     for policy in ("off", "safe"):
-        reply = native(sent, policy=policy)
+        reply = native_call(sent, policy=policy)
         assert [(call.complete, call.arguments, call.json) for call in reply.attempts] == [(False, {}, sent)]
         assert len(blocking(reply)) == 1
         assert receipts(reply) == []
@@ -297,7 +297,7 @@ def test_what_cannot_be_read_is_kept_with_a_problem(sent: str) -> None:
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_policy_may_be_given_for_each_tool() -> None:
+def test_a_policy_can_be_set_for_each_tool() -> None:
     tools = Toolset([weather(), Tool(name="g", parameters=weather().parameters)])
     text = hermes('{"name": "f", "arguments": {"city": "x",}}') + hermes('{"name": "g", "arguments": {"city": "x",}}')
     for policy, ran in (
@@ -313,7 +313,7 @@ def test_a_policy_may_be_given_for_each_tool() -> None:
     assert runnable(parse(guess, format="hermes", tools=tools, repair={"f": "lenient"})) == []
 
 
-# -- laws: nothing that was cut off is completed -----------------------------------------------------------------------
+# -- laws: a truncated call is never completed -------------------------------------------------------------------------
 
 WHOLE = [made("f", city="it's 5\" \\ {[", days=-12, tags=["a", "b"]), made("f", o={"a": {"b": [1, None, True]}})]
 ALLOWED = [[("f", call.arguments) for call in WHOLE[:count]] for count in range(3)]
@@ -321,7 +321,7 @@ ALLOWED = [[("f", call.arguments) for call in WHOLE[:count]] for count in range(
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 @pytest.mark.parametrize("name", sampled())
-def test_no_prefix_of_a_text_is_repaired_into_a_call_that_was_not_whole(name: str, policy: Policy) -> None:
+def test_a_prefix_of_a_text_gives_only_calls_it_contains_completely(name: str, policy: Policy) -> None:
     text = render(WHOLE, format=name, tools=READ_ONLY)
     wrong = [
         text[:end]
@@ -333,7 +333,7 @@ def test_no_prefix_of_a_text_is_repaired_into_a_call_that_was_not_whole(name: st
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 @pytest.mark.parametrize("name", ["hermes", "jamba", "mistral_v11", "kimi_k2", "harmony", "functionary_v31", "xlam"])
-def test_no_prefix_of_a_damaged_text_is_completed(name: str, policy: Policy) -> None:
+def test_no_prefix_of_a_damaged_text_becomes_a_call_with_fewer_arguments(name: str, policy: Policy) -> None:
     call = made("f", city="Oslo", tags=["a", "b"])
     text = render(call, format=name, tools=READ_ONLY).replace(call.json, "{'city': 'Oslo', 'tags': ['a', 'b',],}")
     assert "'Oslo'" in text
@@ -343,7 +343,7 @@ def test_no_prefix_of_a_damaged_text_is_completed(name: str, policy: Policy) -> 
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_no_prefix_is_completed_by_auto(name: str) -> None:
+def test_auto_never_turns_a_prefix_into_a_complete_call(name: str) -> None:
     text = render(WHOLE[:1], format=name, tools=READ_ONLY)
     allowed = [[], *([[("f", WHOLE[0].arguments)]])]
     wrong = [
@@ -355,14 +355,14 @@ def test_no_prefix_is_completed_by_auto(name: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
-def test_no_prefix_of_native_arguments_is_completed(policy: Policy) -> None:
+def test_prefixes_of_native_arguments_are_never_completed(policy: Policy) -> None:
     for whole in ('{"city": "it\'s", "tags": ["a", {"b": 1}]}', "{'city': 'Oslo', tags: ['a',],}"):
         for end in range(1, len(whole)):
-            assert runnable(native(whole[:end], tools=READ_ONLY, policy=policy)) == [], whole[:end]
+            assert runnable(native_call(whole[:end], tools=READ_ONLY, policy=policy)) == [], whole[:end]
 
 
 @pytest.mark.parametrize("json", ["", '{"city": "Os', '{"city": "Oslo"', "{'city': 'Oslo'}", '{"days": "3"}'])
-def test_repair_never_touches_an_incomplete_call(json: str) -> None:
+def test_repair_never_changes_an_incomplete_call(json: str) -> None:
     call = Call("F", {}, json, complete=False)
     for policy in ("off", "safe", "lenient"):
         assert repair(call, READ_ONLY, policy=policy) is call
@@ -371,32 +371,32 @@ def test_repair_never_touches_an_incomplete_call(json: str) -> None:
 @pytest.mark.parametrize("json", ['{"city": "Os', '{"city": "Oslo"', '{"tags": ["a"', "{'city': 'Oslo'", '{"city": '])
 def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
     for policy in ("off", "safe", "lenient"):
-        made = repair(Call("f", {}, json), READ_ONLY, policy=policy)
-        assert (made.arguments, made.json, made.complete, made.ok) == ({}, json, False, False)
-        assert [problem.code for problem in made.problems] == ["truncated" if policy != "off" else "invalid_json"]
+        repaired = repair(Call("f", {}, json), READ_ONLY, policy=policy)
+        assert (repaired.arguments, repaired.json, repaired.complete, repaired.ok) == ({}, json, False, False)
+        assert [problem.code for problem in repaired.problems] == ["truncated" if policy != "off" else "invalid_json"]
 
 
 def test_repair_parses_arguments_that_were_not_parsed() -> None:
-    made = repair(Call("f", json='{"city": "Oslo"}'), READ_ONLY)
-    assert (made.arguments, made.repairs, made.ok) == ({"city": "Oslo"}, (), True)
-    made = repair(Call("f", json="{'city': 'Oslo'}"), READ_ONLY)
-    assert made.arguments == {"city": "Oslo"} and made.repairs and made.ok
+    repaired = repair(Call("f", json='{"city": "Oslo"}'), READ_ONLY)
+    assert (repaired.arguments, repaired.repairs, repaired.ok) == ({"city": "Oslo"}, (), True)
+    repaired = repair(Call("f", json="{'city': 'Oslo'}"), READ_ONLY)
+    assert repaired.arguments == {"city": "Oslo"} and repaired.repairs and repaired.ok
 
 
-def test_repair_does_not_choose_between_arguments_and_a_text_that_disagree() -> None:
-    made = repair(Call("f", {"city": "Oslo"}, '{"city": "Rome"}'), READ_ONLY)
-    assert (made.arguments, made.json, made.ok) == ({"city": "Oslo"}, '{"city": "Rome"}', False)
-    assert [problem.code for problem in made.problems] == ["arguments_disagree"]
+def test_repair_rejects_arguments_that_contradict_their_text() -> None:
+    repaired = repair(Call("f", {"city": "Oslo"}, '{"city": "Rome"}'), READ_ONLY)
+    assert (repaired.arguments, repaired.json, repaired.ok) == ({"city": "Oslo"}, '{"city": "Rome"}', False)
+    assert [problem.code for problem in repaired.problems] == ["arguments_disagree"]
 
 
-def test_repair_keeps_what_blocks_a_call_for_another_reason() -> None:
+def test_repair_keeps_problems_that_it_cannot_check() -> None:
     known = Problem("ambiguous_end", "where it ends is not known", call=2)
     stale = Problem("wrong_type", "days must be an integer", "/days", 2)
-    made = repair(Call("F", {"city": "Oslo"}, problems=(known, stale)), READ_ONLY)
-    assert (made.name, made.problems, made.ok) == ("f", (known,), False)
+    repaired = repair(Call("F", {"city": "Oslo"}, problems=(known, stale)), READ_ONLY)
+    assert (repaired.name, repaired.problems, repaired.ok) == ("f", (known,), False)
 
 
-# -- laws: damage is read as what it was, or not at all ----------------------------------------------------------------
+# -- laws: damage is repaired correctly or not at all ------------------------------------------------------------------
 
 JSON_WIRES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], (Envelope, NameThenJson))]
 TRUTH: Json = {"city": "a b", "days": 3, "tags": ["x"]}
@@ -420,18 +420,18 @@ WORSE = {
 
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 @pytest.mark.parametrize("name", sampled(JSON_WIRES))
-def test_damage_on_any_json_wire_never_runs_as_something_else(name: str, policy: Policy) -> None:
+def test_damage_in_any_json_format_never_runs_with_other_arguments(name: str, policy: Policy) -> None:
     call = made("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)
     assert call.json in text
-    said = [TRUTH, TRUTH | {"city": 'a "quoted" b'}, TRUTH | {"city": "}"}]
+    plausible = [TRUTH, TRUTH | {"city": 'a "quoted" b'}, TRUTH | {"city": "}"}]
     for kind, damaged in (DAMAGE | WORSE).items():
         reply = parse(text.replace(call.json, damaged), format=name, tools=TOOLS, repair=policy)
-        assert runnable(reply) in ([], *([("f", each)] for each in said)), kind
+        assert runnable(reply) in ([], *([("f", each)] for each in plausible)), kind
 
 
 @pytest.mark.parametrize("name", sampled(JSON_WIRES))
-def test_damage_on_any_json_wire_is_repaired(name: str) -> None:
+def test_damage_in_any_json_format_is_repaired(name: str) -> None:
     call = made("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)
     lost = [
@@ -442,11 +442,11 @@ def test_damage_on_any_json_wire_is_repaired(name: str) -> None:
     assert lost == []
 
 
-# -- laws: live --------------------------------------------------------------------------------------------------------
+# -- laws: live parsing ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sent", [rung[0] for rung in RUNGS] + ['{"days": "3"}', '{"City": "Oslo"}'])
-def test_live_an_argument_object_is_repaired_as_it_is_without(sent: str) -> None:
+def test_live_parsing_repairs_arguments_in_the_same_way(sent: str) -> None:
     for name, text in (
         ("hermes", hermes(f'{{"name": "f", "arguments": {sent}}}')),
         ("kimi_k2", f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{sent}<|tool_call_end|>"),
@@ -469,7 +469,7 @@ spellings = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"en
 
 
 @given(objects, spellings)
-def test_arguments_that_need_nothing_are_the_same_to_the_byte(arguments: Json, spelling: dict[str, Any]) -> None:
+def test_valid_arguments_are_kept_exactly(arguments: Json, spelling: dict[str, Any]) -> None:
     sent = json.dumps(arguments, **spelling)
     for policy in ("off", "safe", "lenient"):
         call, found = finalize_call("f", sent, index=0, tools=Toolset([Tool(name="f")]), policy=policy)
@@ -478,22 +478,22 @@ def test_arguments_that_need_nothing_are_the_same_to_the_byte(arguments: Json, s
 
 
 @given(objects)
-def test_strict_json_read_loosely_is_what_it_was_and_takes_no_liberty(arguments: Json) -> None:
+def test_strict_json_read_loosely_has_the_same_value_and_no_deviations(arguments: Json) -> None:
     for text in (json.dumps(arguments), json.dumps(arguments, ensure_ascii=False, indent=1)):
         loose = read_loose(text)
         assert (json.dumps(loose.value), loose.deviations, loose.end) == (json.dumps(arguments), (), len(text))
 
 
 @given(objects)
-def test_a_python_dict_reads_as_the_object_it_shows(arguments: Json) -> None:
+def test_a_python_dict_is_repaired_to_the_same_object(arguments: Json) -> None:
     sent = repr(arguments)
     call, found = finalize_call("f", sent, index=0, policy="safe")
-    if "\\x" not in sent and "\\U" not in sent:  # escapes that only Python has are told as bad, and kept
+    if "\\x" not in sent and "\\U" not in sent:  # Escapes that only Python has are reported as bad, and kept.
         assert (json.dumps(call.arguments), found) == (json.dumps(arguments), [])
 
 
 @given(st.text(alphabet="{}[]\"'\\,:/*#` \n1aTNu“”", max_size=40))
-def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_and_every_change_has_a_receipt(text: str) -> None:
     for policy in ("off", "safe", "lenient"):
         call, found = finalize_call("f", text, index=0, tools=READ_ONLY, policy=policy)
         assert call.complete or found
@@ -510,7 +510,7 @@ def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -
 
 
 @given(st.text(alphabet="{}[]\"'\\,:/*# \n1aTNu", max_size=40))
-def test_no_text_that_ends_early_is_read_unless_its_end_is_known(text: str) -> None:
+def test_text_that_ends_early_is_not_completed_unless_its_end_is_known(text: str) -> None:
     try:
         loose = read_loose(text, closed=False)
     except UnreadableJson:
@@ -520,9 +520,9 @@ def test_no_text_that_ends_early_is_read_unless_its_end_is_known(text: str) -> N
     )
 
 
-# -- linear ------------------------------------------------------------------------------------------------------------
+# -- linear cost -------------------------------------------------------------------------------------------------------
 
-# What is repeated to hurt: so many characters of it, about.
+# Repeated hostile pieces of about this many characters.
 HOSTILE: dict[str, Callable[[int], str]] = {
     "quotes": lambda n: '{"city": ' + '"' * n,
     "escaped quotes": lambda n: '{"city": "' + '\\"' * (n // 2) + "}",
@@ -556,34 +556,34 @@ HOSTILE: dict[str, Callable[[int], str]] = {
 
 
 def metered_tools(rightcall: Any) -> Any:
-    """The tool of this file, of the package that counts its steps."""
+    """Return the tool of this file, created by the package that counts its steps."""
     tool = weather(read_only=True)
     return rightcall.Toolset([rightcall.Tool(name=tool.name, parameters=tool.parameters, read_only=True)])
 
 
 @pytest.mark.parametrize("policy", selected(["safe", "lenient"], kept=["lenient"]))
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_four_times_broken_arguments_take_four_times_the_steps(kind: str, policy: Policy) -> None:
-    def settled(rightcall: Any, _: Any, size: int) -> None:
+def test_repair_takes_linear_steps_for_hostile_arguments(kind: str, policy: Policy) -> None:
+    def finalize_hostile(rightcall: Any, _: Any, size: int) -> None:
         metered: Any = importlib.import_module("rightcall.repairs.finish")
         tools = metered_tools(rightcall)
         for closed in (False, True):
             metered.finalize_call("f", HOSTILE[kind](size), index=0, tools=tools, policy=policy, closed=closed)
 
-    assert growth_of(settled) <= MOST
+    assert growth_of(finalize_hostile) <= MOST
 
 
 @pytest.mark.parametrize("kind", selected(HOSTILE, kept=list(HOSTILE)[::3]))
-def test_four_times_broken_arguments_between_markers_take_four_times_the_steps(kind: str) -> None:
-    def parsed(rightcall: Any, _: Any, size: int) -> None:
+def test_parsing_takes_linear_steps_for_hostile_arguments(kind: str) -> None:
+    def parse_hostile(rightcall: Any, _: Any, size: int) -> None:
         text = hermes(f'{{"name": "f", "arguments": {HOSTILE[kind](size)}}}')
         reply = rightcall.parse(text, format="hermes", tools=metered_tools(rightcall), repair="lenient")
         assert reply.attempts or codes(reply) or reply.content
 
-    assert growth_of(parsed) <= MOST
+    assert growth_of(parse_hostile) <= MOST
 
 
-def test_nested_arguments_beyond_the_limit_are_too_deep_under_every_policy() -> None:
+def test_arguments_nested_beyond_the_limit_are_rejected_under_every_policy() -> None:
     for sent in ('{"o": ' + '{"a": ' * 300 + "1" + "}" * 301, "{'o': " + "{'a': " * 300 + "1" + "}" * 301):
         for policy in ("off", "safe", "lenient"):
             call, found = finalize_call("f", sent, index=0, tools=READ_ONLY, policy=policy)
@@ -592,7 +592,7 @@ def test_nested_arguments_beyond_the_limit_are_too_deep_under_every_policy() -> 
 
 
 @pytest.mark.parametrize("more", [r"\n", r"\t", r"\\d", r"\"", r"\u00e9", r"\\"])
-def test_a_single_quoted_string_may_escape_its_quote_beside_any_escape_of_json(more: str) -> None:
+def test_a_single_quoted_string_can_escape_its_quote_next_to_json_escapes(more: str) -> None:
     sent = f"{{'city': 'it\\'s {more}'}}"
     call = Call.from_text(
         "find", sent, tools=[Tool(name="find", parameters={"type": "object", "properties": {"city": STRING}})]

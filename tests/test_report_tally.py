@@ -1,4 +1,4 @@
-"""A tally of replies: what it counts, that it merges, that its samples are real and its size has a bound."""
+"""A tally of replies: its counts, merging, correct samples and bounded size."""
 
 import re
 
@@ -40,17 +40,17 @@ REPLIES = st.lists(
 )
 
 
-def merged(*parts: ReplyTally) -> ReplyTally:
+def merge_tallies(*parts: ReplyTally) -> ReplyTally:
     whole = ReplyTally()
     for part in parts:
         whole.merge(part)
     return whole
 
 
-# -- what is counted ---------------------------------------------------------------------------------------------------
+# -- counts ------------------------------------------------------------------------------------------------------------
 
 
-def found(reply: LoggedReply) -> list[tuple[str, str]]:
+def findings_of(reply: LoggedReply) -> list[tuple[str, str]]:
     return [(each.finding.kind, each.finding.name) for each in find_findings(reply)]
 
 
@@ -68,9 +68,9 @@ def found(reply: LoggedReply) -> list[tuple[str, str]]:
         ("Write `<|im_end|>` at the end.", []),
     ],
 )
-def test_a_reply_is_what_was_wrong_with_it(text: str, expected: list[tuple[str, str]]) -> None:
+def test_the_findings_of_a_reply_are_its_faults(text: str, expected: list[tuple[str, str]]) -> None:
     reply = parse(text, tools=TOOLS, format="llama3_json" if "im_end" in text else "hermes")
-    assert found(LoggedReply(reply=reply, source=text)) == expected
+    assert findings_of(LoggedReply(reply=reply, source=text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,11 @@ def test_a_reply_is_what_was_wrong_with_it(text: str, expected: list[tuple[str, 
         ({"choices": [{"message": {"content": "It is."}, "finish_reason": "stop"}]}, []),
     ],
 )
-def test_an_answer_of_a_server_is_what_was_wrong_with_it(response: object, expected: list[tuple[str, str]]) -> None:
-    assert found(answered(response)) == expected
+def test_the_findings_of_a_server_response_are_its_faults(response: object, expected: list[tuple[str, str]]) -> None:
+    assert findings_of(answered(response)) == expected
 
 
-def test_the_parts_of_a_count_add_up() -> None:
+def test_partial_counts_add_up() -> None:
     tally = tallied([logged(text, at) for at, text in enumerate(TEXTS * 3)])
     counts = tally.total.counts
     assert counts["replies"] == 21
@@ -95,17 +95,17 @@ def test_the_parts_of_a_count_add_up() -> None:
     assert (counts["near"], counts["cut"], counts["leaked"], counts["calling"], counts["troubled"]) == (3, 3, 3, 12, 12)
 
 
-def test_a_further_call_of_a_reply_is_no_reply() -> None:
+def test_a_further_call_of_a_reply_is_not_counted_as_a_reply() -> None:
     first, second = [LoggedReply(reply=parse(GOOD), is_first=is_first) for is_first in (True, False)]
     counts = tallied([first, second]).total.counts
     assert (counts["replies"], counts["calls"]) == (1, 2)
 
 
-def test_names_that_are_not_ours_are_counted_as_other() -> None:
+def test_unknown_rules_and_codes_are_counted_as_other() -> None:
     call = Call("f", repairs=(Repair("their_rule", "exact", "", "", ""),))
     bad = Call("f", problems=(Problem("their_code", "?", call=1),))
     reply = Reply(parts=(call, bad), problems=bad.problems)
-    assert found(LoggedReply(reply=reply)) == [("repaired", "other"), ("refused", "other")]
+    assert findings_of(LoggedReply(reply=reply)) == [("repaired", "other"), ("refused", "other")]
     assert all(meaning(name) for name in ("other", "missing", "scalar_type", "left_in_text", "length"))
 
 
@@ -114,32 +114,32 @@ def test_names_that_are_not_ours_are_counted_as_other() -> None:
 
 @settings(max_examples=40)
 @given(REPLIES, REPLIES, REPLIES)
-def test_a_tally_merges_to_what_one_pass_gives_in_any_order(a: list, b: list, c: list) -> None:  # type: ignore[type-arg]
+def test_merged_tallies_equal_one_pass_in_any_order(a: list, b: list, c: list) -> None:  # type: ignore[type-arg]
     once = tallied([*a, *b, *c])
-    assert merged(tallied(a), tallied(b), tallied(c)) == once
-    assert merged(tallied(a), merged(tallied(b), tallied(c))) == once
-    assert merged(tallied(c), tallied(a), tallied(b)) == once
-    assert merged(once, ReplyTally()) == once
+    assert merge_tallies(tallied(a), tallied(b), tallied(c)) == once
+    assert merge_tallies(tallied(a), merge_tallies(tallied(b), tallied(c))) == once
+    assert merge_tallies(tallied(c), tallied(a), tallied(b)) == once
+    assert merge_tallies(once, ReplyTally()) == once
 
 
-def many(number: int) -> list[LoggedReply]:
+def replies_of_many_models(number: int) -> list[LoggedReply]:
     reply = parse(GOOD)
     return [LoggedReply(reply=reply, model=f"model-{at}", path="a", line=at) for at in range(number)]
 
 
-def test_a_log_that_names_a_new_model_on_each_line_has_a_bounded_tally_all_the_same() -> None:
-    replies = many(1_000)
+def test_the_number_of_groups_is_bounded_for_a_log_with_very_many_models() -> None:
+    replies = replies_of_many_models(1_000)
     once = tallied(replies)
     assert len(once.groups) == 200
     assert once.total.counts["replies"] == 1_000
-    assert merged(*[tallied(replies[at::7]) for at in range(7)]) == once
+    assert merge_tallies(*[tallied(replies[at::7]) for at in range(7)]) == once
     assert once.largest()[-1][0] == GroupKey("(the rest)", "", "")
 
 
 # -- samples -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_sample_shows_what_it_is_about() -> None:
+def test_a_sample_marks_the_text_of_its_finding() -> None:
     for text, about in [
         (REFUSED, '{"name": "get_weather", "arguments": {}}'),
         (LEAKED, "<tool_call>"),
@@ -155,7 +155,7 @@ def test_a_sample_shows_what_it_is_about() -> None:
             assert sample.spans[-1].end == len(text)
 
 
-def test_each_finding_has_two_different_samples_and_short_ones_first() -> None:
+def test_each_finding_keeps_two_different_short_samples() -> None:
     long = REFUSED + "x" * 3_000
     tally = tallied(
         [logged(text, at) for at, text in enumerate([long, REFUSED, REFUSED, "So. " + REFUSED, long + "y"])]
@@ -166,7 +166,7 @@ def test_each_finding_has_two_different_samples_and_short_ones_first() -> None:
     assert {sample.line for sample in kept} == {1, 3}
 
 
-def test_of_a_long_reply_only_the_place_is_kept() -> None:
+def test_a_sample_of_a_long_reply_is_an_excerpt() -> None:
     text = "a" * 5_000 + REFUSED + "b" * 5_000
     (sample,) = tallied([logged(text)]).total.samples[Finding("refused", "missing")]
     assert len(sample.text) == 640
@@ -175,7 +175,7 @@ def test_of_a_long_reply_only_the_place_is_kept() -> None:
     assert sample.text[start:end] == '{"name": "get_weather", "arguments": {}}'
 
 
-def test_secrets_in_samples_are_covered_and_nothing_moves() -> None:
+def test_secrets_in_samples_are_masked_with_the_same_length() -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwx0123456789"
     text = f"The key is {key}.\n" + hermes_secret(key)
     (sample,) = tallied([logged(text)]).total.samples[Finding("refused", "missing")]
@@ -189,7 +189,7 @@ def hermes_secret(key: str) -> str:
     return f'<tool_call>\n{{"name": "get_weather", "arguments": {{"api_key": "{key}"}}}}\n</tool_call>'
 
 
-def test_an_answer_that_a_server_took_apart_is_shown_by_its_parts() -> None:
+def test_a_sample_of_native_calls_shows_their_parts() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     message = {"role": "assistant", "content": "Let me see.", "tool_calls": [call]}
     tally = tallied([answered({"choices": [{"message": message, "finish_reason": "tool_calls"}]})])
@@ -198,47 +198,47 @@ def test_an_answer_that_a_server_took_apart_is_shown_by_its_parts() -> None:
     assert sample.text[slice(*sample.found)] == "{}"
 
 
-# -- before and after --------------------------------------------------------------------------------------------------
+# -- comparison of two logs --------------------------------------------------------------------------------------------
 
 
-def times(**texts: int) -> ReplyTally:
+def tally_of(**texts: int) -> ReplyTally:
     named = {"good": GOOD, "refused": REFUSED, "plain": PLAIN, "near": NEAR}
     return tallied(logged(named[name], at) for name, number in texts.items() for at in range(number))
 
 
-def test_a_log_is_neither_better_nor_worse_than_itself() -> None:
+def test_a_log_compared_with_itself_has_no_changes() -> None:
     tally = tallied([logged(text, at) for at, text in enumerate(TEXTS * 5)])
     assert {change.verdict for change in compare_logs(tally, tally).changes} == {"same"}
 
 
 def test_a_regression_is_distinguished_from_chance() -> None:
-    comparison = compare_logs(times(good=190, refused=10, near=5), times(good=150, refused=50, near=6))
+    comparison = compare_logs(tally_of(good=190, refused=10, near=5), tally_of(good=150, refused=50, near=6))
     worse = {(change.scope, change.measure, change.name) for change in comparison.of("worse")}
     assert worse == {(ALL, "may_run", ""), (ALL, "as_written", ""), (ALL, "refused", "missing")}
     assert not comparison.of("better")
     assert {change.measure for change in comparison.of("same")} >= {"near"}
 
 
-def test_better_and_worse_change_places_with_the_logs() -> None:
-    one, other = times(good=190, refused=10), times(good=150, refused=50, near=60)
+def test_swapping_the_logs_swaps_better_and_worse() -> None:
+    one, other = tally_of(good=190, refused=10), tally_of(good=150, refused=50, near=60)
     there, back = compare_logs(one, other), compare_logs(other, one)
     assert {change.measure for change in there.of("worse")} == {change.measure for change in back.of("better")}
     assert {change.measure for change in there.of("changed")} == {"calling"} == {c.measure for c in back.of("changed")}
 
 
-def test_models_are_compared_where_there_are_several() -> None:
-    def two(refused: int) -> ReplyTally:
+def test_several_models_are_compared_separately() -> None:
+    def tally_of_two_models(refused: int) -> ReplyTally:
         texts = [GOOD] * (100 - refused) + [REFUSED] * refused
         a = [logged(text, at, model="a") for at, text in enumerate(texts)]
         return tallied([*a, *[logged(GOOD, at, model="b") for at in range(1_000)]])
 
-    worse = compare_logs(two(0), two(20)).of("worse")
+    worse = compare_logs(tally_of_two_models(0), tally_of_two_models(20)).of("worse")
     assert {change.scope for change in worse} == {ALL, "a"}
-    assert "a" not in {change.scope for change in compare_logs(times(good=5), times(good=6)).changes}
+    assert "a" not in {change.scope for change in compare_logs(tally_of(good=5), tally_of(good=6)).changes}
 
 
-def test_a_hundred_comparisons_of_the_same_find_nothing() -> None:
-    """Without a correction, five of a hundred would."""
+def test_many_comparisons_of_equal_logs_report_no_change() -> None:
+    """Without a correction, about five of a hundred comparisons would report one."""
     texts = [GOOD, GOOD, GOOD, REFUSED]
     tally = [tallied(logged(texts[(at * step) % 4], at, model=f"m{at % 25}") for at in range(400)) for step in (1, 3)]
     comparison = compare_logs(*tally)
@@ -247,5 +247,5 @@ def test_a_hundred_comparisons_of_the_same_find_nothing() -> None:
     assert comparison.changes[0].p == min(change.p for change in comparison.changes)
 
 
-def test_reading_an_answer_never_needs_its_text() -> None:
+def test_findings_of_a_response_do_not_need_its_text() -> None:
     assert find_findings(LoggedReply(reply=read({"choices": 3}))) != []
