@@ -1,6 +1,6 @@
-"""One guard before every server of ours: which Host, which Origin, which body, which key, how much.
+"""One gate before every server of ours: Host, Origin, content type, key and limits of a request.
 
-The decision is tested as a table, and then by sockets at each server: the recording's, the model's and that of MCP.
+The decision is tested as tables, then over sockets with each server: the replay server, the model server and MCP.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ HOST = {"host": "127.0.0.1:8080"}
 
 
 def status(method: str = "POST", path: str = "/v1/chat/completions", *, guard: Any = GUARD, **headers: Any) -> int:
-    """200 for what may come in. Given headers take the place of those that a right request has."""
+    """Return 200 for an accepted request. Given headers replace those of a valid request."""
     given = {**HOST, **JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
     refused = guard.check(RequestHead(method, path, [(name, value) for name, value in given.items() if value]))
     return 200 if refused is None else refused.status
@@ -75,15 +75,17 @@ HOSTS = {
 
 
 @pytest.mark.parametrize("host, code", HOSTS.items())
-def test_only_names_of_this_machine_are_answered_to(host: str, code: int) -> None:
+def test_only_host_names_of_this_machine_are_accepted(host: str, code: int) -> None:
     assert status(host=host) == code
     assert status("GET", "/health", host=host) == code
 
 
-def test_a_server_for_others_answers_to_numbers_and_to_names_that_were_given() -> None:
+def test_a_public_server_accepts_ip_addresses_and_configured_host_names() -> None:
     guard = make_gate("0.0.0.0", key=Key(KEY, "test"), hosts=["box.lan"])
-    answered = {host: status(guard=guard, host=host) for host in ("10.0.0.5", "BOX.lan:80", "evil.com", "0.0.0.0")}
-    assert answered == {"10.0.0.5": 200, "BOX.lan:80": 200, "evil.com": 421, "0.0.0.0": 200}
+    status_by_host = {
+        host: status(guard=guard, host=host) for host in ("10.0.0.5", "BOX.lan:80", "evil.com", "0.0.0.0")
+    }
+    assert status_by_host == {"10.0.0.5": 200, "BOX.lan:80": 200, "evil.com": 421, "0.0.0.0": 200}
     assert status(guard=make_gate("10.0.0.5", key=Key(KEY, "test")), host="10.0.0.5:1") == 200
 
 
@@ -103,12 +105,12 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize("origin, code", ORIGINS.items())
-def test_only_pages_of_the_server_and_those_that_were_allowed_may_ask(origin: str, code: int) -> None:
+def test_only_the_own_origin_and_allowed_origins_are_accepted(origin: str, code: int) -> None:
     assert status(origin=origin) == code
 
 
 @pytest.mark.parametrize("site, code", {"none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403}.items())
-def test_a_browser_says_where_a_request_without_an_origin_comes_from(site: str, code: int) -> None:
+def test_a_cross_site_request_without_an_origin_is_rejected(site: str, code: int) -> None:
     assert status("GET", "/v1/models", sec_fetch_site=site) == code
 
 
@@ -125,13 +127,13 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind, code", KINDS.items())
-def test_only_json_is_read(kind: str, code: int) -> None:
+def test_only_json_bodies_are_accepted(kind: str, code: int) -> None:
     assert status(content_type=kind) == code
     assert status("GET", content_type=kind) == 200
 
 
 @pytest.mark.parametrize("host, address", [("::1", "http://[::1]:8080"), ("127.0.0.1", "http://127.0.0.1:8080")])
-def test_the_address_of_a_server_can_be_opened_as_it_is(host: str, address: str) -> None:
+def test_the_address_of_a_server_is_a_valid_url(host: str, address: str) -> None:
     async def handle(request: Any) -> Any:
         raise AssertionError("it does not listen")
 
@@ -142,7 +144,7 @@ BARE = make_gate("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_body_of_no_kind_may_be_taken_from_programs_but_from_no_browser(kind: str) -> None:
+def test_a_body_without_a_content_type_is_accepted_only_from_programs(kind: str) -> None:
     assert status(guard=BARE, content_type=kind) == (KINDS[kind] if kind else 200)
     for says in ({"origin": "http://localhost:3000"}, {"sec_fetch_site": "same-origin"}, {"sec_ch_ua": "x"}):
         assert status(guard=BARE, content_type=kind, **says) == KINDS[kind]
@@ -165,7 +167,7 @@ KEYS: list[tuple[dict[str, str], int]] = [
 
 
 @pytest.mark.parametrize("headers, code", KEYS)
-def test_only_who_has_the_key_comes_in(headers: dict[str, str], code: int) -> None:
+def test_requests_without_the_key_are_rejected(headers: dict[str, str], code: int) -> None:
     assert status(**headers) == code
     assert status("GET", "/health", **headers) == 200
     assert status("POST", "/health", **headers) == code
@@ -192,7 +194,7 @@ def test_headers_and_bodies_are_limited_and_unique() -> None:
         st.tuples(st.sampled_from(["host", "origin", "authorization", "content-type", "x"]), st.text()), max_size=4
     )
 )
-def test_no_header_makes_the_guard_raise_or_let_in_who_has_no_key(headers: list[tuple[str, str]]) -> None:
+def test_arbitrary_headers_without_the_key_are_rejected_without_an_exception(headers: list[tuple[str, str]]) -> None:
     assert GUARD.check(RequestHead("POST", "/v1/chat/completions", headers)) is not None
 
 
@@ -211,7 +213,7 @@ def test_only_a_browser_of_an_allowed_page_gets_cors_headers() -> None:
         )
 
 
-def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
+def test_a_gate_that_would_be_open_to_other_machines_is_rejected() -> None:
     for host in ("0.0.0.0", "::", "10.0.0.5", "example.org"):
         with pytest.raises(CallerError, match="can be reached from other machines: set a key"):
             make_gate(host, key=None, no_key=True)
@@ -237,7 +239,7 @@ def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
         ("/v1beta/models/x:generateContent", ["error", "message"]),
     ],
 )
-def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[str]) -> None:
+def test_a_rejection_has_the_error_shape_of_the_api_of_the_path(path: str, where: list[str]) -> None:
     refused = GUARD.check(RequestHead("POST", path, [*HOST.items(), *JSON.items()]))
     assert refused is not None
     found: Any = refusal_body(refused, path)
@@ -247,7 +249,7 @@ def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 429, 500, 502, 503, 504, 529])
-def test_an_error_is_worded_as_the_dialect_does(status: int) -> None:
+def test_an_error_has_the_shape_of_its_dialect(status: int) -> None:
     details = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
     bodies: dict[Api, Any] = {api: error_body(api, status, "what", "a_code", details) for api in APIS}
     assert bodies["ollama"] == {"error": "what"}
@@ -272,15 +274,15 @@ def test_an_error_is_worded_as_the_dialect_does(status: int) -> None:
         ("/", "chat"),
     ],
 )
-def test_a_path_tells_its_dialect(path: str, api: str) -> None:
+def test_the_dialect_is_derived_from_the_path(path: str, api: str) -> None:
     assert api_of_path(path) == api
 
 
 # -- the servers, by sockets -------------------------------------------------------------------------------------------
 
 
-def exchanged(port: int, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
-    """What a server says to these very bytes."""
+def send_raw(port: int, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+    """Send these exact bytes and return status, headers and body of the response."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
         data = b""
@@ -295,7 +297,7 @@ def exchanged(port: int, head: str, body: bytes = b"") -> tuple[int, dict[str, s
 BODY = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "model": "m"}).encode()
 
 
-def posted(port: int, path: str, *, key: str = KEY, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def send_post(port: int, path: str, *, key: str = KEY, **headers: str) -> tuple[int, dict[str, str], bytes]:
     given = {
         "Host": f"127.0.0.1:{port}",
         "Content-Type": "application/json",
@@ -306,24 +308,24 @@ def posted(port: int, path: str, *, key: str = KEY, **headers: str) -> tuple[int
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     lines = [f"{name}: {value}" for name, value in given.items() if value]
-    return exchanged(port, "\n".join([f"POST {path} HTTP/1.1", *lines]), BODY)
+    return send_raw(port, "\n".join([f"POST {path} HTTP/1.1", *lines]), BODY)
 
 
 @contextmanager
-def in_a_loop(entering: Callable[[], Any]) -> Iterator[Any]:
-    """An async context manager, entered in a thread of its own."""
+def run_in_thread(entering: Callable[[], Any]) -> Iterator[Any]:
+    """Enter an async context manager in a thread with its own event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
 
     async def enter() -> Any:
-        made = entering()
-        return made, await made.__aenter__()
+        context = entering()
+        return context, await context.__aenter__()
 
     try:
-        made, entered = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
+        context, entered = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
         yield entered
-        asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), loop).result(30)
+        asyncio.run_coroutine_threadsafe(context.__aexit__(None, None, None), loop).result(30)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
@@ -334,7 +336,7 @@ def in_a_loop(entering: Callable[[], Any]) -> Iterator[Any]:
 def replay_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
     path = tmp_path / "empty.jsonl"
     start_cassette(path, CassetteHead())
-    with in_a_loop(lambda: ReplayServer(path, key=KEY)) as server:
+    with run_in_thread(lambda: ReplayServer(path, key=KEY)) as server:
         yield int(server.url.split(":")[2].split("/")[0]), "/v1/chat/completions"
 
 
@@ -361,29 +363,33 @@ def mcp_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
 
 
 SERVERS = {"replay": replay_server, "model serve": model_server, "mcp serve": mcp_server}
-LET_IN = {"replay": 404, "model serve": 200, "mcp serve": 400}  # what each says to BODY when it lets it in
+ACCEPTED_STATUS = {
+    "replay": 404,
+    "model serve": 200,
+    "mcp serve": 400,
+}  # response of each server to BODY when the gate accepts it
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_every_server_refuses_what_a_web_page_could_send(name: str, tmp_path: Path) -> None:
+def test_every_server_rejects_requests_that_a_web_page_could_send(name: str, tmp_path: Path) -> None:
     with SERVERS[name](tmp_path) as (port, path):
         evil = f"evil.com:{port}"
         answers = {
-            "right": posted(port, path),
-            "rebound": posted(port, path, Host=evil, Origin=f"http://{evil}"),
-            "rebound, with no origin": posted(port, path, Host=evil),
-            "across origins": posted(port, path, Origin="http://evil.com"),
-            "blind": posted(port, path, Content_Type="text/plain", Origin="", Authorization=""),
-            "a form": posted(port, path, Content_Type="application/x-www-form-urlencoded"),
-            "no key": posted(port, path, Authorization=""),
-            "another key": posted(port, path, key="rck_something-else-altogether"),
-            "too long": posted(port, path, Content_Length="9" * 12),
-            "a key beside": posted(port, path, Authorization="", X_Api_Key=KEY),
+            "right": send_post(port, path),
+            "rebound": send_post(port, path, Host=evil, Origin=f"http://{evil}"),
+            "rebound, with no origin": send_post(port, path, Host=evil),
+            "across origins": send_post(port, path, Origin="http://evil.com"),
+            "blind": send_post(port, path, Content_Type="text/plain", Origin="", Authorization=""),
+            "a form": send_post(port, path, Content_Type="application/x-www-form-urlencoded"),
+            "no key": send_post(port, path, Authorization=""),
+            "another key": send_post(port, path, key="rck_something-else-altogether"),
+            "too long": send_post(port, path, Content_Length="9" * 12),
+            "a key beside": send_post(port, path, Authorization="", X_Api_Key=KEY),
         }
-        props = exchanged(port, f"GET /props HTTP/1.1\nHost: {evil}\nConnection: close")
+        props = send_raw(port, f"GET /props HTTP/1.1\nHost: {evil}\nConnection: close")
     codes = {what: found[0] for what, found in answers.items()}
     assert codes == {
-        "right": LET_IN[name],
+        "right": ACCEPTED_STATUS[name],
         "rebound": 421,
         "rebound, with no origin": 421,
         "across origins": 403,
@@ -392,7 +398,7 @@ def test_every_server_refuses_what_a_web_page_could_send(name: str, tmp_path: Pa
         "no key": 401,
         "another key": 401,
         "too long": 413,
-        "a key beside": LET_IN[name],
+        "a key beside": ACCEPTED_STATUS[name],
     }
     assert props[0] == 421
     for what, (code, headers, body) in answers.items():
@@ -402,13 +408,13 @@ def test_every_server_refuses_what_a_web_page_could_send(name: str, tmp_path: Pa
             assert headers["content-type"].startswith("application/json") and "error" in json.loads(body), what
 
 
-def test_a_recording_is_answered_to_who_has_the_key(cassette: Path) -> None:
+def test_the_replay_server_requires_the_key(cassette: Path) -> None:
     assert len(load_cassette(cassette).exchanges) == 1
-    with in_a_loop(lambda: ReplayServer(cassette)) as server:
+    with run_in_thread(lambda: ReplayServer(cassette)) as server:
         port = int(server.url.split(":")[2].split("/")[0])
-        assert posted(port, "/v1/chat/completions", key=server.key.reveal())[0] in (200, 404)
-        assert posted(port, "/v1/chat/completions")[0] == 401
-        assert exchanged(port, "GET /health HTTP/1.1\nHost: localhost\nConnection: close")[0] == 200
+        assert send_post(port, "/v1/chat/completions", key=server.key.reveal())[0] in (200, 404)
+        assert send_post(port, "/v1/chat/completions")[0] == 401
+        assert send_raw(port, "GET /health HTTP/1.1\nHost: localhost\nConnection: close")[0] == 200
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -419,7 +425,7 @@ SMALL = RequestLimits(body=100, concurrent=1, seconds=0.3)
 @contextmanager
 def web(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterator[int]:
     guard = make_gate("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
-    with in_a_loop(lambda: WebServer(answer, guard)) as server:
+    with run_in_thread(lambda: WebServer(answer, guard)) as server:
         yield server.port
 
 
@@ -442,7 +448,7 @@ def asgi(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterato
         yield int(url.split(":")[2].split("/")[0])
 
 
-async def at_once(request: Any) -> Any:
+async def answer_immediately(request: Any) -> Any:
     from aiohttp import web as aio
 
     return aio.Response(text="{}")
@@ -452,12 +458,12 @@ HEAD = f"POST /x HTTP/1.1\nHost: localhost\nContent-Type: application/json\nConn
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_a_body_is_counted_as_it_arrives_and_has_a_time_limit(server: Any) -> None:
+def test_a_body_has_a_size_limit_while_it_arrives_and_a_time_limit(server: Any) -> None:
     chunked = f"{HEAD}\nTransfer-Encoding: chunked"
-    with server(at_once) as port:
-        assert exchanged(port, chunked, b"2\r\n{}\r\n0\r\n\r\n")[0] == 200
-        assert exchanged(port, chunked, b"c8\r\n" + b"x" * 200 + b"\r\n0\r\n\r\n")[0] == 413
-        assert exchanged(port, f"{HEAD}\nContent-Length: 50", b"{")[0] == 408
+    with server(answer_immediately) as port:
+        assert send_raw(port, chunked, b"2\r\n{}\r\n0\r\n\r\n")[0] == 200
+        assert send_raw(port, chunked, b"c8\r\n" + b"x" * 200 + b"\r\n0\r\n\r\n")[0] == 413
+        assert send_raw(port, f"{HEAD}\nContent-Length: 50", b"{")[0] == 408
 
 
 @pytest.mark.parametrize("server", [web, asgi])
@@ -466,66 +472,66 @@ def test_a_body_is_counted_as_it_arrives_and_has_a_time_limit(server: Any) -> No
 )
 def test_a_request_head_has_a_time_limit(server: Any, sent: str) -> None:
     with (
-        server(at_once, RequestLimits(head_seconds=0.3)) as port,
+        server(answer_immediately, RequestLimits(head_seconds=0.3)) as port,
         socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
     ):
         connection.sendall(sent.encode())
-        said = connection.recv(65536)  # until the server ends it
-        assert said == b"" or said.startswith(b"HTTP/1.1 4")
+        response = connection.recv(65536)  # until the server closes the connection
+        assert response == b"" or response.startswith(b"HTTP/1.1 4")
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_the_head_of_a_second_request_is_not_waited_for_any_longer(server: Any) -> None:
+def test_the_head_of_a_second_request_has_the_same_time_limit(server: Any) -> None:
     whole = f"{HEAD}\nContent-Length: 2".replace("Connection: close\n", "").replace("\n", "\r\n") + "\r\n\r\n{}"
     with (
-        server(at_once, RequestLimits(head_seconds=1.0)) as port,
+        server(answer_immediately, RequestLimits(head_seconds=1.0)) as port,
         socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
     ):
         connection.sendall(f"{whole}POST /x HTTP/1.1\r\n".encode())
-        said = b""
+        response = b""
         while piece := connection.recv(65536):
-            said += piece
-        assert said.startswith(b"HTTP/1.1 200") and said.count(b"HTTP/1.1 ") == 1
+            response += piece
+        assert response.startswith(b"HTTP/1.1 200") and response.count(b"HTTP/1.1 ") == 1
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_a_request_that_takes_longer_than_a_head_may_is_answered(server: Any) -> None:
+def test_the_time_limit_of_the_head_does_not_apply_to_the_answer(server: Any) -> None:
     async def slow(request: Any) -> Any:
         await asyncio.sleep(1.5)
-        return await at_once(request)
+        return await answer_immediately(request)
 
     with server(slow, RequestLimits(head_seconds=1.0)) as port:
-        assert exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0] == 200
+        assert send_raw(port, f"{HEAD}\nContent-Length: 2", b"{}")[0] == 200
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_more_requests_than_there_is_room_for_are_sent_away(server: Any) -> None:
-    inside, leave = threading.Event(), threading.Event()
+def test_requests_beyond_the_concurrency_limit_are_rejected(server: Any) -> None:
+    started, finish = threading.Event(), threading.Event()
 
     async def slow(request: Any) -> Any:
-        inside.set()
-        while not leave.is_set():
+        started.set()
+        while not finish.is_set():
             await asyncio.sleep(0.01)
-        return await at_once(request)
+        return await answer_immediately(request)
 
     with server(slow, RequestLimits(concurrent=1)) as port:
         codes: list[int] = []
-        first = threading.Thread(target=lambda: codes.append(exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0]))
+        first = threading.Thread(target=lambda: codes.append(send_raw(port, f"{HEAD}\nContent-Length: 2", b"{}")[0]))
         first.start()
-        assert inside.wait(30)
-        code, headers, _ = exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")
-        leave.set()
+        assert started.wait(30)
+        code, headers, _ = send_raw(port, f"{HEAD}\nContent-Length: 2", b"{}")
+        finish.set()
         first.join()
         assert (code, headers["retry-after"], codes) == (503, "1", [200])
 
 
 @pytest.mark.parametrize("server", [web, asgi])
-def test_a_page_that_was_allowed_may_read_and_no_other(server: Any) -> None:
+def test_only_an_allowed_origin_gets_cors_headers_from_every_server(server: Any) -> None:
     preflight = "OPTIONS /x HTTP/1.1\nHost: localhost\nConnection: close\nAccess-Control-Request-Method: POST\nOrigin: "
-    with server(at_once) as port:
-        code, headers, _ = exchanged(port, preflight + "http://localhost:3000")
+    with server(answer_immediately) as port:
+        code, headers, _ = send_raw(port, preflight + "http://localhost:3000")
         assert (code, headers["access-control-allow-origin"]) == (204, "http://localhost:3000")
-        code, headers, _ = exchanged(port, f"{HEAD}\nContent-Length: 2\nOrigin: http://localhost:3000", b"{}")
+        code, headers, _ = send_raw(port, f"{HEAD}\nContent-Length: 2\nOrigin: http://localhost:3000", b"{}")
         assert (code, headers["access-control-allow-origin"]) == (200, "http://localhost:3000")
-        code, headers, _ = exchanged(port, preflight + "http://evil.com")
+        code, headers, _ = send_raw(port, preflight + "http://evil.com")
         assert code == 403 and "access-control-allow-origin" not in headers

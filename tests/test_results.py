@@ -1,4 +1,4 @@
-"""The first part of docs/results.md says what the raw rows in results/ say."""
+"""The first part of docs/results.md matches the raw rows in results/."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def results() -> Iterator[Any]:
         sys.path.remove(str(ROOT / "evals"))
 
 
-def test_every_table_of_the_page_is_counted_from_its_rows(results: Any) -> None:
+def test_every_table_of_the_page_is_computed_from_its_rows(results: Any) -> None:
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
     found = [each for each in results.everything() if f"`{each.file}`" in page]
     assert found
@@ -32,8 +32,8 @@ def test_every_table_of_the_page_is_counted_from_its_rows(results: Any) -> None:
         assert results.figures(each) in page and results.steps(each) in page
 
 
-def test_the_picture_shows_a_line_for_what_changed(results: Any) -> None:
+def test_the_picture_has_a_line_for_every_result(results: Any) -> None:
     lines = results.lines_of(results.everything())
-    drawn = results.picture(lines)
-    assert len(lines) >= 2 and all(line.label in drawn for line in lines)
-    assert drawn.count('class="i"') == 3 * len(lines)
+    svg = results.picture(lines)
+    assert len(lines) >= 2 and all(line.label in svg for line in lines)
+    assert svg.count('class="i"') == 3 * len(lines)

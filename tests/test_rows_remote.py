@@ -1,4 +1,4 @@
-"""Rows that lie elsewhere: the same bytes from any store, and a file there that appears when it is whole."""
+"""Rows in remote stores: every store gives the same bytes, and an output file appears only when it is complete."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -32,8 +32,8 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def filled(base: str, tmp_path: Path) -> str:
-    """A store with two logs and something else."""
+def filled_store(base: str, tmp_path: Path) -> str:
+    """A store with two logs and another file."""
     (tmp_path / "store" / "deep").mkdir(parents=True)
     for name, data in (("a.jsonl", DATA[: len(DATA) // 2]), ("deep/b.jsonl", DATA[len(DATA) // 2 :]), ("c.txt", b"x")):
         with RemoteStore().writing(f"{base}/{name}") as write:
@@ -41,48 +41,50 @@ def filled(base: str, tmp_path: Path) -> str:
     return base
 
 
-def written(path: str) -> bytes:
+def read_file(path: str) -> bytes:
     with RemoteStore().open(path) as file:
         return file.read()
 
 
-def test_a_glob_finds_what_a_store_holds(filled: str) -> None:
+def test_a_glob_finds_the_files_of_a_store(filled_store: str) -> None:
     found = RemoteStore().matching
-    assert found(f"{filled}/*.jsonl") == [f"{filled}/a.jsonl"]
-    assert found(f"{filled}/**/*.jsonl") == [f"{filled}/a.jsonl", f"{filled}/deep/b.jsonl"]
-    assert found(f"{filled}/a.jsonl") == [f"{filled}/a.jsonl"]
+    assert found(f"{filled_store}/*.jsonl") == [f"{filled_store}/a.jsonl"]
+    assert found(f"{filled_store}/**/*.jsonl") == [f"{filled_store}/a.jsonl", f"{filled_store}/deep/b.jsonl"]
+    assert found(f"{filled_store}/a.jsonl") == [f"{filled_store}/a.jsonl"]
     with pytest.raises(CallerError, match="no file matches"):
-        sources_of([f"{filled}/*.csv"])
+        sources_of([f"{filled_store}/*.csv"])
 
 
-def test_rows_go_from_store_to_store_as_from_file_to_file(filled: str, tmp_path: Path) -> None:
-    engine = LocalEngine(2) if filled.startswith("file") else InlineEngine()  # memory is this process's own
-    with RemoteStore().writing(f"{filled}/in.jsonl") as write:
+def test_rows_are_mapped_from_store_to_store(filled_store: str, tmp_path: Path) -> None:
+    engine = (
+        LocalEngine(2) if filled_store.startswith("file") else InlineEngine()
+    )  # The memory store exists only in this process.
+    with RemoteStore().writing(f"{filled_store}/in.jsonl") as write:
         write(DATA)
-    out = f"{filled}/out.jsonl"
+    out = f"{filled_store}/out.jsonl"
     with sink_to(out, LINES) as sink:
-        totals = map_rows(sources_of([f"{filled}/in.jsonl"]), Numbered(), sink, engine, part_size=2_000)
-    assert written(out) == MADE
+        totals = map_rows(sources_of([f"{filled_store}/in.jsonl"]), Numbered(), sink, engine, part_size=2_000)
+    assert read_file(out) == MADE
     assert totals.rows == len(ROWS)
     assert list((tmp_path / "state").rglob("*.jsonl*")) == []
 
 
-def test_what_is_there_is_not_replaced_unless_forced(filled: str) -> None:
-    sources = sources_of([f"{filled}/*.jsonl"])
-    with pytest.raises(NotOurs, match="already exists"), sink_to(f"{filled}/c.txt", LINES) as sink:
+def test_an_existing_file_is_replaced_only_with_force(filled_store: str) -> None:
+    sources = sources_of([f"{filled_store}/*.jsonl"])
+    with pytest.raises(NotOurs, match="already exists"), sink_to(f"{filled_store}/c.txt", LINES) as sink:
         map_rows(sources, Numbered(), sink, InlineEngine())
-    assert written(f"{filled}/c.txt") == b"x"
-    with sink_to(f"{filled}/c.txt", LINES, force=True) as sink:
+    assert read_file(f"{filled_store}/c.txt") == b"x"
+    with sink_to(f"{filled_store}/c.txt", LINES, force=True) as sink:
         map_rows(sources, Numbered(), sink, InlineEngine())
-    assert written(f"{filled}/c.txt") in MADE
+    assert read_file(f"{filled_store}/c.txt") in MADE
 
 
-class Stops(Exception):
+class StopError(Exception):
     pass
 
 
-class StopsLater(Numbered):
-    """Works on some parts, then fails; another one of the same key goes on."""
+class StoppingWork(Numbered):
+    """Work that fails after some parts; other work with the same key can resume it."""
 
     def __init__(self, parts: int) -> None:
         self._left = parts
@@ -90,24 +92,24 @@ class StopsLater(Numbered):
     def __call__(self, batch: object) -> object:  # type: ignore[override]
         self._left -= 1
         if self._left < 0:
-            raise Stops
+            raise StopError
         return super().__call__(batch)  # type: ignore[arg-type]
 
 
-def test_a_run_into_a_store_is_gone_on_with_where_it_was_broken_off(filled: str) -> None:
-    out = f"{filled}/out.jsonl"
-    sources = sources_of([f"{filled}/a.jsonl"])
-    with pytest.raises(Stops), sink_to(out, LINES) as sink:
-        map_rows(sources, StopsLater(3), sink, InlineEngine(), part_size=1_000)  # type: ignore[arg-type]
+def test_an_interrupted_run_into_a_store_is_resumed(filled_store: str) -> None:
+    out = f"{filled_store}/out.jsonl"
+    sources = sources_of([f"{filled_store}/a.jsonl"])
+    with pytest.raises(StopError), sink_to(out, LINES) as sink:
+        map_rows(sources, StoppingWork(3), sink, InlineEngine(), part_size=1_000)  # type: ignore[arg-type]
     assert not RemoteStore().exists(out)
     assert unfinished_path(out).with_name(unfinished_path(out).name + ".part").exists()
     with sink_to(out, LINES, resume=True) as sink:
         totals = map_rows(sources, Numbered(), sink, InlineEngine(), part_size=1_000)
     assert 0 < totals.resumed < totals.rows
-    assert written(out) == MADE[: len(written(out))]
+    assert read_file(out) == MADE[: len(read_file(out))]
 
 
-def test_a_file_that_is_not_there_is_named(base: str) -> None:
+def test_a_missing_file_is_reported_by_name(base: str) -> None:
     with pytest.raises(FileFailed, match=r"nothing\.jsonl: there is no such file"):
         RemoteStore().size(f"{base}/nothing.jsonl")
 
@@ -128,5 +130,5 @@ def test_an_unknown_store_is_reported_by_name() -> None:
         ("b/a[1].jsonl", "b/a?1?.jsonl", True),
     ],
 )
-def test_a_star_stays_within_a_folder_and_two_do_not(name: str, pattern: str, fits: bool) -> None:
+def test_one_star_matches_within_a_folder_and_two_stars_across_folders(name: str, pattern: str, fits: bool) -> None:
     assert matches_glob(name, pattern) == fits

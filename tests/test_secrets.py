@@ -1,4 +1,4 @@
-"""A secret is planted wherever rightcall may hold one, and looked for wherever it shows something."""
+"""A secret is planted wherever rightcall can store one, and must not appear in anything that rightcall shows."""
 
 import asyncio
 import inspect
@@ -28,7 +28,7 @@ ENVIRON = {"OPENAI_API_KEY": PLANTED}
 MODULES = (address, http, local, recording, recording, wire, mcp_server, gate, rightcall)
 
 
-def test_help_shows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_texts_contain_no_environment_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
     for module in MODULES:
         assert PLANTED not in pydoc.render_doc(module)
@@ -36,7 +36,7 @@ def test_help_shows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) 
             assert PLANTED not in pydoc.render_doc(value)
 
 
-def test_no_default_of_ours_is_an_environment() -> None:
+def test_no_parameter_has_the_environment_as_its_default() -> None:
     import os
 
     for module in MODULES:
@@ -57,22 +57,22 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("said", ERRORS.values(), ids=ERRORS)
-def test_no_error_shows_a_key(said: Any, tmp_path: Path) -> None:
-    async def go() -> list[Any]:
-        async with serving(said) as server:
+@pytest.mark.parametrize("response", ERRORS.values(), ids=ERRORS)
+def test_errors_contain_no_key(response: Any, tmp_path: Path) -> None:
+    async def main() -> list[Any]:
+        async with serving(response) as server:
             headers = {"X-Team-Token": "hunter2-of-the-team"}
-            made = Backend(
+            backend = Backend(
                 server.url, model="m", timeouts=SHORT, retries=QUICK, environ=ENVIRON, headers=headers, mode="native"
             )
-            recorder = Recorder(made, tmp_path / "c.jsonl")
-            shown: list[Any] = [repr(made), str(made), repr(recorder), repr(made.key), repr(made.exchange)]
+            recorder = Recorder(backend, tmp_path / "c.jsonl")
+            shown: list[Any] = [repr(backend), str(backend), repr(recorder), repr(backend.key), repr(backend.exchange)]
             with pytest.raises(BackendError) as raised:
                 await recorder.complete(ask())
             error = raised.value
             return [*shown, str(error), repr(error), error.args, getattr(error, "body", ""), error.tries]
 
-    assert "hunter2" not in str(asyncio.run(go()))
+    assert "hunter2" not in str(asyncio.run(main()))
     assert "hunter2" not in (tmp_path / "c.jsonl").read_text()
 
 
@@ -84,28 +84,28 @@ BROKEN_OFF: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("said", BROKEN_OFF.values(), ids=BROKEN_OFF)
-def test_no_answer_that_broke_off_shows_a_key(said: Any) -> None:
-    api = "responses" if "response" in said else "chat"
+@pytest.mark.parametrize("chunk", BROKEN_OFF.values(), ids=BROKEN_OFF)
+def test_answers_that_broke_off_contain_no_key(chunk: Any) -> None:
+    api = "responses" if "response" in chunk else "chat"
     text = {"type": "response.output_text.delta", "delta": "Hi"} if api == "responses" else delta(content="Hi")
-    body = f"data: {json.dumps(text)}\n\ndata: {said if isinstance(said, str) else json.dumps(said)}\n\n"
+    body = f"data: {json.dumps(text)}\n\ndata: {chunk if isinstance(chunk, str) else json.dumps(chunk)}\n\n"
 
-    async def go() -> str:
+    async def main() -> str:
         async with serving(answer(200, body.encode(), Content_Type="text/event-stream")) as server:
-            made = Backend(server.url, model="m", api=api, timeouts=SHORT, environ=ENVIRON, mode="native")
-            async with made.stream(ask()) as events:
+            backend = Backend(server.url, model="m", api=api, timeouts=SHORT, environ=ENVIRON, mode="native")
+            async with backend.stream(ask()) as events:
                 shown = [event async for event in events]
                 assert events.answer.content.startswith("Hi") and events.answer.problems
                 return f"{shown} {events.answer!r}"
 
-    assert "hunter2" not in asyncio.run(go())
+    assert "hunter2" not in asyncio.run(main())
 
 
-def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:
+def test_representations_of_objects_contain_no_key(tmp_path: Path) -> None:
     async def record_one() -> None:
         async with serving(json_answer(chat("Hello!"))) as server:
-            made = Backend(server.url, model="m", timeouts=SHORT, environ=ENVIRON, mode="native")
-            await Recorder(made, tmp_path / "c.jsonl").complete(ask())
+            backend = Backend(server.url, model="m", timeouts=SHORT, environ=ENVIRON, mode="native")
+            await Recorder(backend, tmp_path / "c.jsonl").complete(ask())
 
     asyncio.run(record_one())
     server, key = ReplayServer(tmp_path / "c.jsonl", key=PLANTED), new_key()
@@ -119,15 +119,15 @@ def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:
     assert "hunter2" not in str(shown) and key.reveal() not in repr(key)
 
 
-def connects(url: str, password: str) -> str:
+def fail_with_password(url: str, password: str) -> str:
     raise OSError(f"cannot connect to postgres://app:{password}@db:5432")
 
 
-def gives(password: str) -> dict[str, str]:
+def return_password(password: str) -> dict[str, str]:
     return {"password": password, "text": f"token={password}"}
 
 
-def test_traces_and_spans_show_no_secret() -> None:
+def test_traces_and_spans_contain_no_secret() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -138,17 +138,17 @@ def test_traces_and_spans_show_no_secret() -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
 
-    def refuses(invocation: Invocation) -> Skip | None:
+    def skip_by_hook(invocation: Invocation) -> Skip | None:
         return Skip("no", f"api_key={PLANTED}") if invocation.call.arguments.get("url") == "skip" else None
 
     trace = Trace()
     calls = [
-        Call("connects", {"url": "x", "password": PLANTED}),
-        Call("connects", {"url": "skip", "password": PLANTED}),
-        Call("gives", {"password": PLANTED}),
+        Call("fail_with_password", {"url": "x", "password": PLANTED}),
+        Call("fail_with_password", {"url": "skip", "password": PLANTED}),
+        Call("return_password", {"password": PLANTED}),
     ]
-    hooks: list[Any] = [Spans(tracer_provider=provider, content=True), refuses]
-    dispatch_sync(calls, [connects, gives], trace=trace, hooks=hooks)
+    hooks: list[Any] = [Spans(tracer_provider=provider, content=True), skip_by_hook]
+    dispatch_sync(calls, [fail_with_password, return_password], trace=trace, hooks=hooks)
     assert "hunter2" not in f"{trace} {trace!r} {json.dumps(trace.to_json())}"
     spans = exporter.get_finished_spans()
     assert len(spans) == 3 and "hunter2" not in str([span.to_json() for span in spans])

@@ -1,4 +1,4 @@
-"""What clients of our day send, in bodies of our own: each is read whole, and goes up to every server."""
+"""Requests of current clients, with our own content: each is read completely and translated for every server."""
 
 import json
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
 class Client(NamedTuple):
-    """One client's request: the roles that its conversation has, the tools that can be offered, and how."""
+    """The request of one client, with the expected roles of its conversation and its offered tools."""
 
     api: Any
     body: Json
@@ -378,8 +378,8 @@ CLIENTS: dict[str, Client] = {
 }
 
 
-def called(request: ClientRequest) -> list[list[str]]:
-    """The names of the calls of each turn."""
+def called_names(request: ClientRequest) -> list[list[str]]:
+    """Return the names of the calls of each turn."""
     turns = [each for each in request.messages if each["role"] == "assistant"]
     return [[call["function"]["name"] for call in each.get("tool_calls", ())] for each in turns]
 
@@ -388,7 +388,7 @@ LETTERS = {"s": "system", "u": "user", "a": "assistant", "t": "tool", "d": "deve
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-def test_a_clients_request_is_read_whole(client: Client) -> None:
+def test_a_client_request_is_read_completely(client: Client) -> None:
     found = read_request(client.api, client.body, model="m", stream=True)
     assert [each["role"] for each in found.messages] == [LETTERS[letter] for letter in client.roles]
     assert (None if found.tools is None else tuple([each.tool.name for each in found.tools])) == client.tools
@@ -399,17 +399,17 @@ def test_a_clients_request_is_read_whole(client: Client) -> None:
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 @pytest.mark.parametrize("api", READERS)
-def test_a_clients_request_goes_up_to_every_server(client: Client, api: Any) -> None:
+def test_a_client_request_is_translated_for_every_server(client: Client, api: Any) -> None:
     request = read_request(client.api, client.body, model="m", stream=True)
     profile = find_profile(BY_API[api]) if api in BY_API else UNKNOWN
     body = write_body(make_plan(to_request(request, api), ModeChoice("native", profile), api, "m", stream=True))
     assert OPAQUE not in json.dumps(body) and ("tools" in body) is bool(client.tools)
     again = read_request(api, body, model="m", stream=True)
-    assert called(again) == called(request)
+    assert called_names(again) == called_names(request)
 
 
 @pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
-def test_a_clients_own_body_goes_up_with_all_that_it_holds(client: Client) -> None:
+def test_the_body_for_a_server_of_the_same_dialect_keeps_every_field(client: Client) -> None:
     sent = same_dialect_body(read_request(client.api, client.body, model="m", stream=True))
     ours = {"model", "stream", "stream_options"}
     assert {key: value for key, value in sent.items() if key not in ours} == {

@@ -1,4 +1,4 @@
-"""Which upstream is asked for a model, and how models are listed: tables."""
+"""The choice of an upstream for a model, and the model lists, as tables."""
 
 import json
 from typing import Any
@@ -43,28 +43,28 @@ ROUTES = {
 
 
 @pytest.mark.parametrize("model", [*ROUTES])
-def test_a_model_has_a_name_upstream_and_an_order_of_upstreams(model: str) -> None:
+def test_a_route_has_the_upstream_model_name_and_ordered_upstreams(model: str) -> None:
     route = routed(SETTINGS, model)
     assert (route.model, [each.name for each in route.upstreams]) == ROUTES[model]
 
 
-def test_an_upstream_that_lists_the_model_comes_before_one_that_does_not() -> None:
+def test_upstreams_that_list_the_model_come_first() -> None:
     assert [each.name for each in routed(SETTINGS, "x", {"spare": {"x"}}).upstreams] == ["spare", "large"]
 
 
-def test_an_alias_has_its_own_settings_then_those_of_its_model() -> None:
+def test_settings_of_an_alias_override_those_of_its_model() -> None:
     assert model_settings(SETTINGS, "claude-sonnet") == ModelSettings(alias="qwen3", mode="native", format="hermes")
     assert model_settings(SETTINGS, "nobody") == ModelSettings()
 
 
-def test_a_model_that_no_upstream_is_meant_for_is_refused_with_those_there_are() -> None:
-    with pytest.raises(RefusedRequest, match=r"qwen\*, llama-3") as told:
+def test_a_model_without_an_upstream_is_rejected_with_the_known_models() -> None:
+    with pytest.raises(RefusedRequest, match=r"qwen\*, llama-3") as raised:
         routed(ProxySettings(upstream=(SMALL,)), "gpt")
-    assert (told.value.status, told.value.code) == (400, "model_not_found")
+    assert (raised.value.status, raised.value.code) == (400, "model_not_found")
 
 
 @given(st.text(max_size=400))
-def test_every_name_has_a_route_while_one_upstream_is_open(model: str) -> None:
+def test_every_name_has_a_route_if_one_upstream_accepts_all_models(model: str) -> None:
     assert routed(SETTINGS, model).upstreams
 
 
@@ -81,13 +81,13 @@ GEMINI = {"models": [{"name": "models/gemini-3", "inputTokenLimit": 1000, "outpu
 ANTHROPIC = {"data": [{"type": "model", "id": "claude-x", "display_name": "X", "created_at": "2026-01-01T00:00:00Z"}]}
 
 
-def _all() -> list[ListedModel]:
+def _listed_models() -> list[ListedModel]:
     lists = [("chat", VLLM), ("chat", LLAMA), ("ollama", OLLAMA), ("gemini", GEMINI), ("messages", ANTHROPIC)]
     return [model for api, body in lists for model in read_models(api, body)]  # type: ignore[arg-type]
 
 
-def test_lists_of_every_kind_of_server_are_read() -> None:
-    assert [(each.id, each.context, each.output) for each in _all()] == [
+def test_model_lists_of_every_server_type_are_read() -> None:
+    assert [(each.id, each.context, each.output) for each in _listed_models()] == [
         ("smollm2", 4096, None),
         ("s.gguf", 2048, None),
         ("qwen3:8b", None, None),
@@ -96,43 +96,43 @@ def test_lists_of_every_kind_of_server_are_read() -> None:
     ]
 
 
-def test_openais_list_has_both_keys_and_keeps_what_is_not_known() -> None:
-    written = model_list("openai", _all())
-    first = written["data"][0]
+def test_the_openai_list_has_both_keys_and_keeps_unknown_fields() -> None:
+    body = model_list("openai", _listed_models())
+    first = body["data"][0]
     assert first["context_length"] == first["max_model_len"] == 4096 and first["owned_by"] == "vllm"
-    ids = [each.id for each in _all()]
-    assert [each["id"] for each in written["data"]] == [each["name"] for each in written["models"]] == ids
-    assert all(type(each["created"]) is int and each["object"] == "model" for each in written["data"])
+    ids = [each.id for each in _listed_models()]
+    assert [each["id"] for each in body["data"]] == [each["name"] for each in body["models"]] == ids
+    assert all(type(each["created"]) is int and each["object"] == "model" for each in body["data"])
 
 
-def test_codex_gets_a_list_that_it_can_decode() -> None:
-    written = model_list("codex", _all())
-    assert written["models"] == [] and len(written["data"]) == 5
+def test_the_codex_list_has_no_model_entries() -> None:
+    body = model_list("codex", _listed_models())
+    assert body["models"] == [] and len(body["data"]) == 5
 
 
-def test_anthropics_list_pages_and_dates() -> None:
-    written = model_list("messages", _all())
-    assert (written["has_more"], written["first_id"], written["last_id"]) == (False, "smollm2", "claude-x")
-    assert written["data"][-1] == {**ANTHROPIC["data"][0], "created_at": "2026-01-01T00:00:00Z"}
-    assert written["data"][0]["created_at"] == "2026-11-15T14:35:44Z"
+def test_the_anthropic_list_has_paging_fields_and_dates() -> None:
+    body = model_list("messages", _listed_models())
+    assert (body["has_more"], body["first_id"], body["last_id"]) == (False, "smollm2", "claude-x")
+    assert body["data"][-1] == {**ANTHROPIC["data"][0], "created_at": "2026-01-01T00:00:00Z"}
+    assert body["data"][0]["created_at"] == "2026-11-15T14:35:44Z"
     assert model_list("messages", []) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
 
 
-def test_ollamas_list_and_its_show_say_that_there_are_tools() -> None:
-    written = model_list("tags", _all())
-    kept = next(each for each in written["models"] if each["name"] == "qwen3:8b")
+def test_the_ollama_list_keeps_details_and_show_has_the_tools_capability() -> None:
+    body = model_list("tags", _listed_models())
+    kept = next(each for each in body["models"] if each["name"] == "qwen3:8b")
     assert (kept["size"], kept["details"]["family"]) == (7, "qwen3")
-    shown = shown_model(_all()[0])
+    shown = shown_model(_listed_models()[0])
     assert "tools" in shown["capabilities"] and shown["model_info"]["unknown.context_length"] == 4096
 
 
-def test_geminis_list_names_what_can_be_asked() -> None:
-    written = model_list("gemini", _all())
-    assert written["models"][3]["inputTokenLimit"] == 1000 and written["models"][3]["version"] == "3"
-    assert all("generateContent" in each["supportedGenerationMethods"] for each in written["models"])
+def test_the_gemini_list_names_the_supported_methods() -> None:
+    body = model_list("gemini", _listed_models())
+    assert body["models"][3]["inputTokenLimit"] == 1000 and body["models"][3]["version"] == "3"
+    assert all("generateContent" in each["supportedGenerationMethods"] for each in body["models"])
 
 
-def test_merging_takes_each_name_once_from_the_first_that_is_asked_for_it() -> None:
+def test_merged_lists_have_each_name_once_from_its_first_upstream() -> None:
     lists = {
         "small": [ListedModel(id="qwen3", owner="a"), ListedModel(id="other")],
         "large": [ListedModel(id="qwen3", owner="b"), ListedModel(id="gpt")],
@@ -159,7 +159,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_a_list_of_anything_is_read_and_written_in_every_shape(body: Any) -> None:
+def test_an_arbitrary_list_is_read_and_written_in_every_shape(body: Any) -> None:
     found = read_models("chat", body)
     for shape in ("openai", "codex", "messages", "tags", "gemini"):
         json.dumps(model_list(shape, found))

@@ -1,4 +1,4 @@
-"""Settings of the proxy: three places, one meaning; what cannot be used is told with its place and its cure."""
+"""Settings of the proxy: flags, variables and file keys are equivalent; errors are reported with place and cure."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ WITH = {"upstream": [URL]}
 
 
 def _sample(setting: Setting) -> object:
-    """A value that is not the default."""
+    """Return a value that is not the default."""
     found = msgspec.inspect.type_info(setting.type)
     kind = found.type if isinstance(found, msgspec.inspect.Metadata) else found
     match kind:
@@ -40,20 +40,22 @@ def _sample(setting: Setting) -> object:
             return {"format": "hermes", "host": "::1", "key_env": "MINE"}.get(setting.name, "some.file")
 
 
-def _given_by_flag(name: str, value: object) -> SettingsSource:
+def _source_with_flag(name: str, value: object) -> SettingsSource:
     as_text = value if isinstance(value, list) else True if value is True else str(value)
     return SettingsSource(flags={**WITH, name: as_text}, environ={"MINE": "abcdefgh1"})
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name != "format_file"])  # its file is read: see below
-def test_a_flag_a_variable_and_a_toml_key_of_the_same_name_mean_the_same(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in SETTINGS if name != "format_file"]
+)  # This setting names a file that is read: see below.
+def test_flag_variable_and_toml_key_of_a_setting_are_equivalent(name: str, tmp_path: Path) -> None:
     setting, value = SETTINGS[name], _sample(SETTINGS[name])
     as_text = " ".join(value) if isinstance(value, list) else str(value)
     file = tmp_path / "some.toml"
     base = "" if name == "upstream" else f'upstream = "{URL}"\n'
     file.write_text(f"{base}{name} = {toml_value(value)}\n")
     keys = {"MINE": "abcdefgh1"}
-    by_flag = _given_by_flag(name, value).read()
+    by_flag = _source_with_flag(name, value).read()
     by_variable = SettingsSource(
         flags={} if name == "upstream" else WITH, environ={**keys, setting.variable: as_text}
     ).read()
@@ -62,12 +64,12 @@ def test_a_flag_a_variable_and_a_toml_key_of_the_same_name_mean_the_same(name: s
     assert getattr(by_flag, name) != setting.default
 
 
-def test_every_field_is_a_setting_but_the_tables_and_the_key() -> None:
+def test_every_field_except_tables_and_key_is_a_setting() -> None:
     assert set(ProxySettings.__struct_fields__) - set(SETTINGS) == {"models", "key"}
     assert all(each.help.endswith(".") and each.group for each in SETTINGS.values())
 
 
-def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
+def test_flags_override_the_environment_and_the_environment_overrides_the_file(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(f'upstream = "{URL}"\nport = 1\nmax_retries = 1\nhost = "localhost"')
     environ = {"RIGHTCALL_SERVE_PORT": "2", "RIGHTCALL_SERVE_MAX_RETRIES": "2", "RIGHTCALL_SERVE_CONFIG": str(file)}
@@ -98,7 +100,7 @@ alias = "qwen3-8b"
 """
 
 
-def test_a_file_says_upstreams_and_what_holds_for_models(tmp_path: Path) -> None:
+def test_a_settings_file_defines_upstreams_and_models(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(WHOLE)
     found = SettingsSource(config=str(file), environ={"MY_KEY": "sk-secret-1"}).read()
@@ -140,12 +142,12 @@ def test_an_error_in_a_settings_file_is_reported_with_its_place(text: str, tmp_p
     file = tmp_path / "a.toml"
     file.write_text(text)
     flags = {} if text.startswith(("[[upstream]]", "upstream")) else WITH
-    with pytest.raises(CallerError) as told:
+    with pytest.raises(CallerError) as raised:
         SettingsSource(flags=flags, config=str(file)).read()
-    assert WRONG[text] in str(told.value)
+    assert WRONG[text] in str(raised.value)
 
 
-WRONG_WORDS = {
+WRONG_VARIABLES = {
     ("RIGHTCALL_SERVE_PORTT", "1"): "there is no setting RIGHTCALL_SERVE_PORTT; did you mean RIGHTCALL_SERVE_PORT?",
     ("RIGHTCALL_SERVE_PORT", "many"): "RIGHTCALL_SERVE_PORT: 'many' does not do",
     ("RIGHTCALL_SERVE_GUARD", "al"): "RIGHTCALL_SERVE_GUARD: 'al' is none of none, parse, full",
@@ -154,27 +156,27 @@ WRONG_WORDS = {
 }
 
 
-@pytest.mark.parametrize("said", [*WRONG_WORDS])
-def test_an_error_in_the_environment_is_reported_with_the_variable(said: tuple[str, str]) -> None:
-    with pytest.raises(CallerError) as told:
-        SettingsSource(flags=WITH, environ=dict([said])).read()
-    assert WRONG_WORDS[said] in str(told.value)
+@pytest.mark.parametrize("variable", [*WRONG_VARIABLES])
+def test_an_error_in_the_environment_is_reported_with_the_variable(variable: tuple[str, str]) -> None:
+    with pytest.raises(CallerError) as raised:
+        SettingsSource(flags=WITH, environ=dict([variable])).read()
+    assert WRONG_VARIABLES[variable] in str(raised.value)
 
 
-def test_a_key_may_be_in_a_variable_that_looks_like_a_setting() -> None:
+def test_a_key_can_be_in_a_variable_that_looks_like_a_setting() -> None:
     environ = {"RIGHTCALL_SERVE_KEY": "abcdefgh1"}
     found = SettingsSource(flags={**WITH, "key_env": "RIGHTCALL_SERVE_KEY"}, environ=environ).read()
     assert found.key is not None and found.gate().key is found.key
 
 
-def test_a_proxy_without_upstreams_says_how_to_name_one() -> None:
+def test_a_proxy_without_upstreams_is_an_error_that_names_the_option() -> None:
     with pytest.raises(CallerError, match="--upstream"):
         SettingsSource().read()
 
 
 def test_other_machines_are_admitted_with_a_key_or_by_an_explicit_setting() -> None:
-    told = SettingsSource(flags={**WITH, "host": "0.0.0.0", "no_key": True}).read()
-    assert told.gate().key is None
+    settings = SettingsSource(flags={**WITH, "host": "0.0.0.0", "no_key": True}).read()
+    assert settings.gate().key is None
     keyed = SettingsSource(flags={**WITH, "host": "0.0.0.0", "key_env": "K"}, environ={"K": "abcdefgh1"}).read()
     assert keyed.gate().key is keyed.key
     with pytest.raises(CallerError, match="exclude each other"):
@@ -199,7 +201,7 @@ GUESSED = {
 
 
 @pytest.mark.parametrize("url", [*GUESSED])
-def test_what_an_upstream_speaks_is_guessed_from_its_address(url: str) -> None:
+def test_the_dialect_of_an_upstream_is_guessed_from_its_address(url: str) -> None:
     assert guessed_api(url) == GUESSED[url]
     assert SettingsSource(flags={"upstream": [url]}).read().upstream[0].api == GUESSED[url]
 
@@ -211,12 +213,12 @@ def test_the_dialect_of_an_upstream_can_be_set() -> None:
         SettingsSource(flags={"upstream": ["mesages=http://a"]}).read()
 
 
-def test_upstreams_of_one_address_get_names_that_differ() -> None:
+def test_upstreams_with_the_same_address_get_different_names() -> None:
     found = SettingsSource(flags={"upstream": [URL, f"messages={URL}"]}).read()
     assert [each.name for each in found.upstream] == ["127.0.0.1:8080", "127.0.0.1:8080-2"]
 
 
-def test_a_key_of_the_environment_does_not_travel_in_the_clear() -> None:
+def test_keys_of_the_environment_are_not_sent_over_unencrypted_http() -> None:
     environ = {"OPENAI_API_KEY": "sk-secret-1", "GEMINI_API_KEY": "g-secret-1"}
     near = SettingsSource(flags={"upstream": ["https://a.example", "gemini=https://b.example"]}, environ=environ).read()
     assert [each.key.reveal() for each in near.upstream if each.key] == ["sk-secret-1", "g-secret-1"]
@@ -225,15 +227,15 @@ def test_a_key_of_the_environment_does_not_travel_in_the_clear() -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_file_of_anything_is_settings_or_one_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_an_arbitrary_settings_file_is_valid_or_one_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = tmp_path_factory.getbasetemp() / "anything.toml"
     file.write_text(text, "utf-8", "surrogatepass")
-    told = ""
+    message = ""
     try:
         SettingsSource(flags=WITH, config=str(file)).read()
     except CallerError as error:
-        told = str(error)
-    assert not told or str(file) in told
+        message = str(error)
+    assert not message or str(file) in message
 
 
 def test_the_line_of_a_key_is_found_in_every_kind_of_table() -> None:
@@ -242,7 +244,7 @@ def test_the_line_of_a_key_is_found_in_every_kind_of_table() -> None:
     assert {place: line_of(text, place) for place in places} == places
 
 
-def test_the_settings_that_the_document_shows_are_settings(tmp_path: Path) -> None:
+def test_the_documented_settings_file_is_valid(tmp_path: Path) -> None:
     document = (Path(__file__).parent.parent / "docs" / "proxy.md").read_text("utf-8")
     file = tmp_path / "serve.toml"
     file.write_text(document.partition("<!-- file: serve.toml -->\n```toml\n")[2].partition("```")[0])
@@ -252,7 +254,7 @@ def test_the_settings_that_the_document_shows_are_settings(tmp_path: Path) -> No
     assert [each.name for each in opus.upstreams] == ["large"]
 
 
-def test_a_format_of_one_s_own_is_known_by_its_file(tmp_path: Path) -> None:
+def test_a_format_file_registers_a_custom_format(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text(MINE, "utf-8")
     environ = {"RIGHTCALL_SERVE_UPSTREAM": "http://127.0.0.1:1", "RIGHTCALL_SERVE_FORMAT_FILE": str(own)}

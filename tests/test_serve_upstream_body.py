@@ -1,4 +1,4 @@
-"""A request on its way up: the client's own body where the server speaks its dialect, another's where it does not."""
+"""The upstream request body: the client's own body for a server of the same dialect, otherwise a translation."""
 
 import json
 from typing import Any
@@ -19,9 +19,9 @@ from rightcall.serve.upstream_body import dropped_fields, mended_history, same_d
 from rightcall.types import Json
 from test_serve_readers import BODIES, SCHEMA
 
-# What a dialect has no words for, and so what no law can ask of it.
+# Fields that a dialect cannot express; the laws skip them.
 CANNOT_CARRY: dict[str, frozenset[str]] = {
-    "chat": frozenset(("is_error",)),  # which the text of a result says instead
+    "chat": frozenset(("is_error",)),  # expressed in the text of a result
     "responses": frozenset(("is_error", "stop", "seed", "reasoning")),  # reasoning only as the server signed it
     "messages": frozenset(("seed", "developer", "reasoning")),
     "ollama": frozenset(("choice", "parallel", "is_error", "ids")),
@@ -36,7 +36,7 @@ def upward(request: ClientRequest, api: Any) -> Json:
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_the_body_for_a_server_of_the_same_dialect_is_the_clients_own(api: Any) -> None:
+def test_the_body_for_a_server_of_the_same_dialect_is_unchanged(api: Any) -> None:
     body = {**BODIES[api], "odd": {"kept": [1]}}
     sent = same_dialect_body(read_request(api, body, model="m", stream=True), model="other", stream=False)
     flags = {} if api == "gemini" else {"model": "other", "stream": False}
@@ -78,7 +78,7 @@ def test_only_the_repaired_messages_of_a_history_are_rewritten(api: Any) -> None
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_a_history_that_is_right_is_not_changed_for_a_server_of_its_own_dialect(api: Any) -> None:
+def test_a_valid_history_is_not_changed_for_a_server_of_its_own_dialect(api: Any) -> None:
     assert mended_history(read_request(api, BODIES[api], model="m"), None).changes == ()
 
 
@@ -86,25 +86,29 @@ def test_a_history_that_is_right_is_not_changed_for_a_server_of_its_own_dialect(
 def test_a_call_without_a_result_gets_one_in_the_dialect_of_the_client(api: Any) -> None:
     key = {"responses": "input", "gemini": "contents"}.get(api, "messages")
     request = read_request(api, {**BODIES[api], key: BODIES[api][key][:-1]}, model="m")
-    mended = mended_history(request, None)
-    sent = same_dialect_body(request, messages=mended.messages)
-    assert mended.changes and sent[key][: len(BODIES[api][key]) - 1] == BODIES[api][key][:-1]
+    repaired = mended_history(request, None)
+    sent = same_dialect_body(request, messages=repaired.messages)
+    assert repaired.changes and sent[key][: len(BODIES[api][key]) - 1] == BODIES[api][key][:-1]
     assert read_request(api, sent, model="m").messages[-1]["role"] == "tool"
 
 
-def test_a_system_message_among_the_others_stays_there_for_its_own_dialect() -> None:
-    said = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}, {"role": "assistant", "content": "c"}]
-    request = read_request("messages", {"messages": [*said, {"role": "user", "content": "d"}]})
+def test_a_system_message_inside_the_conversation_keeps_its_position() -> None:
+    first_messages = [
+        {"role": "user", "content": "a"},
+        {"role": "system", "content": "b"},
+        {"role": "assistant", "content": "c"},
+    ]
+    request = read_request("messages", {"messages": [*first_messages, {"role": "user", "content": "d"}]})
     changed = [request.messages[0], {**request.messages[1], "content": "B"}, *request.messages[2:]]
     assert same_dialect_body(request, messages=changed)["messages"] == [
-        said[0],
+        first_messages[0],
         {"role": "system", "content": "B"},
-        said[2],
+        first_messages[2],
         {"role": "user", "content": "d"},
     ]
 
 
-# -- from every dialect into every other -------------------------------------------------------------------------------
+# -- translation between all dialects ----------------------------------------------------------------------------------
 
 WORDS = st.text("abc xyz.,{}\"'\n", min_size=1, max_size=20).filter(str.strip)
 NAMES = st.sampled_from(["read", "files.read", "x" * 70, "mcp__a__b", "1st"])
@@ -118,13 +122,15 @@ def call(number: int, name: str, path: str) -> Json:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> Json:
-    """A body of Chat with a conversation in it, and the tools that it calls."""
+    """Draw a Chat body with a conversation and the tools that it calls."""
     names = draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
     messages: list[Json] = [{"role": "system", "content": draw(WORDS)}] if draw(st.booleans()) else []
     count = 0
     for _ in range(draw(st.integers(1, 3))):
-        said, seen = draw(WORDS), draw(st.booleans())
-        messages.append({"role": "user", "content": [{"type": "text", "text": said}, IMAGE] if seen else said})
+        question, has_image = draw(WORDS), draw(st.booleans())
+        messages.append(
+            {"role": "user", "content": [{"type": "text", "text": question}, IMAGE] if has_image else question}
+        )
         calls = [call(count + at, draw(st.sampled_from(names)), draw(WORDS)) for at in range(draw(st.integers(0, 2)))]
         count += len(calls)
         turn: Json = {"role": "assistant", "content": draw(WORDS)}
@@ -145,8 +151,8 @@ def conversations(draw: st.DrawFn) -> Json:
     }
 
 
-def essence(request: ClientRequest, names: dict[str, str]) -> list[Any]:
-    """What every dialect can carry: ids are numbered, names are the client's, what one provider reads is left out."""
+def comparable_messages(request: ClientRequest, names: dict[str, str]) -> list[Any]:
+    """Return what every dialect can express, with numbered ids and the client's names."""
     numbers: dict[str, int] = {}
     out = []
     for message in request.messages:
@@ -170,19 +176,21 @@ def essence(request: ClientRequest, names: dict[str, str]) -> list[Any]:
 @given(conversations())
 def test_a_conversation_is_the_same_in_every_dialect(one: Any, other: Any, body: Json) -> None:
     lost = CANNOT_CARRY[one] | CANNOT_CARRY[other]
-    if "choice" in lost:  # only the tools that may be called are offered then
+    if "choice" in lost:  # Such a dialect offers only the tools that can be called.
         body = {**body, "tool_choice": "required"}
     chat = read_request("chat", body)
     first = read_request(one, upward(chat, one), model="m")
     second = read_request(other, upward(first, other), model="m")
-    own = [each.tool for each in chat.tools or ()]
-    theirs = [each.tool for each in second.tools or ()]
-    assert [(each.description, each.parameters) for each in theirs] == [
-        (each.description, each.parameters) for each in own
+    chat_tools = [each.tool for each in chat.tools or ()]
+    translated_tools = [each.tool for each in second.tools or ()]
+    assert [(each.description, each.parameters) for each in translated_tools] == [
+        (each.description, each.parameters) for each in chat_tools
     ]
-    names = {there.name: here.name for here, there in zip(own, theirs, strict=True)}
-    assert essence(second, names) == essence(chat, {each.name: each.name for each in own})
-    lost |= {"parallel"} if chat.choice == "none" else set()  # of no calls there are never two
+    names = {there.name: here.name for here, there in zip(chat_tools, translated_tools, strict=True)}
+    assert comparable_messages(second, names) == comparable_messages(
+        chat, {each.name: each.name for each in chat_tools}
+    )
+    lost |= {"parallel"} if chat.choice == "none" else set()  # With choice none, there are never two calls.
     assert "choice" in lost or names.get(second.choice, second.choice) == chat.choice
     for name in {"parallel", "stop", "seed"} - lost:
         assert getattr(second, name) == getattr(chat, name)
@@ -208,7 +216,7 @@ def test_sampling_fields_are_translated_between_dialects() -> None:
 
 @pytest.mark.parametrize("one", READERS)
 @pytest.mark.parametrize("other", READERS)
-def test_a_tool_failure_is_carried_or_stated(one: Any, other: Any) -> None:
+def test_a_tool_failure_is_a_flag_or_stated_in_the_text(one: Any, other: Any) -> None:
     messages = [
         {"role": "assistant", "content": "", "tool_calls": [call(0, "read", "a")]},
         {"role": "tool", "tool_call_id": "call_0", "content": "no such file", "is_error": True},
@@ -220,10 +228,10 @@ def test_a_tool_failure_is_carried_or_stated(one: Any, other: Any) -> None:
     assert result["content"] == ("no such file" if flagged else "ERROR: no such file")
 
 
-# -- calls that are more than calls of functions, and what providers want back ---------------------------------------
+# -- calls that are not function calls, and fields that providers require back -----------------------------------------
 
 
-def test_calls_of_other_kinds_go_to_a_server_as_calls_of_the_functions_it_is_offered() -> None:
+def test_calls_of_other_types_are_translated_to_function_calls() -> None:
     tools = [{"type": "custom", "name": "patch"}, {"type": "local_shell"}]
     items = [
         {"type": "reasoning", "id": "rs_1", "encrypted_content": "E", "summary": []},
@@ -249,19 +257,19 @@ KEPT = {
 
 
 @pytest.mark.parametrize("api", KEPT)
-def test_what_a_client_dropped_is_put_back_and_what_it_kept_is_left_alone(api: Any) -> None:
+def test_opaque_fields_that_a_client_dropped_are_restored(api: Any) -> None:
     request = read_request(api, BODIES[api], model="m")
     (id,) = [each["tool_calls"][0]["id"] for each in request.messages if "tool_calls" in each]
     assert mended_history(request, None, kept={id: KEPT[api]}).changes == ()
     bare = [{key: value for key, value in each.items() if key != OPAQUE} for each in request.messages]
     dropped = msgspec.structs.replace(request, messages=bare)
-    mended = mended_history(dropped, None, kept={id: KEPT[api]})
-    assert [each.kind for each in mended.changes] == ["put_back"]
+    repaired = mended_history(dropped, None, kept={id: KEPT[api]})
+    assert [each.kind for each in repaired.changes] == ["put_back"]
     wanted = {"messages": '"signature":"s"', "responses": '"encrypted_content":"e"', "gemini": '"new"'}[api]
-    assert wanted in json.dumps(same_dialect_body(dropped, messages=mended.messages), separators=(",", ":"))
+    assert wanted in json.dumps(same_dialect_body(dropped, messages=repaired.messages), separators=(",", ":"))
 
 
-def test_images_of_a_result_go_where_the_server_takes_them() -> None:
+def test_images_of_a_result_are_placed_where_the_server_accepts_them() -> None:
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0K"}}
     blocks = [{"type": "tool_use", "id": "1", "name": "look", "input": {}}]
     result = {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "see"}, image]}

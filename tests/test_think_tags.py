@@ -1,4 +1,4 @@
-"""`<think>` where a reply begins is reasoning in every format, whatever the format itself has for it."""
+"""`<think>` at the beginning of a reply is reasoning in every format, whatever reasoning markers the format has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MESSAGES = [
     if kind != "call"
 ]
 every_format = pytest.mark.parametrize("name", sampled())
-# A message to a tool that only its header tells: behind other text it is a line of text.
+# A message to a tool with only a header as its marker: after other text it is a line of text.
 HEADED = {name for name, format in FORMATS.items() if format.channels and not format.channels.to}
 
 
@@ -31,13 +31,13 @@ def _read(name: str, text: str, **options: str | None) -> Reply:
     return hold_of_every_cut(text, Setting(name, TOOLS, **options))  # type: ignore[arg-type]
 
 
-def _words(reply: Reply) -> list[str]:
+def _called_words(reply: Reply) -> list[str]:
     return [call.arguments["word"] for call in reply.calls]
 
 
 @every_format
 @pytest.mark.parametrize("finish", selected([None, "length"], kept=[None]))
-def test_a_call_in_think_tags_is_reasoning_and_the_text_after_them_the_answer(name: str, finish: str | None) -> None:
+def test_a_call_in_think_tags_is_reasoning_and_the_text_after_them_is_content(name: str, finish: str | None) -> None:
     text = f"\n<think>\nI could send {_call(name, 'owl')} but the user forbids it.\n</think>\n\nNo."
     reply = _read(name, text, finish=finish)
     assert not reply.attempts and reply.content == "No."
@@ -53,17 +53,17 @@ def test_auto_runs_no_call_in_think_tags(name: str) -> None:
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in HEADED))
 def test_a_call_after_think_tags_runs(name: str) -> None:
     reply = _read(name, f"<think>\nIs it {_call(name, 'owl')}? Rather not.\n</think>\n\n{_call(name, 'bat')}")
-    assert _words(reply) == ["bat"] and not reply.refused
+    assert _called_words(reply) == ["bat"] and not reply.refused
 
 
 @every_format
-def test_with_never_nothing_comes_out_of_tags(name: str) -> None:
+def test_reasoning_calls_never_leaves_calls_in_think_tags(name: str) -> None:
     text = f"<think>\nI send it. {_call(name, 'owl')}\n</think>"
     assert not parse(text, format=name, tools=TOOLS, reasoning_calls="never").attempts
 
 
 @every_format
-def test_the_prompt_may_have_opened_the_tags(name: str) -> None:
+def test_think_tags_can_be_opened_by_the_prompt(name: str) -> None:
     channels = FORMATS[name].channels
     if channels is not None and "reasoning" in channels.kinds.values():
         pytest.skip("the prompt opens a message of reasoning there")
@@ -77,8 +77,8 @@ def test_auto_detects_the_first_header_after_think_tags(name: str, kind: str) ->
     assert channels is not None
     opens, closes = channels.messages[kind]  # type: ignore[index]
     text = f"<think>Hm.</think>\n{opens}I would send {_call(name, 'owl')}, but no.{closes}"
-    reply, named = _read("auto", text), _read(name, text)
-    assert (reply.parts, reply.format) == (named.parts, name) and reply.reasoning.startswith("Hm.")
+    reply, by_name = _read("auto", text), _read(name, text)
+    assert (reply.parts, reply.format) == (by_name.parts, name) and reply.reasoning.startswith("Hm.")
 
 
 @every_format
@@ -88,13 +88,13 @@ def test_without_reasoning_tags_are_text(name: str) -> None:
 
 
 @every_format
-def test_text_that_would_read_as_a_thought_is_not_written(name: str) -> None:
-    said = Text("<think>Hm.</think>No.")
+def test_text_that_would_be_parsed_as_reasoning_is_not_rendered(name: str) -> None:
+    part = Text("<think>Hm.</think>No.")
     try:
-        text = render([said], format=name)
+        text = render([part], format=name)
     except CannotCarry:
         return
-    assert not text.startswith("<think>") and parse(text, format=name).parts == (said,)
+    assert not text.startswith("<think>") and parse(text, format=name).parts == (part,)
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if not FORMATS[name].reasoning))

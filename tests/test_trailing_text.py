@@ -67,6 +67,6 @@ def test_text_after_an_unclosed_call_is_text() -> None:
     assert len(reply.calls) == 1 and reply.content == "Done."
 
 
-def test_a_text_close_closes_no_call() -> None:
+def test_the_close_of_a_text_block_does_not_close_a_call() -> None:
     text = wire(FORMATS["apriel"], "Done.\n[END FINAL RESPONSE]").removesuffix("</tool_calls>")
     assert len(read(text, "apriel").calls) == 1

@@ -1,4 +1,4 @@
-"""The way to a trained adapter, as far as a machine without a GPU goes; the rest needs the extra `train`."""
+"""Training an adapter, as far as possible without a GPU; most tests need the extra `train`."""
 
 import importlib.util
 import os
@@ -16,12 +16,12 @@ EVALS = TESTS.parent / "evals"
 PATHS = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (FOLDER, EVALS, TESTS)))}
 
 
-def has(*names: str) -> bool:
+def has_modules(*names: str) -> bool:
     return all(importlib.util.find_spec(name) is not None for name in names)
 
 
-trains = pytest.mark.skipif(
-    not has("torch", "transformers", "gguf"), reason="needs the extra train; `make train` has it"
+needs_training = pytest.mark.skipif(
+    not has_modules("torch", "transformers", "gguf"), reason="needs the extra train; `make train` has it"
 )
 
 
@@ -30,8 +30,8 @@ def test_the_training_script_is_short_enough_to_read() -> None:
         assert len(file.read_text("utf-8").splitlines()) < 150, file
 
 
-@trains
-def test_a_killed_training_run_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
+@needs_training
+def test_a_killed_training_run_leaves_whole_files_and_resumes(tmp_path: Path) -> None:
     kills = os.environ.get("RIGHTCALL_TRAINING_KILLS", "10")
     disk = on_small_disk(tmp_path)
     command = [*disk, sys.executable, str(EVALS / "training_kills.py"), kills, str(tmp_path)]
@@ -41,9 +41,9 @@ def test_a_killed_training_run_leaves_whole_files_and_goes_on(tmp_path: Path) ->
     assert ("really was full" in done.stdout) == bool(disk)
 
 
-@trains
-@pytest.mark.skipif(not has("xgrammar"), reason="needs xgrammar; `make train` has it")
-def test_a_server_on_a_gpu_says_what_the_model_says_and_holds_it(tmp_path: Path) -> None:
+@needs_training
+@pytest.mark.skipif(not has_modules("xgrammar"), reason="needs xgrammar; `make train` has it")
+def test_a_served_adapter_gives_the_output_of_the_model_and_obeys_grammars(tmp_path: Path) -> None:
     command = [sys.executable, str(EVALS / "served_adapter.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=PATHS)
     assert done.returncode == 0 and "served" in done.stdout, done.stderr

@@ -1,4 +1,4 @@
-"""Tools as TypeScript: the table of types, the text of a tool, and what no author of a schema can do to either."""
+"""Tools as TypeScript: the table of types, the text of a tool, and hostile schemas."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PRECEDENCE: list[tuple[Any, str]] = [
     ({"$ref": "#/a~1b/c~0d"}, "c_d"),
     ({"enum": ["a", "a"]}, '"a"'),
 ]
-MENDED: list[tuple[str, Any, str]] = [
+COMBINED: list[tuple[str, Any, str]] = [
     ("items of a nullable list", {"type": ["array", "null"], "items": {"type": "string"}}, "string[] | null"),
     (
         "what stands beside a reference",
@@ -110,17 +110,17 @@ MENDED: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("schema", "text"), TYPES, ids=lambda value: str(value)[:40])
-def test_a_schema_is_this_type(schema: Any, text: str) -> None:
+def test_a_schema_has_its_type_of_the_table(schema: Any, text: str) -> None:
     assert render(to_type(schema)) == text
 
 
 @pytest.mark.parametrize(("schema", "text"), PRECEDENCE, ids=lambda value: str(value)[:40])
-def test_keywords_have_this_precedence(schema: Any, text: str) -> None:
+def test_keywords_have_the_precedence_of_the_table(schema: Any, text: str) -> None:
     assert render(to_type(schema)) == text
 
 
-@pytest.mark.parametrize(("what", "schema", "text"), MENDED, ids=[row[0] for row in MENDED])
-def test_nothing_that_helps_a_model_is_lost(what: str, schema: Any, text: str) -> None:
+@pytest.mark.parametrize(("what", "schema", "text"), COMBINED, ids=[row[0] for row in COMBINED])
+def test_combined_keywords_are_all_in_the_type(what: str, schema: Any, text: str) -> None:
     assert render(to_type(schema)) == text
 
 
@@ -138,11 +138,11 @@ def test_nothing_that_helps_a_model_is_lost(what: str, schema: Any, text: str) -
         ("Whatever", "Whatever"),
     ],
 )
-def test_a_primitive_has_the_name_that_typescript_gives_it(names: str, text: str) -> None:
+def test_a_primitive_type_has_its_typescript_name(names: str, text: str) -> None:
     assert {render(Primitive(name)) for name in names.split()} == {text}
 
 
-def test_a_primitive_that_is_no_name_is_unknown() -> None:
+def test_a_primitive_that_is_not_an_identifier_is_unknown() -> None:
     assert render(Primitive("a; type X = 1")) == "unknown"
 
 
@@ -166,7 +166,7 @@ def test_bounds_and_formats_are_in_the_comment_of_a_field(schema: Any, note: str
     assert text.endswith(f"/* optional — {note} */ }}")
 
 
-def test_one_example_and_several_are_shown_as_literals() -> None:
+def test_examples_are_literals_in_the_comment() -> None:
     schema = {"type": "object", "properties": {"a": {"examples": ["x", 2]}, "b": {"example": "y"}}}
     text = render(to_type(schema))
     assert '/* optional — examples "x", 2 */' in text and '/* optional — example "y" */' in text
@@ -206,14 +206,14 @@ def test_a_tool_is_a_declared_function() -> None:
 
 
 def test_a_compact_tool_is_one_line() -> None:
-    made = Declarations(RUN)
-    (tool,) = made.tools
-    assert made.compact(tool) == (
+    declared = Declarations(RUN)
+    (tool,) = declared.tools
+    assert declared.compact(tool) == (
         "- `run({ command: string /* required — Shell command to execute. */ })` — Run a shell command"
     )
 
 
-def test_a_declaration_says_enum_required_and_examples() -> None:
+def test_a_declaration_has_enums_required_fields_and_examples() -> None:
     text = declarations(EDIT)
     assert 'action: "create" | "patch" | "replace_body" /* required — What to do */; path: string /* required' in text
     assert text.index("path:") < text.index("content?: string") and 'example "src/a.py"' in text
@@ -221,9 +221,9 @@ def test_a_declaration_says_enum_required_and_examples() -> None:
 
 
 def test_a_summary_ends_at_the_first_full_stop_or_line_break() -> None:
-    made = Declarations(EDIT)
-    (tool,) = made.tools
-    assert made.compact(tool).endswith("` — Edit a file")
+    declared = Declarations(EDIT)
+    (tool,) = declared.tools
+    assert declared.compact(tool).endswith("` — Edit a file")
 
 
 def test_a_tool_without_parameters_takes_an_empty_object() -> None:
@@ -231,7 +231,7 @@ def test_a_tool_without_parameters_takes_an_empty_object() -> None:
 
 
 @pytest.mark.parametrize("name", ["search.docs-v2", "delete", "a b", '"', "*/"])
-def test_a_name_that_is_no_identifier_is_a_member_in_quotes(name: str) -> None:
+def test_a_name_that_is_not_an_identifier_is_a_quoted_member(name: str) -> None:
     text = declarations(Tool(name=name, parameters={"type": "object", "properties": {}}))
     assert text == f"interface Tools {{ {json.dumps(name)}(args: {{}}): string; }}\n\n"
 
@@ -263,18 +263,18 @@ def test_a_type_that_two_tools_share_is_emitted_once() -> None:
     assert aliases(one, two) == ["type City = { name?: string /* optional */ };"]
 
 
-def test_types_of_the_same_name_that_differ_are_two() -> None:
+def test_different_types_of_the_same_name_are_both_declared() -> None:
     tools = [with_defs("f", "#/$defs/City", City=CITY), with_defs("g", "#/$defs/City", City=TOWN)]
     tools.append(with_defs("h", "#/$defs/City", City=dict(TOWN)))
-    made = Declarations(Toolset(tools))
-    assert made.aliases() == [
+    declared = Declarations(Toolset(tools))
+    assert declared.aliases() == [
         "type City = { name?: string /* optional */ };",
         "type City2 = { mayor?: string /* optional */ };",
     ]
-    assert ["City2" in made.full(tool) for tool in tools] == [False, True, True]
+    assert ["City2" in declared.full(tool) for tool in tools] == [False, True, True]
 
 
-def test_types_that_differ_only_in_what_they_refer_to_are_two() -> None:
+def test_types_that_differ_only_in_their_references_are_both_declared() -> None:
     place = {"type": "object", "properties": {"in": {"$ref": "#/$defs/City"}}}
     one = with_defs("f", "#/$defs/Place", Place=place, City=CITY)
     two = with_defs("g", "#/$defs/Place", Place=place, City=TOWN)
@@ -298,7 +298,7 @@ def test_a_recursive_type_refers_to_itself() -> None:
     assert aliases(with_defs("f", "#/$defs/Node", Node=node)) == ["type Node = { next?: Node /* optional */ };"]
 
 
-def test_arguments_that_hold_themselves_are_a_type_too() -> None:
+def test_recursive_arguments_are_a_declared_type() -> None:
     schema = {"type": "object", "properties": {"child": {"$ref": "#"}}}
     text = declarations(Tool(name="f", parameters=schema))
     assert text.startswith("type Arguments = { child?: Arguments /* optional */ };\n")
@@ -313,7 +313,7 @@ def test_the_name_of_a_type_is_an_identifier(step: str, name: str) -> None:
     assert line == f"type {name} = string;"
 
 
-def test_a_long_chain_of_types_is_declared_in_time() -> None:
+def test_a_long_chain_of_types_is_declared_quickly() -> None:
     count = 2_000
     defs: dict[str, Any] = {
         f"T{at}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/T{at + 1}"}}} for at in range(count)
@@ -332,12 +332,12 @@ SKELETON = re.compile(r"[\w$ \n{}\[\]()|&;:?.,=+-]*")
 PAIRS = {"{": "}", "[": "]", "(": ")"}
 
 
-def skeleton(text: str) -> str:
-    """The text without its strings and comments."""
+def without_literals(text: str) -> str:
+    """Return the text without its strings and comments."""
     return TOKEN.sub("", text)
 
 
-def balanced(text: str) -> bool:
+def has_balanced_brackets(text: str) -> bool:
     waiting: list[str] = []
     for char in text:
         if char in PAIRS:
@@ -350,8 +350,8 @@ def balanced(text: str) -> bool:
 @given(tools())
 def test_no_schema_breaks_out_of_its_declaration(case: Case) -> None:
     text = declarations(case.tool)
-    bare = skeleton(text)
-    assert SKELETON.fullmatch(bare) and balanced(bare)
+    bare = without_literals(text)
+    assert SKELETON.fullmatch(bare) and has_balanced_brackets(bare)
     assert bare.count("declare function") + bare.count("interface Tools") == 1
     assert bare.count("(args: ") == 1 and len(re.findall(r"^type ", bare, re.MULTILINE)) <= 1
     assert "<tool_call" not in text and "<|" not in text and "<done" not in text
@@ -360,21 +360,21 @@ def test_no_schema_breaks_out_of_its_declaration(case: Case) -> None:
 
 @given(HOSTILE)
 def test_a_compact_tool_is_one_line_for_every_description(description: str) -> None:
-    made = Declarations(Tool(name="f", description=description, parameters={"type": "object", "properties": {}}))
-    (tool,) = made.tools
-    assert len(made.compact(tool).splitlines()) == 1
+    declared = Declarations(Tool(name="f", description=description, parameters={"type": "object", "properties": {}}))
+    (tool,) = declared.tools
+    assert len(declared.compact(tool).splitlines()) == 1
 
 
 @given(LITERALS)
-def test_a_literal_is_the_same_value_as_json(value: Any) -> None:
+def test_a_literal_has_the_same_value_as_json(value: Any) -> None:
     assert repr(json.loads(render(Literal(value)))) == repr(value)
 
 
 @given(st.recursive(st.sampled_from([{}, {"$ref": "#"}]), lambda inner: st.lists(inner, max_size=3), max_leaves=10))
-def test_anything_at_all_is_some_type(schema: Any) -> None:
+def test_an_arbitrary_schema_has_a_type(schema: Any) -> None:
     assert isinstance(render(to_type(schema)), str)
 
 
-def test_a_closing_comment_in_a_comment_is_parted() -> None:
+def test_a_comment_end_inside_a_comment_is_split() -> None:
     assert TextType(Declarations(RUN).text.harmless).comment(["**/ and */"]) == "/* ** / and * / */"
     assert render(Unknown()) == "unknown"

@@ -1,4 +1,4 @@
-"""The values and events: frozen, slotted, comparable, with a JSON form at the edge."""
+"""The values and events: frozen, slotted, comparable, with a JSON form."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ each_value = pytest.mark.parametrize("value, other, form", VALUES, ids=lambda v:
 
 
 @each_value
-def test_a_value_cannot_be_changed(value: Any, other: Any, form: Any) -> None:
+def test_a_value_is_immutable(value: Any, other: Any, form: Any) -> None:
     for field in value.__struct_fields__:
         with pytest.raises(AttributeError):
             setattr(value, field, None)
@@ -135,36 +135,36 @@ def test_a_value_has_a_json_form(value: Any, other: Any, form: Any) -> None:
 
 
 @each_value
-def test_a_value_shows_its_fields(value: Any, other: Any, form: Any) -> None:
+def test_the_repr_of_a_value_has_its_fields(value: Any, other: Any, form: Any) -> None:
     shown = repr(value)
     assert shown.startswith(type(value).__name__ + "(")
     assert all(f"{field}=" in shown for field in value.__struct_fields__ if field in form or field != "tag")
 
 
 @each_value
-def test_a_value_can_be_sent_to_another_process(value: Any, other: Any, form: Any) -> None:
+def test_a_value_can_be_pickled(value: Any, other: Any, form: Any) -> None:
     assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
 
 
-def test_events_in_a_list_say_their_type() -> None:
+def test_events_in_a_json_list_have_a_type() -> None:
     events = [Text("a"), Reasoning("b"), CallStart(0, "c1", "f"), Arguments(0, "{}"), CallEnd(0, CALL), PROBLEM]
     types = [event["type"] for event in to_json([*events, Recast(1, "call"), Done("yes")])]
     assert types == ["text", "reasoning", "call_start", "arguments", "call_end", "problem", "recast", "done"]
 
 
-def test_a_text_and_a_reasoning_of_the_same_words_differ() -> None:
+def test_text_and_reasoning_with_the_same_content_differ() -> None:
     parts: list[Part] = [Text("a"), Reasoning("a")]
     assert parts[0] != parts[1]
 
 
-def test_the_views_of_a_reply_are_views_of_its_parts() -> None:
+def test_the_properties_of_a_reply_are_derived_from_its_parts() -> None:
     assert (REPLY.content, REPLY.reasoning, REPLY.attempts) == ("Hi\nBye", "Hm", (REFUSED,))
     empty = Reply()
     assert (empty.content, empty.reasoning, empty.attempts, empty.spans) == ("", "", (), None)
 
 
 BLOCKING, NOTE = Problem("missing", "city is required", call=0), Problem("rescued", "found", call=0, blocking=False)
-MAY_RUN = {
+RUNNABLE = {
     "good": (Call("f"), True),
     "noted": (Call("f", problems=(NOTE,)), True),
     "blocked": (Call("f", problems=(NOTE, BLOCKING)), False),
@@ -173,41 +173,41 @@ MAY_RUN = {
 }
 
 
-@pytest.mark.parametrize("name", MAY_RUN)
-def test_a_call_may_run_if_it_is_complete_and_nothing_blocks_it(name: str) -> None:
-    call, may_run = MAY_RUN[name]
-    assert call.ok is may_run
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_a_call_is_runnable_if_complete_and_without_blocking_problems(name: str) -> None:
+    call, is_runnable = RUNNABLE[name]
+    assert call.ok is is_runnable
     reply = Reply((Text("Hi"), call, Call("g")))
-    assert (call in reply.calls, call in reply.refused) == (may_run, not may_run)
+    assert (call in reply.calls, call in reply.refused) == (is_runnable, not is_runnable)
     assert reply.attempts == (call, Call("g"))
 
 
-def test_calls_and_refused_share_out_the_attempts_in_order() -> None:
-    made = [call for call, _ in MAY_RUN.values()]
-    reply = Reply(tuple(made))
-    assert list(reply.calls) == [call for call in made if call.ok]
-    assert list(reply.refused) == [call for call in made if not call.ok]
+def test_attempts_are_split_into_calls_and_rejected_calls_in_order() -> None:
+    attempts = [call for call, _ in RUNNABLE.values()]
+    reply = Reply(tuple(attempts))
+    assert list(reply.calls) == [call for call in attempts if call.ok]
+    assert list(reply.refused) == [call for call in attempts if not call.ok]
     assert [each["name"] for each in to_json(reply)["refused"]] == ["f"] * 3
 
 
-def test_a_call_of_a_reply_that_was_put_together_knows_what_is_wrong_with_it() -> None:
+def test_calls_of_a_constructed_reply_have_the_problems_of_their_index() -> None:
     late = Problem("missing", "city is required", call=1)
     reply = Reply((Text("Hi"), Call("f", problems=(NOTE,)), Call("g")), (NOTE, late, Problem("near", "of no call")))
     assert [call.problems for call in reply.attempts] == [(NOTE,), (late,)]
     assert [call.name for call in reply.refused] == ["g"]
-    assert Reply((Call("f"),), (late,)).calls == (Call("f"),), "an index behind the last call is of none"
+    assert Reply((Call("f"),), (late,)).calls == (Call("f"),), "an index after the last call belongs to no call"
 
 
-def test_a_call_needs_a_name_and_its_arguments_alone() -> None:
+def test_a_call_can_be_constructed_from_name_and_arguments() -> None:
     assert Call("f", {"x": "ä"}).json == '{"x": "ä"}' and Call("f").json == "" and Call("f", {}, "{}").json == "{}"
 
 
-def test_spans_are_there_on_request_only() -> None:
+def test_spans_are_recorded_only_on_request() -> None:
     assert parse("Hi", format="hermes").spans is None
     assert parse("Hi", format="hermes", spans=True).spans == (Span(0, 2, "text"),)
 
 
-def test_a_call_and_a_tool_are_made_with_their_defaults() -> None:
+def test_calls_and_tools_have_defaults() -> None:
     assert Call("f", {}, "{}") == Call("f", {}, "{}", "", "", (), (), True)
     tool = Tool(name="f")
     assert (tool.parameters, tool.read_only, tool.run) == ({}, False, None)
@@ -216,6 +216,6 @@ def test_a_call_and_a_tool_are_made_with_their_defaults() -> None:
         Tool("f")  # type: ignore[call-arg]
 
 
-def test_a_problem_blocks_unless_it_says_otherwise() -> None:
+def test_a_problem_blocks_by_default() -> None:
     assert Problem("c", "m").blocking
     assert Problem("c", "m").call is None

@@ -1,4 +1,4 @@
-"""Changes of files: shown before they are made, kept, undone; and what may be changed without being asked."""
+"""File edits: previews, the edit log, undo; and the rules that allow calls without asking."""
 
 import os
 import time
@@ -34,7 +34,7 @@ def bash(command: str) -> Call:
     return Call("bash", {"command": command})
 
 
-def logged(space: Workspace, *calls: Call) -> EditLog:
+def dispatch_with_log(space: Workspace, *calls: Call) -> EditLog:
     log = EditLog(space.root)
     dispatch_sync(calls, space.tools, hooks=[log])
     return log
@@ -43,8 +43,8 @@ def logged(space: Workspace, *calls: Call) -> EditLog:
 # -- diffs -------------------------------------------------------------------------------------------------------------
 
 
-def applied(before: str, diff: str) -> str:
-    """What the diff makes of the text: it says itself where it stands."""
+def apply_diff(before: str, diff: str) -> str:
+    """Apply the diff to the text; the diff itself gives the positions."""
     if not diff:
         return before
     old, new, at = before.split("\n"), list[str](), 0
@@ -67,11 +67,11 @@ LINES = st.lists(st.sampled_from(["a", "b", "", " c", "-d", "@@ -1 +1 @@"]), max
 
 
 @given(LINES, LINES)
-def test_a_diff_says_all_that_changed_and_nothing_else(before: list[str], after: list[str]) -> None:
+def test_applying_a_diff_gives_the_new_text(before: list[str], after: list[str]) -> None:
     old, new = "".join([f"{line}\n" for line in before]), "".join([f"{line}\n" for line in after])
     diff = unified_diff(old, new)
     assert (diff == "") == (old == new)
-    assert applied(old, diff) == new
+    assert apply_diff(old, diff) == new
 
 
 def test_a_last_line_without_a_line_break_is_reported() -> None:
@@ -85,7 +85,7 @@ def test_a_last_line_without_a_line_break_is_reported() -> None:
 
 
 @pytest.mark.parametrize("line", ["x\n", "{n}\n"])
-def test_a_diff_of_a_long_text_costs_little(line: str) -> None:
+def test_a_diff_of_a_long_text_takes_bounded_time(line: str) -> None:
     old = "".join([line.format(n=n) for n in range(100_000)])
     new = "".join([line.format(n=-n) for n in range(99_000)])
     began = time.process_time()
@@ -93,12 +93,12 @@ def test_a_diff_of_a_long_text_costs_little(line: str) -> None:
     assert time.process_time() - began < 5
 
 
-# -- undoing -----------------------------------------------------------------------------------------------------------
+# -- undo --------------------------------------------------------------------------------------------------------------
 
 
-def test_edits_are_undone_one_after_the_other_and_the_last_one_first(space: Workspace, tmp_path: Path) -> None:
+def test_edits_are_undone_one_by_one_in_reverse_order(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\ntwo\n")
-    log = logged(space, edit("a.txt", "two", "2"), write("a.txt", "new\n"), bash("echo more > b.txt"))
+    log = dispatch_with_log(space, edit("a.txt", "two", "2"), write("a.txt", "new\n"), bash("echo more > b.txt"))
     assert [each.path for each in log.edits] == ["a.txt", "a.txt"]
     assert undo(space.root, log.edits.pop()) == "a.txt is as it was"
     assert (tmp_path / "a.txt").read_text() == "one\n2\n"
@@ -106,29 +106,29 @@ def test_edits_are_undone_one_after_the_other_and_the_last_one_first(space: Work
     assert (tmp_path / "a.txt").read_text() == "one\ntwo\n" and (tmp_path / "b.txt").exists()
 
 
-def test_a_file_that_was_made_is_gone_again_with_its_folders(space: Workspace, tmp_path: Path) -> None:
+def test_undo_of_a_new_file_removes_it_and_its_empty_folders(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    log = logged(space, write("kept/x/y/a.txt", "hi"))
+    log = dispatch_with_log(space, write("kept/x/y/a.txt", "hi"))
     assert undo(space.root, log.edits[0]) == "kept/x/y/a.txt is gone again"
     assert os.listdir(tmp_path) == ["kept"] and os.listdir(tmp_path / "kept") == []
-    log = logged(space, write("kept/x/a.txt", "hi"))
+    log = dispatch_with_log(space, write("kept/x/a.txt", "hi"))
     (tmp_path / "kept/x/mine").touch()
     undo(space.root, log.edits[0])
     assert os.listdir(tmp_path / "kept/x") == ["mine"]
 
 
-def test_bytes_that_are_no_text_come_back_as_they_were(space: Workspace, tmp_path: Path) -> None:
+def test_undo_restores_binary_content_and_mode(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\0\xff\r\n")
     (tmp_path / "a.bin").chmod(0o750)
-    log = logged(space, write("a.bin", "text"))
+    log = dispatch_with_log(space, write("a.bin", "text"))
     assert "binary file of 4 bytes" in log.edits[0].diff
     undo(space.root, log.edits[0])
     assert (tmp_path / "a.bin").read_bytes() == b"\0\xff\r\n" and (tmp_path / "a.bin").stat().st_mode & 0o777 == 0o750
 
 
 @pytest.mark.parametrize("change", ["write", "remove", "link"])
-def test_what_was_changed_since_stays_as_it_is(space: Workspace, tmp_path: Path, change: str) -> None:
-    log = logged(space, write("a.txt", "ours"))
+def test_undo_is_rejected_if_the_file_was_changed_since(space: Workspace, tmp_path: Path, change: str) -> None:
+    log = dispatch_with_log(space, write("a.txt", "ours"))
     path = tmp_path / "a.txt"
     path.unlink()
     if change == "write":
@@ -141,14 +141,14 @@ def test_what_was_changed_since_stays_as_it_is(space: Workspace, tmp_path: Path,
     assert change != "write" or path.read_text() == "theirs"
 
 
-def test_a_call_that_fails_or_is_not_allowed_is_no_edit(space: Workspace) -> None:
+def test_failed_and_denied_calls_are_not_logged(space: Workspace) -> None:
     log = EditLog(space.root)
     calls = [edit("none.txt", "a", "b"), write("../out.txt", "x"), write("a.txt", "x")]
     dispatch_sync(calls, space.tools, hooks=[space.approval(lambda _: "no"), log])
     assert log.edits == []
 
 
-def test_what_changed_while_somebody_looked_at_the_diff_is_not_written_over(space: Workspace, tmp_path: Path) -> None:
+def test_a_file_changed_during_approval_is_not_overwritten(space: Workspace, tmp_path: Path) -> None:
     path, log = tmp_path / "a.txt", EditLog(space.root)
     path.write_text("one\n")
 
@@ -163,17 +163,17 @@ def test_what_changed_while_somebody_looked_at_the_diff_is_not_written_over(spac
     assert path.read_text() == "theirs\n" and log.edits == []
 
 
-def test_a_file_too_large_to_be_kept_is_replaced_and_not_undone(space: Workspace, tmp_path: Path) -> None:
+def test_a_file_too_large_for_the_log_cannot_be_undone(space: Workspace, tmp_path: Path) -> None:
     with (tmp_path / "big").open("wb") as file:
         file.truncate(11 * 1024 * 1024)
-    log = logged(space, write("big", "small"))
+    log = dispatch_with_log(space, write("big", "small"))
     assert "cannot be shown" in log.edits[0].diff
     with pytest.raises(ToolError, match="too large to be kept"):
         undo(space.root, log.edits[0])
     assert (tmp_path / "big").read_text() == "small"
 
 
-# -- what need not be asked about --------------------------------------------------------------------------------------
+# -- rules for calls that need no approval -----------------------------------------------------------------------------
 
 COVERED: dict[str, tuple[list[Call], list[Call]]] = {
     "bash:git status *": (
@@ -194,7 +194,7 @@ COVERED: dict[str, tuple[list[Call], list[Call]]] = {
 
 
 @pytest.mark.parametrize("text", COVERED)
-def test_a_rule_covers_these_calls_and_not_those(space: Workspace, text: str) -> None:
+def test_a_rule_covers_exactly_its_calls(space: Workspace, text: str) -> None:
     rule = AllowRule.read(text)
     covered, others = COVERED[text]
     assert str(rule) == text
@@ -203,7 +203,7 @@ def test_a_rule_covers_these_calls_and_not_those(space: Workspace, text: str) ->
 
 
 @pytest.mark.parametrize("text", ["", ":x", "bash:", "search:x"])
-def test_what_allows_nothing_is_refused(text: str) -> None:
+def test_an_invalid_rule_is_rejected(text: str) -> None:
     with pytest.raises(CallerError, match="is not a rule"):
         AllowRule.read(text)
 
@@ -222,26 +222,26 @@ OFFERED = {
 
 
 @pytest.mark.parametrize("command", OFFERED)
-def test_the_rule_that_is_offered_covers_the_call_and_little_more(space: Workspace, command: str) -> None:
+def test_the_offered_rule_covers_the_call_narrowly(space: Workspace, command: str) -> None:
     rule = AllowRule.offered("bash", {"command": command}, space.root)
     assert str(rule) == OFFERED[command]
     assert rule is None or rule.covers("bash", {"command": command}, space.root)
 
 
 @given(st.text(alphabet="ab *;|$/=-", max_size=12))
-def test_every_rule_that_is_offered_covers_its_call(command: str) -> None:
+def test_every_offered_rule_covers_its_call(command: str) -> None:
     rule = AllowRule.offered("bash", {"command": command}, None)
     assert rule is None or rule.pattern == "" or rule.covers("bash", {"command": command}, None)
 
 
-def test_the_rule_that_is_offered_for_a_file_is_its_folder(space: Workspace) -> None:
+def test_the_offered_rule_for_a_file_covers_its_folder(space: Workspace) -> None:
     for path, rule in {"src/x/a.py": "edit_file:src/x/*", "a.py": "edit_file:*"}.items():
         assert str(AllowRule.offered("edit_file", {"path": path}, space.root)) == rule
     assert AllowRule.offered("edit_file", {"path": "../a"}, space.root) is None
     assert AllowRule.offered("search", {"path": "../a"}, None) == AllowRule("search")
 
 
-def answering(*answers: Any) -> tuple[list[str], Callable[[Invocation], Permission]]:
+def scripted_approval(*answers: Any) -> tuple[list[str], Callable[[Invocation], Permission]]:
     names: list[str] = []
 
     def ask(invocation: Invocation) -> Permission:
@@ -251,21 +251,21 @@ def answering(*answers: Any) -> tuple[list[str], Callable[[Invocation], Permissi
     return names, ask
 
 
-def test_a_rule_in_answer_is_asked_about_once(space: Workspace, tmp_path: Path) -> None:
+def test_a_rule_given_as_the_answer_applies_to_later_calls(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
-    names, ask = answering(AllowRule("write_file", "src/*"), "no")
+    names, ask = scripted_approval(AllowRule("write_file", "src/*"), "no")
     calls = [write("src/a", "1"), write("src/b", "2"), write("c", "3")]
     kinds = [result.kind for result in dispatch_sync(calls, space.tools, hooks=[space.approval(ask)])]
     assert kinds == ["completed", "completed", "skipped"] and len(names) == 2
 
 
-def test_a_rule_that_does_not_cover_the_call_is_a_no(space: Workspace) -> None:
-    _, ask = answering(AllowRule("bash", "ls"))
+def test_a_rule_that_does_not_cover_the_call_denies_it(space: Workspace) -> None:
+    _, ask = scripted_approval(AllowRule("bash", "ls"))
     assert dispatch_sync(bash("rm x"), space.tools, hooks=[space.approval(ask)])[0].kind == "skipped"
 
 
 def test_a_denial_with_a_reason_is_reported_to_the_model(space: Workspace) -> None:
-    _, ask = answering(Denial("use tabs"))
+    _, ask = scripted_approval(Denial("use tabs"))
     [result] = dispatch_sync(write("a", "x"), space.tools, hooks=[space.approval(ask)])
     assert result.text == "ERROR: the user did not allow write_file, and said: use tabs"
 
@@ -277,7 +277,7 @@ def test_rules_apply_without_a_user(space: Workspace) -> None:
 
 
 @pytest.mark.parametrize("folder", ["", "."])
-def test_without_a_plan_folder_planning_changes_nothing(space: Workspace, tmp_path: Path, folder: str) -> None:
+def test_plan_mode_without_a_plan_folder_denies_writes(space: Workspace, tmp_path: Path, folder: str) -> None:
     hook = space.approval(mode="plan", plan_dir=folder)
     [result] = dispatch_sync(write("a", "x"), space.tools, hooks=[hook])
     assert "refused while planning; answer with the plan" in result.text and os.listdir(tmp_path) == []

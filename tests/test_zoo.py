@@ -1,6 +1,6 @@
-"""Every bad server of the zoo: a client breaks at it, and gets what was meant through the proxy.
+"""Every bad server of the zoo: a client fails with it, and gets the intended answer through the proxy.
 
-`conforms` tells those that break the rules of their dialect from those that keep to them and are wrong all the same.
+`conforms` distinguishes servers that violate their dialect from servers that follow it and are wrong nevertheless.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ CASES = [(server, api, way) for server in ZOO.values() for api in server.apis fo
 IDS = [f"{server.name}-{api}-{way}" for server, api, way in CASES]
 PAIRS = [(server, api) for server in ZOO.values() for api in server.apis]
 PAIR_IDS = [f"{server.name}-{api}" for server, api in PAIRS]
-# Classes whose answers are written against the rules of their dialect; those of others keep to them.
+# Classes whose answers violate their dialect; those of other classes follow it.
 SHAPES = frozenset(
     "bad_ids bad_index bad_translation wrong_finish broken_arguments empty_arguments cut_but_run lost_in_stream".split()
 )
 
 
-OF_CONVERSATIONS = ("ids_of_every_round",)  # what one answer alone does not show
+OF_CONVERSATIONS = ("ids_of_every_round",)  # Servers whose fault is not visible in a single answer.
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +46,20 @@ def test_a_client_fails_without_the_proxy_and_works_with_it(
     assert wrong_with(bare, server, api, stream=stream), "the server does nothing wrong"
     breaks_rules = server.failure in SHAPES and server.name not in OF_CONVERSATIONS and bare.status == 200
     assert bool(bare.faults) == breaks_rules, bare.faults
-    heard = visits.proxied(server, api, stream=stream)
-    assert (wrong_with(heard, server, api, stream=stream), heard.faults) == ("", [])
+    answer = visits.proxied(server, api, stream=stream)
+    assert (wrong_with(answer, server, api, stream=stream), answer.faults) == ("", [])
 
 
 @pytest.mark.parametrize("server, api", PAIRS, ids=PAIR_IDS)
 def test_a_client_of_any_other_dialect_gets_the_intended_answer(visits: Visits, server: BadServer, api: str) -> None:
     stream = "stream" in server.ways
     for client in _clients(server, api):
-        heard = visits.proxied(server, api, stream=stream, client=client)
-        assert (wrong_with(heard, server, client, stream=stream), heard.faults) == ("", []), client
+        answer = visits.proxied(server, api, stream=stream, client=client)
+        assert (wrong_with(answer, server, client, stream=stream), answer.faults) == ("", []), client
 
 
 def _clients(server: BadServer, api: str) -> list[str]:
-    """Those who can ask what the scene is about."""
+    """Return the dialects that can express the request of the scene."""
     scene = SCENES[server.scene]
     if "alter" in scene or server.right == "alive":
         return []
@@ -67,7 +67,7 @@ def _clients(server: BadServer, api: str) -> list[str]:
 
 
 def _is_plain(server: BadServer) -> bool:
-    """Is all that an SDK must see the one answer?"""
+    """Return whether the single answer is all that an SDK must return."""
     return server.right == "meant" and server.scene != "two_rounds" and "alter" not in SCENES[server.scene]
 
 
@@ -87,14 +87,14 @@ def test_the_sdk_of_the_provider_gets_the_intended_answer(visits: Visits, server
 def test_a_correct_server_breaks_no_client(visits: Visits, scene: str, api: str) -> None:
     server = GOOD._replace(scene=scene)
     for stream in (True, False):
-        for heard in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
-            assert (wrong_with(heard, server, api, stream=stream), heard.faults) == ("", []), stream
+        for answer in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
+            assert (wrong_with(answer, server, api, stream=stream), answer.faults) == ("", []), stream
 
 
-def test_every_class_that_a_server_shows_has_a_bad_server() -> None:
-    shown = {server.failure for server in ZOO.values()}
-    assert shown <= FAILURE_CLASSES.keys()
-    assert {slug for slug, each in FAILURE_CLASSES.items() if each.where == "server"} <= shown
+def test_every_failure_class_of_servers_has_a_bad_server() -> None:
+    failures = {server.failure for server in ZOO.values()}
+    assert failures <= FAILURE_CLASSES.keys()
+    assert {slug for slug, each in FAILURE_CLASSES.items() if each.where == "server"} <= failures
 
 
 def test_every_bad_server_names_public_reports() -> None:
