@@ -181,14 +181,14 @@ def test_text_mode_is_used_with_a_notice_if_no_mode_works() -> None:
 
 
 def test_the_detected_mode_is_cached_per_model() -> None:
-    async def go() -> list[str]:
+    async def main() -> list[str]:
         async with serving(PROBED, OSLO, CHAT, TEXT_PROBE, TEXT_OSLO, OSLO) as server:
             client = backend(server)
             answers = [await client.complete(ask(mode=None, model=name)) for name in ("a", "b", "a")]
             assert [post.body["model"] for post in server.posts] == ["a", "a", "b", "b", "b", "a"]
             return [each.mode for each in answers]
 
-    assert asyncio.run(go()) == ["native", "text", "native"]
+    assert asyncio.run(main()) == ["native", "text", "native"]
 
 
 def test_a_request_is_retried_in_text_mode_if_the_server_rejects_tools() -> None:

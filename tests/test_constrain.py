@@ -44,9 +44,9 @@ def grammar_of_argument(schema: Any, **how: Any) -> Grammar:
     return grammar([tool("f", ("x",), x=schema)], choice="required", parallel=False, **how)
 
 
-def accepts_value(made: Grammar, value: Any, **style: Any) -> bool:
+def accepts_value(tool_grammar: Grammar, value: Any, **style: Any) -> bool:
     text = json.dumps({"name": "f", "arguments": {"x": value}}, ensure_ascii=False, **style)
-    return accepts(made.lark(), f"<tool_call>\n{text}\n</tool_call>")
+    return accepts(tool_grammar.lark(), f"<tool_call>\n{text}\n</tool_call>")
 
 
 # -- one grammar for several tools -------------------------------------------------------------------------------------
@@ -64,17 +64,17 @@ def test_a_grammar_of_one_tool_has_rules() -> None:
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_the_start_rule_has_one_alternative_per_tool(name: str, count: int) -> None:
-    made = grammar(
+    tool_grammar = grammar(
         [tool(f"tool_{at}", a=STRING) for at in range(count)], format=name, choice="required", parallel=False
     )
-    assert made.start == "call"
-    assert len([rule for rule in made.rules if rule.lhs == made.start]) == count
+    assert tool_grammar.start == "call"
+    assert len([rule for rule in tool_grammar.rules if rule.lhs == tool_grammar.start]) == count
 
 
 def test_a_printed_grammar_names_its_tools() -> None:
-    made = grammar(TOOLS, choice="required")
-    assert "get_weather" in str(made) and "::=" in str(made.rules[0])
-    assert made.names == ("get_weather", "ping") and made.triggers == ("<tool_call>",)
+    tool_grammar = grammar(TOOLS, choice="required")
+    assert "get_weather" in str(tool_grammar) and "::=" in str(tool_grammar.rules[0])
+    assert tool_grammar.names == ("get_weather", "ping") and tool_grammar.triggers == ("<tool_call>",)
 
 
 def test_grammar_is_a_public_name() -> None:
@@ -82,8 +82,10 @@ def test_grammar_is_a_public_name() -> None:
 
 
 def test_compact_json_is_accepted() -> None:
-    made = grammar(TOOLS, choice="required", parallel=False)
-    assert accepts(made.lark(), '<tool_call>{"name":"get_weather","arguments":{"city":"Oslo","unit":"c"}}</tool_call>')
+    tool_grammar = grammar(TOOLS, choice="required", parallel=False)
+    assert accepts(
+        tool_grammar.lark(), '<tool_call>{"name":"get_weather","arguments":{"city":"Oslo","unit":"c"}}</tool_call>'
+    )
 
 
 # -- choices -----------------------------------------------------------------------------------------------------------
@@ -149,8 +151,8 @@ def test_choice_none_needs_no_tools() -> None:
 
 
 def test_a_forced_choice_grammar_accepts_only_arguments() -> None:
-    made = grammar(TOOLS, format="forced_choice", choice="get_weather")
-    assert accepts(made.lark(), '{"city": "Oslo"}')
+    tool_grammar = grammar(TOOLS, format="forced_choice", choice="get_weather")
+    assert accepts(tool_grammar.lark(), '{"city": "Oslo"}')
     reply = parse('{"city": "Oslo"}', tools=TOOLS, format="forced_choice", choice="get_weather")
     assert [call.name for call in reply.attempts] == ["get_weather"]
 
@@ -308,7 +310,7 @@ def test_a_supported_keyword_is_enforced_exactly(name: str, schema: Any, good: l
 
 
 def test_a_recursive_schema_is_enforced() -> None:
-    made = grammar(
+    tool_grammar = grammar(
         [
             Tool(
                 name="f",
@@ -318,22 +320,22 @@ def test_a_recursive_schema_is_enforced() -> None:
         choice="required",
         parallel=False,
     )
-    assert made.relaxations == ()
-    assert accepts_value(made, {"v": 1, "next": {"next": {"v": 3}, "v": 2}}) and not accepts_value(
-        made, {"v": 1, "next": {"v": "a"}}
+    assert tool_grammar.relaxations == ()
+    assert accepts_value(tool_grammar, {"v": 1, "next": {"next": {"v": 3}, "v": 2}}) and not accepts_value(
+        tool_grammar, {"v": 1, "next": {"v": "a"}}
     )
 
 
 @pytest.mark.parametrize("style", [{}, {"separators": (",", ":")}, {"indent": 2}, {"indent": 4}])
 def test_json_is_accepted_in_usual_spellings_with_bounded_white_space(style: Json) -> None:
-    made = grammar_of_argument({"type": "object"})
-    assert accepts_value(made, {"a": [1, {"b": None}]}, **style)
-    assert not accepts_value(made, {"a": [1, {"b": None}]}, indent=60)
+    tool_grammar = grammar_of_argument({"type": "object"})
+    assert accepts_value(tool_grammar, {"a": [1, {"b": None}]}, **style)
+    assert not accepts_value(tool_grammar, {"a": [1, {"b": None}]}, indent=60)
 
 
 def test_whitespace_rendered_accepts_only_rendered_white_space() -> None:
-    made = grammar_of_argument(STRING, whitespace="rendered")
-    assert accepts_value(made, "a") and not accepts_value(made, "a", separators=(",", ":"))
+    tool_grammar = grammar_of_argument(STRING, whitespace="rendered")
+    assert accepts_value(tool_grammar, "a") and not accepts_value(tool_grammar, "a", separators=(",", ":"))
 
 
 # -- relaxations -------------------------------------------------------------------------------------------------------
@@ -356,19 +358,19 @@ RELAXED: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize("keyword, schema, path", RELAXED, ids=[f"{row[0]} {at}" for at, row in enumerate(RELAXED)])
 def test_an_unsupported_keyword_is_relaxed_and_reported(keyword: str, schema: Any, path: str) -> None:
-    made = grammar_of_argument(schema)
-    found = {(limit.tool, limit.path, limit.keyword) for limit in made.relaxations}
+    tool_grammar = grammar_of_argument(schema)
+    found = {(limit.tool, limit.path, limit.keyword) for limit in tool_grammar.relaxations}
     assert ("f", path, keyword) in found
-    assert all(limit.allows for limit in made.relaxations)
+    assert all(limit.allows for limit in tool_grammar.relaxations)
     with pytest.raises(GrammarCompileError, match=keyword):
         grammar_of_argument(schema, strict=True)
 
 
 def test_a_tool_without_a_grammar_is_omitted_alone() -> None:
     bad = tool("bad", ("x",), x=False)
-    made = grammar([bad, WEATHER], choice="required")
-    assert list(made.omitted) == ["bad"] and made.names == ("get_weather",)
-    lark = made.lark()
+    tool_grammar = grammar([bad, WEATHER], choice="required")
+    assert list(tool_grammar.omitted) == ["bad"] and tool_grammar.names == ("get_weather",)
+    lark = tool_grammar.lark()
     assert accepts(lark, CALL) and not accepts(lark, CALL.replace("get_weather", "bad"))
     opened = grammar([bad, WEATHER], choice="required", isolate="open")
     assert opened.omitted == {} and opened.relaxations[0].tool == "bad"
@@ -393,17 +395,17 @@ def test_a_huge_schema_is_bounded_and_reported() -> None:
             for at in range(400)
         },
     }
-    made = grammar([Tool(name="f", parameters=wide)], choice="required")
-    assert any(limit.keyword == "size" for limit in made.relaxations)
-    assert not matcher(made.lark()).is_error()
+    tool_grammar = grammar([Tool(name="f", parameters=wide)], choice="required")
+    assert any(limit.keyword == "size" for limit in tool_grammar.relaxations)
+    assert not matcher(tool_grammar.lark()).is_error()
 
 
 def test_a_deep_schema_is_bounded_and_reported() -> None:
     defs = {f"d{at}": {"type": "object", "properties": {"a": {"$ref": f"#/$defs/d{at + 1}"}}} for at in range(60)}
     deep = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d60": STRING}}
-    made = grammar([Tool(name="f", parameters=deep)], choice="required")
-    assert [limit.keyword for limit in made.relaxations] == ["depth"]
-    assert not matcher(made.lark()).is_error()
+    tool_grammar = grammar([Tool(name="f", parameters=deep)], choice="required")
+    assert [limit.keyword for limit in tool_grammar.relaxations] == ["depth"]
+    assert not matcher(tool_grammar.lark()).is_error()
 
 
 def test_undeclared_members_are_accepted_on_request() -> None:
@@ -440,28 +442,30 @@ def test_strings_arrays_and_digits_are_bounded_on_request() -> None:
 
 
 def test_a_digit_bound_applies_to_integers_with_a_minimum() -> None:
-    made = grammar_of_argument({"type": "integer", "minimum": 5}, bounds=GrammarBounds(digits=3))
-    assert accepts_value(made, 5) and accepts_value(made, 999)
-    assert not accepts_value(made, 4) and not accepts_value(made, 1000)
+    tool_grammar = grammar_of_argument({"type": "integer", "minimum": 5}, bounds=GrammarBounds(digits=3))
+    assert accepts_value(tool_grammar, 5) and accepts_value(tool_grammar, 999)
+    assert not accepts_value(tool_grammar, 4) and not accepts_value(tool_grammar, 1000)
 
 
 def test_min_items_of_a_schema_overrides_the_array_bound() -> None:
-    made = grammar_of_argument(
+    tool_grammar = grammar_of_argument(
         {"type": "array", "items": {"type": "integer"}, "minItems": 3}, bounds=GrammarBounds(array=2)
     )
-    assert accepts_value(made, [1, 2, 3])
-    assert not accepts_value(made, [1, 2]) and not accepts_value(made, [1, 2, 3, 4])
+    assert accepts_value(tool_grammar, [1, 2, 3])
+    assert not accepts_value(tool_grammar, [1, 2]) and not accepts_value(tool_grammar, [1, 2, 3, 4])
 
 
 def test_members_are_accepted_in_any_order_and_never_twice() -> None:
     names = [f"a{at}" for at in range(12)]
-    made = grammar_of_argument(
+    tool_grammar = grammar_of_argument(
         {"type": "object", "properties": {name: {"type": "null"} for name in names}, "required": names[3:5]}
     )
-    assert accepts_value(made, dict.fromkeys(reversed(names))) and accepts_value(made, {"a4": None, "a3": None})
-    assert not accepts_value(made, {"a4": None})
+    assert accepts_value(tool_grammar, dict.fromkeys(reversed(names))) and accepts_value(
+        tool_grammar, {"a4": None, "a3": None}
+    )
+    assert not accepts_value(tool_grammar, {"a4": None})
     repeated_member = '<tool_call>{"name":"f","arguments":{"x":{"a3":null,"a4":null,"a3":null}}}</tool_call>'
-    assert not accepts(made.lark(), repeated_member)
+    assert not accepts(tool_grammar.lark(), repeated_member)
     assert len(names) > MAX_ANY
 
 
@@ -502,28 +506,28 @@ def test_hostile_constants_stay_inside_their_literals(name: str, evil: str) -> N
             "required": ["x"],
         },
     )
-    made = grammar([hostile], format=name, choice="required", parallel=False)
-    lark = made.lark()
+    tool_grammar = grammar([hostile], format=name, choice="required", parallel=False)
+    lark = tool_grammar.lark()
     assert accepts(lark, render(Call("f", {"x": "ok"}, ""), format=name, tools=[hostile]))
     assert not accepts(lark, render(Call("f", {"x": "other"}, ""), format=name, tools=[hostile]))
-    assert len(re.findall(r"(?m)^root ::=", made.gbnf())) == 1
-    assert all("::=" in line for line in made.gbnf().splitlines())
+    assert len(re.findall(r"(?m)^root ::=", tool_grammar.gbnf())) == 1
+    assert all("::=" in line for line in tool_grammar.gbnf().splitlines())
 
 
 @pytest.mark.parametrize("evil", [text for text in EVIL if len(text) < 100])
 def test_hostile_names_of_members_stay_inside_their_literals(evil: str) -> None:
-    made = grammar([tool("f", (evil,), **{evil: {"type": "integer"}})], choice="required", parallel=False)
+    tool_grammar = grammar([tool("f", (evil,), **{evil: {"type": "integer"}})], choice="required", parallel=False)
     text = '<tool_call>\n{"name": "f", "arguments": ' + json.dumps({evil: 1}, ensure_ascii=False) + "}\n</tool_call>"
-    assert accepts(made.lark(), text) and not accepts(made.lark(), text.replace(": 1}", ": true}"))
-    assert all("::=" in line for line in made.gbnf().splitlines())
+    assert accepts(tool_grammar.lark(), text) and not accepts(tool_grammar.lark(), text.replace(": 1}", ": true}"))
+    assert all("::=" in line for line in tool_grammar.gbnf().splitlines())
 
 
 def test_an_svg_escapes_text_of_tools() -> None:
-    made = grammar([tool("f", x={"enum": ["<script>&"]})], choice="required")
-    picture = made.svg("f")
+    tool_grammar = grammar([tool("f", x={"enum": ["<script>&"]})], choice="required")
+    picture = tool_grammar.svg("f")
     assert "<script>" not in picture and "&lt;script&gt;&amp;" in picture
     with pytest.raises(CallerError):
-        made.svg("g")
+        tool_grammar.svg("g")
 
 
 # -- engines and servers -----------------------------------------------------------------------------------------------
@@ -532,8 +536,8 @@ def test_an_svg_escapes_text_of_tools() -> None:
 def test_a_regular_grammar_is_one_regular_expression() -> None:
     tools = [tool("f", ("n",), n={"type": "integer", "minimum": 1, "maximum": 12}, u={"enum": ["c", "f"]})]
     for name in ("hermes", "lfm2", "qwen3_coder"):
-        made = grammar(tools, format=name, choice="required", parallel=False)
-        pattern = re.compile(made.regex())
+        tool_grammar = grammar(tools, format=name, choice="required", parallel=False)
+        pattern = re.compile(tool_grammar.regex())
         for arguments, fits in (({"n": 7}, True), ({"u": "c", "n": 12}, True), ({"n": 13}, False), ({"u": "c"}, False)):
             text = render(Call("f", arguments, ""), format=name, tools=tools)
             assert (pattern.fullmatch(text) is not None) is fits, (name, text)
@@ -568,11 +572,11 @@ def test_openai_strict_closes_every_object_and_requires_every_member() -> None:
         },
         "required": ["a"],
     }
-    made, limits = project(schema, "openai", "f")
-    assert made["required"] == ["a", "b"] and made["additionalProperties"] is False
+    tool_grammar, limits = project(schema, "openai", "f")
+    assert tool_grammar["required"] == ["a", "b"] and tool_grammar["additionalProperties"] is False
     assert (
-        made["properties"]["b"]["type"] == ["object", "null"]
-        and made["properties"]["b"]["additionalProperties"] is False
+        tool_grammar["properties"]["b"]["type"] == ["object", "null"]
+        and tool_grammar["properties"]["b"]["additionalProperties"] is False
     )
     assert {(limit.path, limit.keyword) for limit in limits} == {
         ("/properties/a/minLength", "minLength"),
@@ -585,16 +589,18 @@ def test_openai_strict_closes_every_object_and_requires_every_member() -> None:
 def test_an_open_object_that_a_provider_closes_is_reported(dialect: str) -> None:
     for free in ({"type": "object"}, {"type": ["object", "null"]}, {"type": "object", "additionalProperties": True}):
         schema = {"type": "object", "properties": {"x": free}, "required": ["x"]}
-        made, limits = project(schema, dialect, "f")
-        assert made["properties"]["x"]["additionalProperties"] is False
+        tool_grammar, limits = project(schema, dialect, "f")
+        assert tool_grammar["properties"]["x"]["additionalProperties"] is False
         assert [(limit.path, limit.keyword) for limit in limits] == [
             ("/properties/x/additionalProperties", "additionalProperties")
         ]
 
 
 def test_anthropic_strict_relaxes_recursion_and_reports_it() -> None:
-    made, limits = project({"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}}, "anthropic", "f")
-    assert "minimum" not in json.dumps(made)
+    tool_grammar, limits = project(
+        {"type": "object", "properties": {"x": TREE}, "$defs": {"node": NODE}}, "anthropic", "f"
+    )
+    assert "minimum" not in json.dumps(tool_grammar)
     assert any(limit.keyword == "$ref" for limit in limits)
 
 
@@ -604,15 +610,15 @@ def test_anthropic_strict_relaxes_recursion_and_reports_it() -> None:
     "name", ["hermes", "qwen3_coder", "harmony", "mistral_v3", "kimi_k2", "pythonic", "generic_json"]
 )
 def test_the_request_fields_of_every_server_are_json(server: Any, choice: str, name: str) -> None:
-    made = grammar(TOOLS, format=name, choice=choice)
+    tool_grammar = grammar(TOOLS, format=name, choice=choice)
     if (server, choice) == ("ollama", "auto"):
         # Ollama does not support optional calls, and a constraint is never dropped silently.
         with pytest.raises(GrammarCompileError, match="required"):
-            made.for_server(server)
+            tool_grammar.for_server(server)
         return
-    fields, limits = made.for_server_with_limits(server)
-    assert json.loads(json.dumps(fields)) == fields == made.for_server(server)
-    assert set(made.relaxations) <= set(limits)
+    fields, limits = tool_grammar.for_server_with_limits(server)
+    assert json.loads(json.dumps(fields)) == fields == tool_grammar.for_server(server)
+    assert set(tool_grammar.relaxations) <= set(limits)
 
 
 def test_llama_cpp_gets_a_lazy_grammar_if_calls_are_optional() -> None:
@@ -645,13 +651,13 @@ def test_an_unknown_server_or_dialect_is_rejected_with_the_known_ones() -> None:
 
 
 def test_special_tokens_are_written_as_tokens_on_request() -> None:
-    made = grammar(TOOLS, format="kimi_k2", choice="required")
-    assert "<|tool_call_begin|>" in made.specials
-    assert '"<|tool_call_begin|>' in made.lark() and " <|tool_call_begin|> " in made.lark(tokens=True)
-    assert "<[7]>" in made.lark(tokens={"<|tool_call_begin|>": 7}) and "<[7]>" in made.gbnf(
+    tool_grammar = grammar(TOOLS, format="kimi_k2", choice="required")
+    assert "<|tool_call_begin|>" in tool_grammar.specials
+    assert '"<|tool_call_begin|>' in tool_grammar.lark() and " <|tool_call_begin|> " in tool_grammar.lark(tokens=True)
+    assert "<[7]>" in tool_grammar.lark(tokens={"<|tool_call_begin|>": 7}) and "<[7]>" in tool_grammar.gbnf(
         tokens={"<|tool_call_begin|>": 7}
     )
-    assert " <|tool_call_begin|> " in made.gbnf(tokens=True)
+    assert " <|tool_call_begin|> " in tool_grammar.gbnf(tokens=True)
 
 
 # -- masks -------------------------------------------------------------------------------------------------------------
@@ -670,18 +676,18 @@ def test_a_matcher_follows_a_reply_token_by_token() -> None:
 
 
 def test_a_matcher_knows_the_special_tokens_of_its_vocabulary() -> None:
-    made = grammar(TOOLS, format="kimi_k2", choice="required", parallel=False)
-    words = Vocabulary.of_bytes(made.specials)
-    follower = Matcher(made, words)
+    tool_grammar = grammar(TOOLS, format="kimi_k2", choice="required", parallel=False)
+    words = Vocabulary.of_bytes(tool_grammar.specials)
+    follower = Matcher(tool_grammar, words)
     assert follower.accept(words.specials["<|tool_calls_section_begin|>"])
     assert not follower.allows(ord("<")) and follower.allows(words.specials["<|tool_call_begin|>"])
 
 
 @pytest.mark.parametrize("kind", ["list", "numpy"])
 def test_a_logits_processor_forces_a_call(kind: str) -> None:
-    made = grammar([tool("ping")], choice="required", parallel=False, whitespace="rendered")
+    tool_grammar = grammar([tool("ping")], choice="required", parallel=False, whitespace="rendered")
     words = Vocabulary.of_bytes()
-    processor = LogitsProcessor(Matcher(made, words))
+    processor = LogitsProcessor(Matcher(tool_grammar, words))
     tokens = [1, 2, 3]  # prompt
     for _ in range(200):
         logits: Any = [float(-at) for at in range(len(words.tokens))]
@@ -693,7 +699,7 @@ def test_a_logits_processor_forces_a_call(kind: str) -> None:
             break
     assert words.decode(tokens[3:]) == PING
     with pytest.raises(CallerError, match="forbids"):
-        LogitsProcessor(Matcher(made, words), prompt=0)([ord("x")], [0.0] * len(words.tokens))
+        LogitsProcessor(Matcher(tool_grammar, words), prompt=0)([ord("x")], [0.0] * len(words.tokens))
 
 
 def test_a_vocabulary_can_have_tokens_of_several_bytes() -> None:
@@ -721,8 +727,8 @@ def draw_grammar() -> str:
         },
         "required": ["city"],
     }
-    made = grammar([Tool(name="get_weather", parameters=shown)], choice="required", parallel=False)
-    return made.svg("get_weather")
+    tool_grammar = grammar([Tool(name="get_weather", parameters=shown)], choice="required", parallel=False)
+    return tool_grammar.svg("get_weather")
 
 
 def test_the_picture_in_the_documentation_matches_the_code() -> None:

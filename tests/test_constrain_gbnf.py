@@ -49,13 +49,13 @@ FEW = settings(max_examples=max(settings().max_examples // (6 if Ebnf in JUDGES 
 @given(data=st.data())
 def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.DataObject) -> None:
     drawn = drawn_reply(data, FORMATS[name], left_out)
-    made = grammar(drawn.tools, format=name, choice="auto", reasoning=True)
+    tool_grammar = grammar(drawn.tools, format=name, choice="auto", reasoning=True)
     # A call whose opener is a word, or a sign without a token, must follow an empty line, which no rendering has.
-    first = made.triggers[0].strip()[:1] if made.triggers else ""
+    first = tool_grammar.triggers[0].strip()[:1] if tool_grammar.triggers else ""
     is_word = first.isalpha() or not first.isascii()
-    assume(not is_word or drawn.text.strip().startswith(made.triggers[0].strip()))
-    assume(not is_word or drawn.text.count(made.triggers[0].strip()) == 1)
-    assert judge(made.gbnf()).accepts(drawn.text), drawn.text
+    assume(not is_word or drawn.text.strip().startswith(tool_grammar.triggers[0].strip()))
+    assume(not is_word or drawn.text.count(tool_grammar.triggers[0].strip()) == 1)
+    assert judge(tool_grammar.gbnf()).accepts(drawn.text), drawn.text
 
 
 @JUDGED
@@ -66,17 +66,17 @@ def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data
     format, dice = FORMATS[name], Random(seed)
     drawn = drawn_reply(data, format, left_out)
     parallel, free = data.draw(st.booleans()), data.draw(st.booleans())
-    made = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
+    tool_grammar = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
     # An opener with its own fence can appear inside another fence: see below.
-    assume(not (free and made.triggers and "`" in made.triggers[0]))
-    text, limits = emit_gbnf_with_limits(made)
+    assume(not (free and tool_grammar.triggers and "`" in tool_grammar.triggers[0]))
+    text, limits = emit_gbnf_with_limits(tool_grammar)
     found, reader = judge(text), Ebnf(text)
     inside = [reader.drawn(dice, most) for most in (0, 20, 60, 200)]
     for candidate in (drawn.alone, *damaged_calls(drawn, format, dice), *shown_calls(drawn), *inside):
         taken = found.accepts(candidate)
         assert taken or candidate not in inside, candidate
         if taken:
-            assert broken_law(candidate, format, drawn.tools, [*made.relaxations, *limits], calls=True) == ""
+            assert broken_law(candidate, format, drawn.tools, [*tool_grammar.relaxations, *limits], calls=True) == ""
 
 
 @JUDGED
@@ -86,10 +86,10 @@ def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data
 def test_gbnf_and_lark_agree_on_damaged_calls(name: str, judge: type[Judge], data: st.DataObject) -> None:
     format = FORMATS[name]
     toolset, text = one_call(data, format)
-    made = grammar(toolset, format=format, choice="required", parallel=False)
-    gbnf_text, limits = emit_gbnf_with_limits(made)
+    tool_grammar = grammar(toolset, format=format, choice="required", parallel=False)
+    gbnf_text, limits = emit_gbnf_with_limits(tool_grammar)
     assume(not limits)  # A length counted in pieces may be exceeded slightly.
-    gbnf, lark = judge(gbnf_text), made.lark()
+    gbnf, lark = judge(gbnf_text), tool_grammar.lark()
     for _ in range(4):
         at = data.draw(st.integers(0, len(text)))
         damaged = data.draw(
@@ -157,11 +157,11 @@ def test_a_quoted_call_is_rejected_by_the_grammar(name: str, judge: type[Judge])
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": MEMBERS}}])
     alone = rendered([Call("f", {"a": 1})], FORMATS[name], tools)
     assert alone is not None
-    made = grammar(tools, format=name, choice="required", text=True)
-    found = judge(made.gbnf())
+    tool_grammar = grammar(tools, format=name, choice="required", text=True)
+    found = judge(tool_grammar.gbnf())
     assert found.accepts(alone)
     for frame in ("```\n{}", "`{}", '"{}', "'{}", "So:\n```xml\n{}", "~~~\n{}", "See `that {}"):
-        if not ("`" in frame and made.triggers and "```" in made.triggers[0]):
+        if not ("`" in frame and tool_grammar.triggers and "```" in tool_grammar.triggers[0]):
             assert not found.accepts(frame.replace("{}", alone)), frame
 
 

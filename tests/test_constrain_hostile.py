@@ -71,26 +71,30 @@ def test_a_hostile_schema_is_compiled_within_time_and_size_limits(name: str, for
     except Refused:
         return
     start = time.process_time()
-    made = grammar(tools, format=format, choice="required", isolate="open")
-    gbnf, lark = made.gbnf(), made.lark()
+    tool_grammar = grammar(tools, format=format, choice="required", isolate="open")
+    gbnf, lark = tool_grammar.gbnf(), tool_grammar.lark()
     assert time.process_time() - start < SECONDS
     assert "root ::=" in gbnf and len(gbnf) + len(lark) < 60_000_000
 
 
 def test_a_huge_bound_is_relaxed_before_the_engine_sees_it() -> None:
     schema = {"type": "integer", "minimum": -BIG}
-    made = grammar([Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})], choice="required")
-    assert [limit.keyword for limit in made.relaxations] == ["minimum"]
-    assert not matcher(made.lark()).is_error()
+    tool_grammar = grammar(
+        [Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})], choice="required"
+    )
+    assert [limit.keyword for limit in tool_grammar.relaxations] == ["minimum"]
+    assert not matcher(tool_grammar.lark()).is_error()
 
 
 def test_a_tool_with_a_hostile_name_is_rejected_or_omitted() -> None:
     for name in ("", " ", "a b", "f(x)", "</tool_call>", '"', "\u202e", "x" * 300):
         try:
-            made = grammar([Tool(name=name, parameters={}), Tool(name="ok", parameters={})], format="qwen3_coder")
+            tool_grammar = grammar(
+                [Tool(name=name, parameters={}), Tool(name="ok", parameters={})], format="qwen3_coder"
+            )
         except CallerError:
             continue
-        assert name in made.omitted and made.names == ("ok",)
+        assert name in tool_grammar.omitted and tool_grammar.names == ("ok",)
 
 
 # -- schemas whose intersections multiply ------------------------------------------------------------------------------
@@ -195,15 +199,15 @@ _MULTIPLYING: dict[str, dict[str, Any]] = {
 def test_a_multiplying_schema_is_compiled_within_its_budget(name: str) -> None:
     tools = Toolset([{"name": "f", "parameters": _MULTIPLYING[name]}])
     start = time.process_time()
-    made = grammar(tools, choice="required")
+    tool_grammar = grammar(tools, choice="required")
     assert time.process_time() - start < 3
-    assert not made.omitted
+    assert not tool_grammar.omitted
 
 
 def test_an_exhausted_budget_is_reported_as_a_relaxation() -> None:
     for name in ("four long cycles", "four long branching cycles", "undeclared members of undeclared members"):
-        made = grammar([{"name": "f", "parameters": _MULTIPLYING[name]}], choice="required")
-        assert "size" in {relaxation.keyword for relaxation in made.relaxations}, name
+        tool_grammar = grammar([{"name": "f", "parameters": _MULTIPLYING[name]}], choice="required")
+        assert "size" in {relaxation.keyword for relaxation in tool_grammar.relaxations}, name
 
 
 _WIDE_LIST: dict[str, Any] = {"type": "object", "properties": {**_WIDE, "next": {"$ref": "NEXT"}}}
@@ -250,18 +254,18 @@ def test_an_engine_compiles_the_grammar_of_any_cycles_with_a_small_stack() -> No
 
 
 def test_an_intersection_of_cycles_is_exact_within_the_budget() -> None:
-    made = grammar([{"name": "f", "parameters": _meeting_cycles((2, 3, 5), _LIST)}], choice="required")
-    assert not made.relaxations
+    tool_grammar = grammar([{"name": "f", "parameters": _meeting_cycles((2, 3, 5), _LIST)}], choice="required")
+    assert not tool_grammar.relaxations
 
 
 @pytest.mark.parametrize("name", _COMPARED)
 def test_comparisons_beyond_the_budget_are_reported_as_a_relaxation(name: str) -> None:
     keyword, schema = _COMPARED[name]
-    made = grammar([{"name": "f", "parameters": schema}], choice="required")
-    assert keyword in {relaxation.keyword for relaxation in made.relaxations}
+    tool_grammar = grammar([{"name": "f", "parameters": schema}], choice="required")
+    assert keyword in {relaxation.keyword for relaxation in tool_grammar.relaxations}
 
 
 def test_alternatives_with_many_tags_are_compared_within_the_budget() -> None:
     tagged = [_tagged([f"{at}_{tag}" for tag in range(200)], more=20) for at in range(64)]
-    made = grammar([{"name": "f", "parameters": _argument({"oneOf": tagged})}], choice="required")
-    assert not made.relaxations
+    tool_grammar = grammar([{"name": "f", "parameters": _argument({"oneOf": tagged})}], choice="required")
+    assert not tool_grammar.relaxations

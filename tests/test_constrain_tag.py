@@ -26,10 +26,10 @@ EVERY = pytest.mark.parametrize("name", sampled())
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
-def build_judge(made: Grammar) -> tuple[Tag, list[Relaxation]]:
-    document, limits = emit_structural_tag_with_limits(made)
+def build_judge(tool_grammar: Grammar) -> tuple[Tag, list[Relaxation]]:
+    document, limits = emit_structural_tag_with_limits(tool_grammar)
     assert json.loads(json.dumps(document)) == document
-    return Tag(document), [*made.relaxations, *limits]
+    return Tag(document), [*tool_grammar.relaxations, *limits]
 
 
 @EVERY
@@ -97,8 +97,8 @@ INEXACT: tuple[Json, ...] = (
 def _content(schema: Json, **options: Any) -> Json:
     """Return the content of the tag of a tool with the argument `x` of this schema."""
     parameters = {"type": "object", "properties": {"x": schema}, "additionalProperties": False}
-    made = grammar([{"name": "f", "parameters": parameters}], choice="required", **options)
-    content: Json = made.structural_tag()["format"]["tags"][0]["content"]
+    tool_grammar = grammar([{"name": "f", "parameters": parameters}], choice="required", **options)
+    content: Json = tool_grammar.structural_tag()["format"]["tags"][0]["content"]
     return content
 
 
@@ -115,5 +115,7 @@ def test_a_format_is_sent_as_the_grammar_of_its_values() -> None:
 
 def test_the_arguments_of_a_tag_are_an_object() -> None:
     for parameters in ({"additionalProperties": True}, {"type": ["object", "null"], "properties": {"a": TEXT}}):
-        made = grammar([{"type": "function", "function": {"name": "f", "parameters": parameters}}], choice="required")
-        assert made.structural_tag()["format"]["tags"][0]["content"]["json_schema"]["type"] == "object"
+        tool_grammar = grammar(
+            [{"type": "function", "function": {"name": "f", "parameters": parameters}}], choice="required"
+        )
+        assert tool_grammar.structural_tag()["format"]["tags"][0]["content"]["json_schema"]["type"] == "object"

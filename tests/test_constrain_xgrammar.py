@@ -33,8 +33,8 @@ CALLS = (
 def test_grammars_contain_no_hexadecimal_escapes() -> None:
     """xgrammar reads all hexadecimal digits after `\\x`, however many there are."""
     for name in FORMATS:
-        made = grammar(TOOLS, format=name, choice="required")
-        assert "\\x" not in made.gbnf() and "\\\\x" not in json.dumps(made.structural_tag()), name
+        tool_grammar = grammar(TOOLS, format=name, choice="required")
+        assert "\\x" not in tool_grammar.gbnf() and "\\\\x" not in json.dumps(tool_grammar.structural_tag()), name
 
 
 @cache
@@ -50,10 +50,10 @@ def compiler() -> Any:
 def test_xgrammar_accepts_renderings_of_every_format(name: str) -> None:
     import xgrammar
 
-    made = grammar(TOOLS, format=name, choice="required")
+    tool_grammar = grammar(TOOLS, format=name, choice="required")
     compiled = {
-        "gbnf": compiler().compile_grammar(xgrammar.Grammar.from_ebnf(made.gbnf())),
-        "tag": compiler().compile_structural_tag(json.dumps(made.structural_tag())),
+        "gbnf": compiler().compile_grammar(xgrammar.Grammar.from_ebnf(tool_grammar.gbnf())),
+        "tag": compiler().compile_structural_tag(json.dumps(tool_grammar.structural_tag())),
     }
     for call in CALLS:
         try:
@@ -99,8 +99,8 @@ def test_xgrammar_accepts_valid_arguments_and_no_others(schema: Any) -> None:
 
     parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
     tools = Toolset([{"name": "f", "parameters": parameters}])
-    made = grammar(tools, choice="required", parallel=False, undeclared=True)
-    tag, limits = emit_structural_tag_with_limits(made)
+    tool_grammar = grammar(tools, choice="required", parallel=False, undeclared=True)
+    tag, limits = emit_structural_tag_with_limits(tool_grammar)
     compiled = compiler().compile_structural_tag(json.dumps(tag))
     closed = _contains_objects(schema) and tag["format"]["tags"][0]["content"]["type"] == "json_schema"
     for value in _VALUES:
@@ -109,7 +109,7 @@ def test_xgrammar_accepts_valid_arguments_and_no_others(schema: Any) -> None:
         accepted = matcher.accept_string(render(call, format="hermes", tools=tools)) and matcher.accept_token(256)
         valid = not check(call, tools)
         assert accepted or not valid or (closed and isinstance(value, dict)), value
-        assert valid or not accepted or made.relaxations or limits, value
+        assert valid or not accepted or tool_grammar.relaxations or limits, value
 
 
 def _contains_objects(schema: Any) -> bool:

@@ -464,12 +464,12 @@ def test_references_follow_escapes_and_list_indices() -> None:
 def _fits(schema: Json, arguments: Json) -> bool:
     """Return whether the arguments are valid, and check that a grammar agrees."""
     tool = declare_tool(schema)
-    made = grammar([tool], choice="required", parallel=False)
-    found = matcher(made.lark())
+    tool_grammar = grammar([tool], choice="required", parallel=False)
+    found = matcher(tool_grammar.lark())
     tokens = list(f'<tool_call>\n{{"name": "f", "arguments": {json.dumps(arguments)}}}\n</tool_call>'.encode())
     accepted = bool(found.try_consume_tokens(tokens) == len(tokens) and found.is_accepting())
     passed = not check(Call("f", arguments), [tool])
-    assert accepted == passed or (accepted and made.relaxations)
+    assert accepted == passed or (accepted and tool_grammar.relaxations)
     return passed
 
 

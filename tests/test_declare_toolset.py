@@ -59,8 +59,8 @@ def test_definitions_of_every_kind_are_accepted_alone_in_lists_or_mixed() -> Non
     )
     assert tools.names == ("calculate", "get_weather", "roll", "x", "y", "z")
     for alone in (roll, WEATHER, Tool(name="x"), {"tools": [CALC]}):
-        made = Toolset.of(alone)
-        assert made is not None and len(made) == 1
+        toolset = Toolset.of(alone)
+        assert toolset is not None and len(toolset) == 1
 
 
 def test_toolset_of_returns_a_toolset_or_none_unchanged() -> None:
@@ -252,8 +252,10 @@ def test_invalid_tools_of_the_caller_raise(tools: Any) -> None:
 
 def test_derived_toolsets_keep_omissions_and_repairs() -> None:
     inner = Toolset.lenient([BAD, FLOAT])
-    for made in (Toolset(inner, CALC), inner.scoped(["scale"]), inner.registered(CALC)):
-        assert [each.tool for each in made.refused] == ["bad"] and [each.tool for each in made.mended] == ["scale"]
+    for toolset in (Toolset(inner, CALC), inner.scoped(["scale"]), inner.registered(CALC)):
+        assert [each.tool for each in toolset.refused] == ["bad"] and [each.tool for each in toolset.mended] == [
+            "scale"
+        ]
 
 
 @pytest.mark.parametrize(

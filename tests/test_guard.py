@@ -440,7 +440,7 @@ def test_the_task_ends_only_with_a_successful_terminal_tool() -> None:
     assert not judged.over([type(result)(result.call, "no", True, "failed")])
 
 
-def test_a_repeated_call_is_noted_then_answered_then_refused_then_stopped() -> None:
+def test_a_repeated_call_is_noted_then_answered_then_rejected_then_stopped() -> None:
     messages: list[Any] = [ASKED]
     actions: list[str] = []
     for _ in range(6):
@@ -470,7 +470,7 @@ def test_without_a_policy_an_answer_that_looks_like_a_call_ends_the_task() -> No
     assert [message["role"] for message in judged.messages()] == ["assistant"]
 
 
-def test_a_repeated_change_is_refused_with_a_bounded_excerpt_of_its_result() -> None:
+def test_a_repeated_change_is_rejected_with_a_bounded_excerpt_of_its_result() -> None:
     history = history_of(turn_of(B, results=["done " + "x" * 5_000]))
     (each,) = Guard(repeated()).judge(Turn.of(history, LOOKS, reply=reply_of(B))).interventions
     assert "It gave: done xxx" in each.message

@@ -155,21 +155,21 @@ def places(format: Format, schema: Json, value: Any, key: str = "", level: int =
     return found
 
 
-def reasons(format: Format, made: Made) -> set[str]:
+def reasons(format: Format, generated: Made) -> set[str]:
     """Return the known reasons for which this format can reject these calls."""
     spots = [
         place
-        for call, tool in zip(made.calls, made.tools, strict=True)
+        for call, tool in zip(generated.calls, generated.tools, strict=True)
         for place in places(format, tool.parameters, call.arguments)
     ]
     return {limit.what for limit in CANNOT[type(format.bodies[0])] for spot in spots if limit.holds(spot)}
 
 
-def render_unless_rejected(format: Format, parts: list[Part], made: Made) -> str | None:
+def render_unless_rejected(format: Format, parts: list[Part], generated: Made) -> str | None:
     """Return the text, or None if the format rejects the calls for a reason in the table."""
-    known = reasons(format, made)
+    known = reasons(format, generated)
     try:
-        return render(parts, format=format, tools=made.tools)
+        return render(parts, format=format, tools=generated.tools)
     except CannotCarry:
         if not known:
             raise
@@ -205,11 +205,11 @@ def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name
 @given(data=st.data())
 def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    made = data.draw(made_calls(format))
-    text = render_unless_rejected(format, data.draw(around(format, made.calls)), made)
+    generated = data.draw(made_calls(format))
+    text = render_unless_rejected(format, data.draw(around(format, generated.calls)), generated)
     assume(text is not None)
     assert text is not None
-    hold_of_every_cut(text, Setting(name, Toolset(made.tools)), seed=len(text))
+    hold_of_every_cut(text, Setting(name, Toolset(generated.tools)), seed=len(text))
 
 
 @every_format
@@ -232,11 +232,11 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
     kinds = tuple(type(body) for body in format.bodies)
     # What follows decides whether a tag in a bare value belongs to the value: a cut there is ambiguous.
     text_of = st.text(max_size=8).filter(lambda s: "<" not in s) if set(kinds) & {Params, Braced} else None
-    made = data.draw(made_calls(format, text_of))
-    text = render_unless_rejected(format, data.draw(around(format, made.calls)), made)
+    generated = data.draw(made_calls(format, text_of))
+    text = render_unless_rejected(format, data.draw(around(format, generated.calls)), generated)
     assume(text is not None)
     assert text is not None
-    setting = Setting(name, Toolset(made.tools))
+    setting = Setting(name, Toolset(generated.tools))
     whole = [(call.name, json.dumps(call.arguments)) for call in read([text], setting).reply.attempts]
     for end in range(len(text)):
         reply = read([text[:end]], setting).reply
@@ -254,11 +254,11 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
 @given(data=st.data())
 def test_a_rendered_reply_parses_back_unchanged(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    made = data.draw(made_calls(format))
-    parts = data.draw(around(format, made.calls))
-    text = render_unless_rejected(format, parts, made)
+    generated = data.draw(made_calls(format))
+    parts = data.draw(around(format, generated.calls))
+    text = render_unless_rejected(format, parts, generated)
     if text is not None:
-        reply = parse(text, format=name, tools=made.tools)
+        reply = parse(text, format=name, tools=generated.tools)
         assert plainly(reply.parts) == plainly(parts)
         assert reply.problems == ()
 
