@@ -111,7 +111,7 @@ class Matcher:
         return found
 
     def allows(self, token: int) -> bool:
-        """Return whether this token may come next; False for an id that is not in the vocabulary. The state is
+        """Return whether this `token` may come next; False for an id that is not in the vocabulary. The state is
         unchanged."""
         return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
