@@ -1,4 +1,7 @@
-"""The leaderboard's match rules, a line each; `make bfcl` holds them against its published checker on all its cases."""
+"""Match rules of the leaderboard, one row per rule.
+
+`make bfcl` compares them with its published checker on all its cases.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ TYPES: Json = {
     "pair": {"type": "tuple", "items": {"type": "integer"}},
 }
 FUNCTION: Json = {"name": "f", "parameters": {"type": "dict", "properties": TYPES, "required": []}}
-NEEDING: Json = {"name": "f", "parameters": {**FUNCTION["parameters"], "required": ["city"]}}
+FUNCTION_WITH_REQUIRED_CITY: Json = {"name": "f", "parameters": {**FUNCTION["parameters"], "required": ["city"]}}
 
 
 @pytest.mark.parametrize(
-    "made, truth, is_right",
+    "arguments, truth, is_right",
     [
         ({"city": "new york"}, {"city": ["New York"]}, True),
         ({"city": "New-York."}, {"city": ["New York"]}, True),
@@ -35,7 +38,7 @@ NEEDING: Json = {"name": "f", "parameters": {**FUNCTION["parameters"], "required
         ({"days": "3"}, {"days": [3]}, False),
         ({"days": True}, {"days": [1]}, False),
         ({"days": "n_days"}, {"days": ["n_days"]}, True),  # the name of a variable
-        ({"days": "N_days"}, {"days": ["n_days"]}, False),  # which is spelled as it is
+        ({"days": "N_days"}, {"days": ["n_days"]}, False),  # whose case is significant
         ({"rate": 2}, {"rate": [2.0]}, True),
         ({"rate": 2.5}, {"rate": [2.5, 3.0]}, True),
         ({"on": 1}, {"on": [True]}, False),
@@ -54,15 +57,15 @@ NEEDING: Json = {"name": "f", "parameters": {**FUNCTION["parameters"], "required
         ({"city": "Oslo", "days": 1}, {"city": ["Oslo"]}, False),
     ],
 )
-def test_arguments_match_as_the_leaderboard_has_it(made: Json, truth: Json, is_right: bool) -> None:
-    assert are_matches([("f", made)], [FUNCTION], [{"f": truth}]) is is_right
+def test_arguments_match_by_the_rules_of_the_leaderboard(arguments: Json, truth: Json, is_right: bool) -> None:
+    assert are_matches([("f", arguments)], [FUNCTION], [{"f": truth}]) is is_right
 
 
-def test_what_is_required_must_be_there_even_where_the_truth_may_do_without() -> None:
-    assert not are_matches([("f", {})], [NEEDING], [{"f": {"city": ["Oslo", ""]}}])
+def test_a_required_argument_may_not_be_omitted_even_if_the_ground_truth_allows_it() -> None:
+    assert not are_matches([("f", {})], [FUNCTION_WITH_REQUIRED_CITY], [{"f": {"city": ["Oslo", ""]}}])
 
 
-def test_calls_come_in_any_order_and_each_answers_one_truth() -> None:
+def test_calls_match_in_any_order_and_each_matches_one_ground_truth() -> None:
     truths = [{"f": {"days": [1]}}, {"f": {"days": [2]}}]
     assert are_matches([("f", {"days": 2}), ("f", {"days": 1})], [FUNCTION], truths)
     assert not are_matches([("f", {"days": 1}), ("f", {"days": 1})], [FUNCTION], truths)
@@ -71,6 +74,6 @@ def test_calls_come_in_any_order_and_each_answers_one_truth() -> None:
     assert not are_matches([("g", {"days": 1}), ("f", {"days": 2})], [FUNCTION], truths)
 
 
-def test_equal_numbers_of_other_types_are_not_the_same_call() -> None:
-    made: list[tuple[str, dict[str, float]]] = [("f", {"days": 5.0}), ("f", {"days": 5})]
-    assert not are_matches(made, [FUNCTION], [{"f": {"days": [5]}}, {"f": {"days": [5]}}])
+def test_equal_numbers_of_different_types_are_different_calls() -> None:
+    calls: list[tuple[str, dict[str, float]]] = [("f", {"days": 5.0}), ("f", {"days": 5})]
+    assert not are_matches(calls, [FUNCTION], [{"f": {"days": [5]}}, {"f": {"days": [5]}}])

@@ -1,4 +1,4 @@
-"""`Stream`: when events go out, errors in the stream, and the wire itself."""
+"""`Stream`: when events are emitted, errors in the stream, and transport details."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ def run(*chunks: Any, **options: Any) -> Reply:
     return stream.reply
 
 
-# -- text, errors, the wire itself -------------------------------------------------------------------------------------
+# -- text, errors, transport details
+# -----------------------------------------------------------------------------------
 
 
 def feed(stream: Stream, *chunks: Any) -> list[list[Event]]:
     return [stream.feed(chunk) for chunk in chunks]
 
 
-def test_text_goes_out_as_it_comes() -> None:
+def test_text_is_emitted_chunk_by_chunk() -> None:
     stream = Stream(format="hermes")
     assert feed(stream, delta(content="Hel"), delta(content="lo")) == [[Text("Hel")], [Text("lo")]]
 
 
-def test_a_call_in_the_text_waits_for_native_calls_that_may_win() -> None:
+def test_a_call_in_the_text_is_emitted_only_at_close_because_native_calls_win() -> None:
     stream = Stream(format="hermes")
     assert feed(stream, delta(content="So" + LEAK)) == [[Text("So")]]
     assert [type(event) for event in stream.close()] == [CallStart, Arguments, CallEnd]
 
 
-def test_live_a_call_in_the_text_is_shown_at_once_and_its_end_waits() -> None:
+def test_in_live_mode_a_call_in_the_text_is_emitted_at_once_and_its_end_at_close() -> None:
     stream = Stream(format="hermes", live=True)
     events = feed(stream, delta(content=LEAK), delta(content=" Done."))
     assert [type(event) for event in events[0]] == [CallStart, Arguments] and events[1] == [Text("Done.")]
@@ -52,33 +53,33 @@ def test_live_a_call_in_the_text_is_shown_at_once_and_its_end_waits() -> None:
 
 @pytest.mark.parametrize("text", [LEAK, "So" + LEAK, LEAK + LEAK, LEAK[:-15], LEAK.removeprefix("<tool_call>")])
 @pytest.mark.parametrize("later", ["", " Then."])
-def test_live_the_calls_that_may_run_are_those_of_the_whole_answer(text: str, later: str) -> None:
+def test_in_live_mode_the_runnable_calls_are_those_of_the_buffered_reply(text: str, later: str) -> None:
     chunks = [*map(delta_of_text, text), delta(entry(0, "a", "g", '{"y": 2}')), delta(content=later)]
     tools = [Tool(name="f"), Tool(name="g")]
-    at_rest, live = (run(*chunks, tools=tools, live=live) for live in (False, True))
-    assert calls(at_rest) == [("g", {"y": 2})]
+    buffered, live = (run(*chunks, tools=tools, live=live) for live in (False, True))
+    assert calls(buffered) == [("g", {"y": 2})]
     assert [(call.name, call.arguments) for call in live.calls] == [("g", {"y": 2})]
     assert {problem.code for call in live.refused for problem in call.problems} <= {"call_in_text", "truncated"}
     assert later.strip() in live.content
 
 
 @pytest.mark.parametrize("later", [" </think>\n", "</tool_call>", "<tool_call>", '<tool_call>{"name', LEAK])
-def test_live_the_reply_is_the_same_where_no_other_calls_follow(later: str) -> None:
+def test_in_live_mode_the_reply_is_the_same_when_no_other_calls_follow(later: str) -> None:
     chunks = [*map(delta_of_text, LEAK.replace('"f"', '"e"') + later)]
-    at_rest, live = (run(*chunks, tools=[Tool(name="f")], format="hermes", live=live) for live in (False, True))
-    assert at_rest == live and codes(live)[0] == "unknown_tool"
+    buffered, live = (run(*chunks, tools=[Tool(name="f")], format="hermes", live=live) for live in (False, True))
+    assert buffered == live and codes(live)[0] == "unknown_tool"
 
 
 def delta_of_text(text: str) -> Any:
     return delta(content=text)
 
 
-def test_native_calls_win_over_calls_in_the_text_before_them() -> None:
+def test_native_calls_win_over_earlier_calls_in_the_text() -> None:
     reply = run(delta(content=LEAK), delta(entry(0, "a", "g", "{}")))
     assert calls(reply) == [("g", {})] and codes(reply) == ["call_in_text"] and '"f"' in reply.content
 
 
-def test_a_plain_string_goes_out_while_it_arrives() -> None:
+def test_a_string_argument_is_emitted_while_it_arrives() -> None:
     tool = Tool(
         name="f", parameters={"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}}
     )
@@ -100,7 +101,7 @@ def test_a_plain_string_goes_out_while_it_arrives() -> None:
     assert stream.reply.attempts[0].arguments == {"n": 12, "q": "abcd\n"}
 
 
-def test_the_call_starts_when_its_arguments_begin() -> None:
+def test_a_call_starts_when_its_arguments_begin() -> None:
     stream = Stream()
     events = feed(stream, delta(entry(0, "a", "ge")), delta(entry(0, None, "t")), delta(entry(0, arguments="{")))
     assert events == [[], [], [CallStart(0, "a", "get")]]
@@ -115,7 +116,7 @@ def test_the_call_starts_when_its_arguments_begin() -> None:
         'event: error\ndata: {"message": "boom"}\n\n',
     ],
 )
-def test_an_error_in_the_stream_is_a_problem_and_what_came_before_is_kept(error: Any) -> None:
+def test_an_error_in_the_stream_is_a_problem_and_earlier_content_is_kept(error: Any) -> None:
     reply = run(delta(content="Hel"), error)
     assert reply.content == "Hel" and codes(reply) == ["provider_error"] and "boom" in reply.problems[0].message
 
@@ -130,7 +131,7 @@ def test_a_failed_response_is_a_problem() -> None:
     ]
 
 
-def test_a_chunk_that_is_no_json_is_a_problem_and_the_rest_is_read() -> None:
+def test_a_chunk_that_is_not_json_is_a_problem_and_later_chunks_are_read() -> None:
     reply = run('data: {"choices": oops}\n\n', "data: " + json.dumps(delta(content="Hi")))
     assert reply.content == "Hi" and codes(reply) == ["malformed_chunk"]
 
@@ -138,12 +139,12 @@ def test_a_chunk_that_is_no_json_is_a_problem_and_the_rest_is_read() -> None:
 @pytest.mark.parametrize(
     "payload", ["{}", "data: {}", "data:{}\n\n", "event: e\nid: 1\nretry: 5\ndata: {}\n\n: ping\n"]
 )
-def test_a_payload_comes_with_and_without_its_lines(payload: str) -> None:
+def test_a_payload_is_read_with_and_without_its_sse_lines(payload: str) -> None:
     text = payload.replace("{}", json.dumps(delta(content="Hi")))
     assert run(text, text.encode(), "data: [DONE]").content == "HiHi"
 
 
-def test_several_payloads_in_one_piece_are_read_one_by_one() -> None:
+def test_several_payloads_in_one_chunk_are_read_one_by_one() -> None:
     text = "".join([f"data: {json.dumps(delta(content=char))}\r\n\r\n" for char in "Hi!"]) + "data: [DONE]\n\n"
     assert run(text).content == "Hi!"
 
@@ -155,12 +156,12 @@ def test_json_lines_and_a_json_list_are_read() -> None:
     assert run(json.dumps(parts, indent=1)).content == "Hi"
 
 
-def test_sdk_objects_are_chunks_too() -> None:
+def test_sdk_objects_are_accepted_as_chunks() -> None:
     choice = SimpleNamespace(index=0, delta=SimpleNamespace(content="Hi", tool_calls=None), finish_reason=None)
     assert run(SimpleNamespace(choices=[choice])).content == "Hi"
 
 
-def test_a_cut_off_payload_is_a_problem_at_the_end() -> None:
+def test_a_truncated_payload_is_a_problem_at_close() -> None:
     assert codes(run('data: {"choices": [')) == ["malformed_chunk"]
 
 
@@ -168,7 +169,7 @@ def test_an_empty_stream_is_an_empty_reply() -> None:
     assert run() == Reply(format="auto") == read(None)
 
 
-def test_a_closed_stream_takes_no_more() -> None:
+def test_feeding_a_closed_stream_raises() -> None:
     stream = Stream()
     stream.close()
     assert stream.close() == []
@@ -176,12 +177,12 @@ def test_a_closed_stream_takes_no_more() -> None:
         stream.feed({})
 
 
-def test_reasoning_and_text_of_one_chunk_are_in_this_order() -> None:
+def test_reasoning_precedes_text_of_the_same_chunk() -> None:
     assert run(delta(reasoning_content="hm", content="Hi")).parts == (Reasoning("hm"), Text("Hi"))
 
 
 @pytest.mark.parametrize("text", ['{"a": ["x\\u00e9\\n", {"b": [1.5, null, true]}], "": {}}', '[[], "", -0.5e3]'])
-def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
+def test_json_state_is_independent_of_chunking(text: str) -> None:
     pieces = JsonState()
     for char in text[:-1]:
         pieces.feed(char)
@@ -195,7 +196,7 @@ def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
     "text, final",
     [('{"a": 1', 0), ('{"a": 1, "b', 8), ('{"a": {"b": 1, "c": 2', 0), ('{"x": 1, "a": {"b": "q", "c": 2', 8)],
 )
-def test_only_a_comma_between_arguments_makes_them_final(text: str, final: int) -> None:
+def test_arguments_are_final_after_the_next_top_level_comma(text: str, final: int) -> None:
     state = JsonState()
     state.feed(text)
     assert state.final == final
@@ -204,13 +205,14 @@ def test_only_a_comma_between_arguments_makes_them_final(text: str, final: int) 
 @pytest.mark.parametrize(
     "text", ["{a}", "{'a': 1}", '{"a": 01}', '{"a": nan}', '{"a" 1}', '["\n"]', "{,}", "{} x", "]"]
 )
-def test_broken_json_is_distinguished_from_incomplete_json(text: str) -> None:
+def test_invalid_json_is_distinguished_from_incomplete_json(text: str) -> None:
     state = JsonState()
     state.feed(text)
     assert state.is_invalid and not ends_early(text)
 
 
-# -- one-line bugs that no law sees ------------------------------------------------------------------------------------
+# -- regressions of single lines that no law covers
+# --------------------------------------------------------------------
 
 TOOLS = [
     Tool(name="ping"),
@@ -224,12 +226,12 @@ def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", "{}"])
-def test_a_new_id_under_an_index_that_was_there_before_is_another_call(arguments: str) -> None:
+def test_a_new_id_under_an_earlier_index_is_another_call(arguments: str) -> None:
     reply = run(*[delta(entry(0, id, "ping", arguments)) for id in "ab"], tools=TOOLS)
     assert [(call.id, call.name) for call in reply.calls] == [("a", "ping"), ("b", "ping")]
 
 
-def test_a_later_finish_does_not_hide_that_the_answer_was_cut() -> None:
+def test_a_later_finish_reason_does_not_hide_a_truncated_answer() -> None:
     ends: list[Any] = [
         {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]} for finish in ("length", "stop")
     ]

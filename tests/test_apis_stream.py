@@ -1,4 +1,4 @@
-"""`Stream`: streams as servers really send them, one way of misbehaving per row."""
+"""`Stream`: streams as real servers send them, one kind of deviation per row."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ MISBEHAVING: dict[str, list[Json]] = {
 
 
 @pytest.mark.parametrize("tools", [None, TOOLS], ids=["no tools", "tools"])
-@pytest.mark.parametrize("how", list(MISBEHAVING))
-def test_a_misbehaving_stream_gives_its_calls(how: str, tools: Toolset | None) -> None:
-    reply = run(*MISBEHAVING[how], tools=tools)
+@pytest.mark.parametrize("kind", list(MISBEHAVING))
+def test_the_calls_of_a_misbehaving_stream_are_read(kind: str, tools: Toolset | None) -> None:
+    reply = run(*MISBEHAVING[kind], tools=tools)
     assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.attempts}) == 2
 
 
@@ -152,7 +152,7 @@ NAMELESS = [("f", "{}"), ("", '{"y": "a"}'), ("f", "{}")]
 
 
 @pytest.mark.parametrize("points", ["id and index", "id", "index"])
-def test_arguments_never_go_to_the_call_of_another_tool(points: str) -> None:
+def test_arguments_are_never_assigned_to_the_call_of_another_tool(points: str) -> None:
     tools = Toolset([Tool(name="f"), Tool(name="g", parameters=NEEDS_Y)])
     entries = [entry(i, f"c{i}", name, arguments) for i, (name, arguments) in enumerate(NAMELESS)]
     whole = read({"choices": [{"message": {"tool_calls": entries}}]}, tools=tools)
@@ -170,7 +170,7 @@ def test_one_id_for_two_calls_at_two_indexes_is_two_calls(name: str) -> None:
     assert [call.id for call in reply.attempts] == ["a", "a_dup_1"]
 
 
-def test_a_name_may_come_in_pieces() -> None:
+def test_a_name_may_be_split_over_chunks() -> None:
     chunks = [delta(entry(0, "a", piece)) for piece in ("get", "_wea", "ther")]
     assert calls(run(*chunks, delta(entry(0, arguments="{}")))) == [("get_weather", {})]
 
@@ -190,25 +190,25 @@ def test_the_same_call_twice_is_two_calls() -> None:
     assert calls(run(*twice)) == [("f", {"x": 1})] * 2
 
 
-def test_a_call_that_starts_again_leaves_its_first_try_blocked() -> None:
+def test_a_call_that_is_started_again_leaves_its_first_attempt_truncated() -> None:
     reply = run(delta(entry(0, "a", "f", '{"x": 1')), delta(entry(0, "a", "f", '{"x": 1}')))
     assert [(call.complete, call.arguments) for call in reply.attempts] == [(False, {}), (True, {"x": 1})]
     assert codes(reply) == ["truncated"]
 
 
-def test_arguments_after_the_end_of_a_call_are_not_lost_silently() -> None:
+def test_arguments_after_the_end_of_a_call_are_reported() -> None:
     chunks = [delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", "{}")), delta(entry(0, arguments='"x": 1}'))]
     reply = run(*chunks)
     assert codes(reply) == ["late_arguments"] and calls(reply) == [("f", {}), ("g", {})] and not reply.refused
 
 
-def test_the_legacy_function_call_is_streamed() -> None:
+def test_a_legacy_function_call_is_read_from_a_stream() -> None:
     chunks = [delta(function_call={"name": "f", "arguments": ""})]
     chunks += [delta(function_call={"arguments": piece}) for piece in ('{"x"', ": 1}")]
     assert calls(run(*chunks)) == [("f", {"x": 1})]
 
 
-def test_a_custom_call_is_streamed() -> None:
+def test_a_custom_call_is_read_from_a_stream() -> None:
     chunks = [delta({"index": 0, "id": "a", "type": "custom", "custom": {"name": "patch", "input": ""}})]
     chunks += [delta({"index": 0, "custom": {"input": piece}}) for piece in ("*** ", "Begin")]
     assert calls(run(*chunks)) == [("patch", {"input": "*** Begin"})]
@@ -219,12 +219,12 @@ def test_a_second_finish_reason_changes_nothing() -> None:
     assert calls(run(delta(entry(0, "a", "f", '{"x"')), finish, delta(entry(0, arguments=": 1}")), finish)) == TWO[:1]
 
 
-def test_a_stream_that_breaks_off_leaves_a_truncated_call() -> None:
+def test_a_stream_that_ends_inside_a_call_leaves_it_truncated() -> None:
     reply = run(delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", '{"y": "ab')))
     assert codes(reply) == ["truncated"] and [call.complete for call in reply.attempts] == [True, False]
 
 
-def test_several_choices_are_one_after_the_other() -> None:
+def test_the_text_of_several_choices_is_concatenated_by_choice() -> None:
     def choice(index: int, text: str) -> Json:
         return {"index": index, "delta": {"content": text}}
 
@@ -237,7 +237,7 @@ def test_several_choices_are_one_after_the_other() -> None:
 # -- the other dialects ------------------------------------------------------------------------------------------------
 
 
-def test_the_arguments_of_a_tool_that_anthropic_runs_itself_are_not_ours() -> None:
+def test_anthropic_server_tool_calls_are_ignored() -> None:
     chunks = [
         {
             "type": "content_block_start",
@@ -258,7 +258,7 @@ def test_the_arguments_of_a_tool_that_anthropic_runs_itself_are_not_ours() -> No
     assert calls(run(*chunks)) == [("f", {})]
 
 
-def test_arguments_in_the_start_of_an_anthropic_block_are_used_if_no_others_come() -> None:
+def test_arguments_at_the_start_of_an_anthropic_block_are_used_unless_deltas_follow() -> None:
     block = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}
     start = {"type": "content_block_start", "index": 0, "content_block": block}
     piece = {
@@ -270,7 +270,7 @@ def test_arguments_in_the_start_of_an_anthropic_block_are_used_if_no_others_come
     assert calls(run(start, piece)) == [("f", {"x": 2})]
 
 
-def test_text_after_an_anthropic_call_stays_after_it() -> None:
+def test_text_after_an_anthropic_call_is_emitted_after_it() -> None:
     chunks = [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "f"}},
         {"type": "content_block_stop", "index": 0},
@@ -280,24 +280,24 @@ def test_text_after_an_anthropic_call_stays_after_it() -> None:
 
 
 ITEM = {"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": '{"x": 1}'}
-ENDING = {"type": "response.completed", "response": {"status": "completed", "output": [ITEM]}}
+COMPLETED = {"type": "response.completed", "response": {"status": "completed", "output": [ITEM]}}
 
 
-def test_a_responses_stream_may_say_everything_only_at_the_end() -> None:
-    assert calls(run(ENDING)) == [("f", {"x": 1})]
+def test_a_responses_stream_may_contain_only_its_final_event() -> None:
+    assert calls(run(COMPLETED)) == [("f", {"x": 1})]
 
 
-def test_a_responses_stream_may_say_calls_only_when_they_are_done() -> None:
-    assert calls(run({"type": "response.output_item.done", "output_index": 0, "item": ITEM}, ENDING)) == [
+def test_a_responses_stream_may_send_calls_only_as_done_items() -> None:
+    assert calls(run({"type": "response.output_item.done", "output_index": 0, "item": ITEM}, COMPLETED)) == [
         ("f", {"x": 1})
     ]
 
 
-def test_argument_chunks_that_a_responses_server_lost_come_with_the_end() -> None:
+def test_lost_argument_deltas_of_a_responses_call_are_taken_from_its_done_event() -> None:
     added = {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}}
     piece = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": 'x": 1}'}
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"x": 1}'}
-    assert calls(run(added, piece, done, ENDING)) == [("f", {"x": 1})]
+    assert calls(run(added, piece, done, COMPLETED)) == [("f", {"x": 1})]
 
 
 def test_a_responses_stream_without_indexes_is_read() -> None:
@@ -308,16 +308,16 @@ def test_a_responses_stream_without_indexes_is_read() -> None:
 
 LEAKED = '<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>'
 MESSAGE = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": LEAKED}]}
-THOUGHT = {"type": "reasoning", "id": "m", "summary": [{"type": "summary_text", "text": LEAKED}]}
+REASONING = {"type": "reasoning", "id": "m", "summary": [{"type": "summary_text", "text": LEAKED}]}
 POINTERS: dict[str, Json] = {"index": {"output_index": 0}, "id": {"item_id": "m"}, "nothing": {}}
 POINTERS["both"] = {"output_index": 0, "item_id": "m"}
 
 
 @pytest.mark.parametrize("first", list(POINTERS))
 @pytest.mark.parametrize("last", ["index", "nothing"])
-@pytest.mark.parametrize("item", [MESSAGE, THOUGHT], ids=["text", "reasoning"])
+@pytest.mark.parametrize("item", [MESSAGE, REASONING], ids=["text", "reasoning"])
 def test_repeated_text_of_a_responses_stream_is_emitted_once(item: Json, first: str, last: str) -> None:
-    """Whatever the server leaves out: a text that counted twice would run its calls twice."""
+    """Text that counted twice would run its calls twice, whichever pointers the server omits."""
     kind = "output_text" if item["type"] == "message" else "reasoning_summary_text"
     pieces = [{"type": f"response.{kind}.delta", "delta": part, **POINTERS[first]} for part in (LEAKED[:9], LEAKED[9:])]
     done = {"type": "response.output_item.done", "item": item, **POINTERS[last]}
@@ -333,7 +333,7 @@ def test_a_final_responses_event_is_read_after_a_server_side_search() -> None:
     assert calls(reply) == [("f", {"x": 1})]
 
 
-def test_arguments_of_two_responses_calls_go_by_the_ids_of_their_items() -> None:
+def test_argument_deltas_of_responses_calls_are_matched_by_item_id() -> None:
     items = [{**ITEM, "id": f"fc{i}", "call_id": f"c{i}", "arguments": ""} for i in range(2)]
     added = [{"type": "response.output_item.added", "output_index": i, "item": item} for i, item in enumerate(items)]
     pieces = [(0, '{"x"'), (1, '{"x": '), (0, ": 1}"), (1, "2}")]
@@ -341,20 +341,20 @@ def test_arguments_of_two_responses_calls_go_by_the_ids_of_their_items() -> None
     assert calls(run(*added, *args)) == [("f", {"x": 1}), ("f", {"x": 2})]
 
 
-def test_an_incomplete_response_never_completes_a_call() -> None:
+def test_an_incomplete_response_leaves_its_call_truncated() -> None:
     added = {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}}
     ending = {"type": "response.incomplete", "response": {"status": "incomplete", "output": []}}
     assert codes(run(added, ending)) == ["truncated"]
 
 
-def test_a_custom_responses_call_is_streamed() -> None:
+def test_a_custom_responses_call_is_read_from_a_stream() -> None:
     item = {"type": "custom_tool_call", "id": "ct", "call_id": "a", "name": "patch", "input": ""}
     chunks = [{"type": "response.output_item.added", "output_index": 0, "item": item}]
     chunks += [{"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": d} for d in ("**", "*")]
     assert calls(run(*chunks)) == [("patch", {"input": "***"})]
 
 
-def test_reasoning_summaries_of_one_item_are_kept_apart() -> None:
+def test_reasoning_summaries_of_one_item_are_separated() -> None:
     kind = "response.reasoning_summary_text.delta"
     chunks = [
         {"type": kind, "output_index": 0, "summary_index": i, "delta": d} for i, d in ((0, "a"), (0, "b"), (1, "c"))
@@ -362,10 +362,11 @@ def test_reasoning_summaries_of_one_item_are_kept_apart() -> None:
     assert run(*chunks).reasoning == "ab\n\nc"
 
 
-# -- what a provider wants back ----------------------------------------------------------------------------------------
+# -- opaque fields that a provider expects back
+# ------------------------------------------------------------------------
 
 
-def streamed(api: str, *chunks: Json) -> Stream:
+def closed_stream(api: str, *chunks: Json) -> Stream:
     stream = Stream(api)
     for chunk in chunks:
         stream.feed(chunk)
@@ -375,12 +376,12 @@ def streamed(api: str, *chunks: Json) -> Stream:
 
 def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
     def block(index: int, start: Json, *deltas: Json) -> list[Json]:
-        grown = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-        return [{"type": "content_block_start", "index": index, "content_block": start}, *grown]
+        delta_events = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        return [{"type": "content_block_start", "index": index, "content_block": start}, *delta_events]
 
     thinking = [{"type": "thinking_delta", "thinking": text} for text in ("h", "m")]
     signed = [{"type": "signature_delta", "signature": "s"}]
-    stream = streamed(
+    stream = closed_stream(
         "messages",
         *block(0, {"type": "thinking", "thinking": ""}, *thinking, *signed),
         *block(1, {"type": "redacted_thinking", "data": "x"}),
@@ -393,11 +394,11 @@ def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
     }
 
 
-def test_signatures_of_streamed_gemini_parts_go_by_the_ids_of_the_calls() -> None:
+def test_signatures_of_streamed_gemini_parts_are_keyed_by_call_id() -> None:
     def chunk(part: Json) -> Json:
         return {"candidates": [{"content": {"parts": [part]}}]}
 
-    stream = streamed(
+    stream = closed_stream(
         "gemini",
         chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
         chunk({"functionCall": {"name": "g", "args": {}}}),
@@ -412,37 +413,38 @@ def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
     call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
     more = {"index": 0, "function": {"arguments": "}"}, "extra_content": {"google": {"thought_signature": "s"}}}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
-    stream = streamed("chat", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
+    stream = closed_stream("chat", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
     assert stream.reply.extras == {
         "": {"reasoning_details": details},
         "a": {"extra_content": {"google": {"thought_signature": "s"}}},
     }
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
-    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).reply.extras == {
+    assert closed_stream("responses", {"type": "response.output_item.done", "item": thought}).reply.extras == {
         "": {"reasoning": [thought]}
     }
 
 
-# -- Gemini's calls in pieces ------------------------------------------------------------------------------------------
+# -- Gemini calls whose arguments are streamed
+# -------------------------------------------------------------------------
 
 
-def pieces(*calls: Json) -> Stream:
-    return streamed("gemini", *({"candidates": [{"content": {"parts": [{"functionCall": c}]}}]} for c in calls))
+def gemini_stream(*calls: Json) -> Stream:
+    return closed_stream("gemini", *({"candidates": [{"content": {"parts": [{"functionCall": c}]}}]} for c in calls))
 
 
-def piece(path: str, **value: object) -> Json:
+def argument_piece(path: str, **value: object) -> Json:
     return {"partialArgs": [{"jsonPath": path, **value}], "willContinue": True}
 
 
-def test_arguments_in_pieces_are_joined() -> None:
-    reply = pieces(
+def test_streamed_gemini_arguments_are_joined() -> None:
+    reply = gemini_stream(
         {"name": "f", "id": "a", "willContinue": True},
-        piece("$.city", stringValue="Os", willContinue=True),
-        piece("$.city", stringValue="lo"),
-        piece("$.days", numberValue=3.0),
-        piece("$.on[0].x", boolValue=True),
-        piece("$.on[1]", nullValue="NULL_VALUE"),
-        piece("$['odd.key']", stringValue="v"),
+        argument_piece("$.city", stringValue="Os", willContinue=True),
+        argument_piece("$.city", stringValue="lo"),
+        argument_piece("$.days", numberValue=3.0),
+        argument_piece("$.on[0].x", boolValue=True),
+        argument_piece("$.on[1]", nullValue="NULL_VALUE"),
+        argument_piece("$['odd.key']", stringValue="v"),
         {},
         {"name": "g", "args": {"x": 1}},
     ).reply
@@ -453,15 +455,17 @@ def test_arguments_in_pieces_are_joined() -> None:
     assert reply.attempts[0].id == "a" and not reply.problems
 
 
-def test_a_call_whose_last_piece_never_came_is_cut_off() -> None:
-    reply = pieces({"name": "f", "willContinue": True}, piece("$.city", stringValue="Os", willContinue=True)).reply
+def test_a_gemini_call_without_its_last_piece_is_truncated() -> None:
+    reply = gemini_stream(
+        {"name": "f", "willContinue": True}, argument_piece("$.city", stringValue="Os", willContinue=True)
+    ).reply
     assert [call.complete for call in reply.attempts] == [False]
     assert [problem.code for problem in reply.problems if problem.blocking] == ["truncated"]
 
 
 @pytest.mark.parametrize("path", ["", "$", "$.a[7]", "$..a", "$.a[*]", "$.city.x", "$[0]"])
-def test_a_path_that_leads_nowhere_is_a_problem(path: str) -> None:
-    reply = pieces(
-        {"name": "f", "args": {"city": "Oslo"}, "willContinue": True}, piece(path, stringValue="x"), {}
+def test_an_invalid_argument_path_is_a_blocking_problem(path: str) -> None:
+    reply = gemini_stream(
+        {"name": "f", "args": {"city": "Oslo"}, "willContinue": True}, argument_piece(path, stringValue="x"), {}
     ).reply
     assert any(problem.blocking for problem in reply.problems)

@@ -1,4 +1,4 @@
-"""`Backend` against real servers on this machine, well-behaved and not."""
+"""`Backend` against real servers on this machine, both correct and faulty ones."""
 
 import asyncio
 import json
@@ -74,10 +74,11 @@ def stream(*answers: Any, request: Request | None = None, **options: Any) -> tup
     return asyncio.run(go())
 
 
-# -- what comes back ---------------------------------------------------------------------------------------------------
+# -- answers
+# ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
+def test_an_answer_contains_the_reply_and_how_it_was_obtained() -> None:
     found, server = complete(OSLO)
     assert [(call.name, call.arguments, call.id) for call in found.attempts] == [
         ("get_weather", {"city": "Oslo"}, "call_0")
@@ -86,19 +87,19 @@ def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
     assert (found.api, found.mode, found.evidence) == ("chat", "native", ("set explicitly",))
     assert found.raw["model"] == "m-1" and [each.status for each in found.tries] == [200]
     assert 0 < found.timing.first_byte <= found.timing.total
-    (heard,) = server.posts
-    assert heard.path == "/v1/chat/completions" and heard.headers["content-type"] == "application/json"
-    assert list(heard.body) == ["model", "messages", "tools", "stream"] and heard.body["stream"] is False
+    (post,) = server.posts
+    assert post.path == "/v1/chat/completions" and post.headers["content-type"] == "application/json"
+    assert list(post.body) == ["model", "messages", "tools", "stream"] and post.body["stream"] is False
 
 
 @pytest.mark.parametrize("probability", ["0.5", "NaN"])
-def test_an_answer_may_begin_with_a_byte_order_mark(probability: str) -> None:
+def test_a_byte_order_mark_before_the_answer_is_skipped(probability: str) -> None:
     body = json.dumps({**chat("Hello!"), "p": 0}).replace('"p": 0', f'"p": {probability}')
     found, _ = complete(answer(200, b"\xef\xbb\xbf" + body.encode(), Content_Type="application/json"))
     assert found.content == "Hello!"
 
 
-def test_a_streamed_answer_gives_the_events_of_a_parser_then_the_answer() -> None:
+def test_a_streamed_answer_yields_parser_events_and_then_the_answer() -> None:
     found, whole, server = stream(chunked(events(delta(content="On it."), *WEATHER)))
     assert found[:2] == [Text("On it."), CallStart(0, "call_a", "get_weather")]
     assert isinstance(found[-1], CallEnd) and found[-1].call == whole.attempts[0]
@@ -107,7 +108,7 @@ def test_a_streamed_answer_gives_the_events_of_a_parser_then_the_answer() -> Non
     assert server.posts[0].body["stream_options"] == {"include_usage": True}
 
 
-def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
+def test_the_answer_is_not_available_before_the_stream_has_ended() -> None:
     async def go() -> None:
         async with serving(chunked(events(delta(content="a"), delta("stop")))) as server:
             stream = backend(server).stream(ask())
@@ -118,7 +119,7 @@ def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
     asyncio.run(go())
 
 
-def test_an_answer_becomes_a_message_of_the_next_request() -> None:
+def test_an_answer_can_be_sent_as_a_message_of_the_next_request() -> None:
     first, _ = complete(OSLO)
     history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": first.attempts[0].id, "content": "rain"})
@@ -126,7 +127,7 @@ def test_an_answer_becomes_a_message_of_the_next_request() -> None:
     assert server.posts[0].body["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
 
 
-def test_names_that_a_server_does_not_take_come_back_as_they_were() -> None:
+def test_tool_names_that_a_server_does_not_accept_are_mapped_and_restored() -> None:
     tools = Toolset(
         {"name": "files.read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
     )
@@ -141,24 +142,24 @@ def test_names_that_a_server_does_not_take_come_back_as_they_were() -> None:
     assert [event.name for event in seen if isinstance(event, CallStart)] == ["files.read"]
 
 
-def test_ids_are_unique_over_a_conversation() -> None:
+def test_call_ids_are_unique_within_a_conversation() -> None:
     ids = Ids()
     found = [complete(OSLO, request=ask(ids=ids))[0].attempts[0].id for _ in range(2)]
     assert found == ["call_0", "call_0_dup_1"]
 
 
-def test_a_server_that_ignores_stream_is_read_all_the_same() -> None:
+def test_a_whole_answer_to_a_streaming_request_is_read() -> None:
     _, whole, _ = stream(OSLO)
     assert whole.attempts[0].arguments == {"city": "Oslo"} and not whole.problems
 
 
-def test_a_server_that_streams_without_being_asked_is_read_all_the_same() -> None:
+def test_a_streamed_answer_to_a_plain_request_is_read() -> None:
     found, _ = complete(chunked(events(*WEATHER)))
     assert found.attempts[0].arguments == {"city": "Oslo"} and found.finish == "tool_calls" and not found.problems
 
 
 @pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": object()}, {"x": {1, 2}}])
-def test_a_request_that_is_no_json_is_the_callers_fault(extra: Any) -> None:
+def test_a_request_that_cannot_be_encoded_as_json_is_a_caller_error(extra: Any) -> None:
     with pytest.raises(CallerError, match="cannot be written as JSON"):
         complete(OSLO, request=ask(extra=extra))
 
@@ -238,7 +239,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("api", STREAMS)
-def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
+def test_streams_of_every_dialect_yield_the_same_call(api: str) -> None:
     pieces, finish = STREAMS[api]
     mode = "text" if api == "completions" else "native"
     _, whole, server = stream(chunked(pieces), api=api, request=ask(mode=mode))
@@ -248,7 +249,7 @@ def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
 
 
 @pytest.mark.parametrize("api", STREAMS)
-def test_every_dialect_gives_the_same_reply_under_every_chunking(api: str) -> None:
+def test_the_reply_is_independent_of_chunking_in_every_dialect(api: str) -> None:
     data = b"".join(STREAMS[api][0])
     mode = "text" if api == "completions" else "native"
     ids = [Ids.numbered("x"), Ids.numbered("x")]
@@ -273,14 +274,14 @@ WHOLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("api", WHOLE)
-def test_every_dialect_is_read_whole(api: str) -> None:
+def test_whole_answers_of_every_dialect_are_read(api: str) -> None:
     mode = "text" if api == "completions" else "native"
     found, server = complete(json_answer(WHOLE[api]), api=api, request=ask(mode=mode))
     assert [(call.name, call.arguments) for call in found.attempts] == [("get_weather", {"city": "Oslo"})]
     assert server.posts[0].body["stream"] is False
 
 
-def test_signed_thinking_goes_back_as_it_came() -> None:
+def test_signed_thinking_is_sent_back_unchanged() -> None:
     _, first, _ = stream(chunked(STREAMS["messages"][0]), api="messages")
     history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": "t1", "content": "rain"})
@@ -292,12 +293,13 @@ def test_signed_thinking_goes_back_as_it_came() -> None:
     assert "rightcall_opaque" not in json.dumps(other.posts[0].body)
 
 
-# -- text --------------------------------------------------------------------------------------------------------------
+# -- text mode
+# --------------------------------------------------------------------------------------------------------
 
 
-def test_in_mode_text_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -> None:
-    said = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
-    found, server = complete(json_answer(chat(said)), request=ask(mode="text", choice="required"))
+def test_in_text_mode_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -> None:
+    text = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+    found, server = complete(json_answer(chat(text)), request=ask(mode="text", choice="required"))
     body = server.posts[0].body
     assert "tools" not in body and "tool_choice" not in body
     system, user = body["messages"]
@@ -306,7 +308,7 @@ def test_in_mode_text_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -
     assert (found.mode, found.content, found.attempts[0].arguments) == ("text", "On it.", {"city": "Oslo"})
 
 
-def test_in_mode_text_the_history_is_text_too() -> None:
+def test_in_text_mode_calls_and_results_of_the_history_are_text() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
     history = [
         {"role": "system", "content": "Be brief."},
@@ -321,7 +323,7 @@ def test_in_mode_text_the_history_is_text_too() -> None:
     assert sent[2]["content"].startswith("<tool_call>") and "rain" in sent[3]["content"]
 
 
-def test_a_server_that_completes_text_gets_the_turns_framed_as_its_models_know_them() -> None:
+def test_a_completions_server_gets_the_turns_in_the_frame_of_its_models() -> None:
     _, server = complete(
         json_answer({"choices": [{"text": "Hi", "finish_reason": "stop"}]}), api="completions", request=ask(mode="text")
     )
@@ -330,21 +332,22 @@ def test_a_server_that_completes_text_gets_the_turns_framed_as_its_models_know_t
     assert body["stop"] == ["<|im_end|>"] and "messages" not in body
 
 
-def test_completions_have_no_tools_of_their_own() -> None:
-    error = failure(OSLO, kind=_unsupported(), api="completions", request=ask(mode="native"))
+def test_native_mode_is_unsupported_for_completions() -> None:
+    error = failure(OSLO, kind=_unsupported_error(), api="completions", request=ask(mode="native"))
     assert "mode='text'" in str(error)
 
 
-def _unsupported() -> type[BackendError]:
+def _unsupported_error() -> type[BackendError]:
     from rightcall.errors import Unsupported
 
     return Unsupported
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
+# -- errors
+# -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_server_that_is_not_there_is_a_transport_error() -> None:
+def test_an_unreachable_server_is_a_transport_error() -> None:
     async def go() -> None:
         async with serving(OSLO) as server:
             gone = backend(server, retries=Retries(most=0))
@@ -362,14 +365,14 @@ def test_a_connection_that_closes_before_an_answer_is_a_transport_error() -> Non
     assert "is the server running" in str(failure(drop, kind=TransportError))
 
 
-def test_what_is_not_http_is_a_transport_error() -> None:
+def test_an_answer_that_is_not_http_is_a_transport_error() -> None:
     async def nonsense(writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
 
     assert "SSH-2.0" in str(failure(nonsense, kind=TransportError))
 
 
-def test_an_answer_that_breaks_off_is_a_body_error() -> None:
+def test_a_connection_closed_inside_the_body_is_a_body_error() -> None:
     async def half(writer: asyncio.StreamWriter) -> None:
         writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"choices": ')
 
@@ -377,7 +380,7 @@ def test_an_answer_that_breaks_off_is_a_body_error() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>hello</html>", b"", b'{"choices": [', b"\xff\xfe"])
-def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
+def test_an_answer_that_is_not_json_is_a_decode_error(body: bytes) -> None:
     error = failure(answer(200, body), kind=DecodeError)
     assert "is this the address of an API?" in str(error) and ("it begins" if body else "it is empty") in str(error)
     with pytest.raises(DecodeError):
@@ -385,7 +388,7 @@ def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "api, said",
+    "api, body",
     [
         ("chat", {}),
         ("chat", {"choices": []}),
@@ -399,14 +402,14 @@ def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
         ("ollama", {"choices": []}),
     ],
 )
-def test_an_answer_that_is_none_of_this_api_is_a_decode_error_that_says_what_is_missing(api: str, said: Any) -> None:
-    error = failure(json_answer(said), kind=DecodeError, api=api)
+def test_an_answer_of_another_api_is_a_decode_error_that_names_the_missing_field(api: str, body: Any) -> None:
+    error = failure(json_answer(body), kind=DecodeError, api=api)
     assert "is missing `" in str(error) and f"api={api!r}" in str(error)
     with pytest.raises(DecodeError):
-        stream(chunked(events(said)), api=api)
+        stream(chunked(events(body)), api=api)
 
 
-def test_an_answer_without_words_is_an_answer() -> None:
+def test_an_empty_answer_is_accepted() -> None:
     found, _ = complete(json_answer(chat("")))
     assert found.parts == () and found.finish == "stop"
     _, whole, _ = stream(chunked(events(delta("stop"))))
@@ -414,7 +417,7 @@ def test_an_answer_without_words_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "status, kind, said",
+    "status, kind, cure",
     [
         (400, StatusError, "see its message"),
         (401, Unauthorised, "api_key_env"),
@@ -427,11 +430,11 @@ def test_an_answer_without_words_is_an_answer() -> None:
         (503, StatusError, "log"),
     ],
 )
-def test_a_refusal_has_its_status_its_whole_body_and_a_cure(status: int, kind: type[StatusError], said: str) -> None:
+def test_a_status_error_has_the_status_the_body_and_a_cure(status: int, kind: type[StatusError], cure: str) -> None:
     error = failure(json_answer({"error": {"message": "no way"}}, status), kind=kind)
     assert isinstance(error, StatusError)
     assert error.status == status and error.body == '{"error": {"message": "no way"}}'
-    assert f"returned HTTP {status}: " in str(error) and "no way" in str(error) and said in str(error)
+    assert f"returned HTTP {status}: " in str(error) and "no way" in str(error) and cure in str(error)
 
 
 def test_a_redirect_is_reported_and_not_followed() -> None:
@@ -439,25 +442,25 @@ def test_a_redirect_is_reported_and_not_followed() -> None:
     assert "use that as the base URL" in str(error) and "elsewhere.example" in str(error)
 
 
-def test_a_huge_error_is_read_and_shown_in_part() -> None:
+def test_a_large_error_body_is_read_and_shown_in_part() -> None:
     error = failure(answer(400, b"x" * 1_000_000), kind=StatusError)
     assert isinstance(error, StatusError) and len(error.body) == 64_000 and len(str(error)) < 3_000
     assert "x ... (62,000 characters more); " in str(error)
 
 
-def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:
+def test_an_error_object_in_place_of_an_answer_is_a_provider_error() -> None:
     error = failure(json_answer({"error": {"message": "model crashed", "type": "bad"}}), kind=ProviderError)
     assert "model crashed" in str(error) and isinstance(error, ProviderError) and error.kind == "bad"
     with pytest.raises(ProviderError):
         stream(chunked(events({"error": {"message": "model crashed"}})))
-    said = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    overloaded = chunked([f"event: error\ndata: {json.dumps(said)}\n\n".encode()])
+    error_event = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    overloaded = chunked([f"event: error\ndata: {json.dumps(error_event)}\n\n".encode()])
     with pytest.raises(ProviderError, match="Overloaded") as raised:
         stream(overloaded, api="messages", retries=QUICK)
     assert len(raised.value.tries) == 3
 
 
-def test_a_key_is_sent_and_never_shown() -> None:
+def test_a_key_is_sent_and_never_appears_in_an_error() -> None:
     echo = json_answer({"error": {"message": "wrong key sk-hunter2-hunter2"}}, 401)
     error = failure(echo, kind=Unauthorised, environ=SECRET)
     assert isinstance(error, StatusError)
@@ -470,26 +473,27 @@ def test_a_key_is_sent_and_never_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "said", [b"sk-hunter2-hunter2", b'{"error": "sk-hunter2-hunter2"}', b"data: sk-hunter2-hunter2\n\n"]
+    "body", [b"sk-hunter2-hunter2", b'{"error": "sk-hunter2-hunter2"}', b"data: sk-hunter2-hunter2\n\n"]
 )
-def test_a_key_that_comes_back_is_in_no_error(said: bytes) -> None:
+def test_a_key_that_the_server_returns_appears_in_no_error(body: bytes) -> None:
     with pytest.raises(BackendError) as raised:
-        complete(answer(200, said), environ=SECRET)
+        complete(answer(200, body), environ=SECRET)
     assert "hunter2" not in f"{raised.value} {raised.value!r} {vars(raised.value)}"
 
 
-# -- tries -------------------------------------------------------------------------------------------------------------
+# -- retries
+# ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_what_passes_is_tried_again(status: int) -> None:
+def test_a_transient_status_is_retried(status: int) -> None:
     found, server = complete(json_answer({}, status), json_answer({}, status), OSLO)
     assert [each.status for each in found.tries] == [status, status, 200] and len(server.posts) == 3
     assert found.tries[0].waited > 0 and "HTTP" in found.tries[0].error and not found.tries[2].error
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 501])
-def test_what_does_not_pass_is_not_tried_again(status: int) -> None:
+def test_a_permanent_status_is_not_retried(status: int) -> None:
     async def go() -> int:
         async with serving(json_answer({}, status), OSLO) as server:
             with pytest.raises(StatusError):
@@ -499,20 +503,20 @@ def test_what_does_not_pass_is_not_tried_again(status: int) -> None:
     assert asyncio.run(go()) == 1
 
 
-def test_a_connection_that_closed_is_tried_again() -> None:
+def test_a_closed_connection_is_retried() -> None:
     found, _ = complete(drop, OSLO)
     assert [each.status for each in found.tries] == [0, 200]
     _, whole, _ = stream(drop, chunked(events(*WEATHER)))
     assert [each.status for each in whole.tries] == [0, 200]
 
 
-def test_tries_end_and_the_last_error_tells_of_all() -> None:
+def test_the_last_error_lists_all_tries() -> None:
     with pytest.raises(StatusError) as raised:
         complete(json_answer({}, 500))
     assert [each.status for each in raised.value.tries] == [500, 500, 500]  # type: ignore[attr-defined]
 
 
-def test_the_server_says_how_long_to_wait_within_reason() -> None:
+def test_retry_after_is_honoured_up_to_a_limit() -> None:
     found, _ = complete(json_answer({}, 429, Retry_After="0.05"), OSLO)
     assert found.tries[0].waited == 0.05
     with pytest.raises(RateLimited) as raised:
@@ -520,15 +524,16 @@ def test_the_server_says_how_long_to_wait_within_reason() -> None:
     assert raised.value.retry_after == 3600 and len(raised.value.tries) == 1
 
 
-def test_nothing_is_tried_again_once_something_was_given_out() -> None:
+def test_a_stream_is_not_retried_after_its_first_event() -> None:
     broken = chunked(events(delta(content="Hello there."), done=False), ends=False)
     _, whole, server = stream(broken, OSLO)
     assert whole.content == "Hello there." and len(server.posts) == 1
 
 
-# -- streams that go wrong ---------------------------------------------------------------------------------------------
+# -- broken streams
+# ---------------------------------------------------------------------------------------------------
 
-CUT: dict[str, tuple[list[bytes], bool]] = {
+TRUNCATED_STREAMS: dict[str, tuple[list[bytes], bool]] = {
     "in the middle of the arguments": (events(*WEATHER[:2], done=False), False),
     "before the arguments": (events(WEATHER[0], done=False), False),
     "in the middle of a line": ([*events(*WEATHER[:2], done=False), b'data: {"choices": [{"del'], False),
@@ -536,8 +541,8 @@ CUT: dict[str, tuple[list[bytes], bool]] = {
 }
 
 
-@pytest.mark.parametrize("pieces, ends", CUT.values(), ids=CUT)
-def test_a_stream_that_breaks_gives_what_came_and_no_finished_call(pieces: list[bytes], ends: bool) -> None:
+@pytest.mark.parametrize("pieces, ends", TRUNCATED_STREAMS.values(), ids=TRUNCATED_STREAMS)
+def test_a_broken_stream_keeps_its_text_and_completes_no_call(pieces: list[bytes], ends: bool) -> None:
     pieces = [*events(delta(content="On it."), done=False), *pieces]
     _, whole, _ = stream(chunked(pieces, ends=ends))
     assert whole.content == "On it."
@@ -545,16 +550,16 @@ def test_a_stream_that_breaks_gives_what_came_and_no_finished_call(pieces: list[
     assert "truncated" in {problem.code for problem in whole.problems if problem.blocking}
 
 
-def test_a_call_completed_before_a_broken_stream_is_kept_and_the_break_is_reported() -> None:
+def test_a_call_completed_before_the_stream_breaks_is_kept_and_the_break_is_reported() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER[:3], done=False), ends=False))
     assert [call.complete for call in whole.attempts] == [True]
     (problem,) = whole.problems
     assert problem.code == "truncated" and problem.blocking and problem.call is None
 
 
-def test_a_call_in_text_is_not_finished_by_a_stream_that_breaks() -> None:
-    said = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
-    _, whole, _ = stream(chunked(events(delta(content=said), done=False), ends=False), request=ask(mode="text"))
+def test_a_broken_stream_does_not_complete_a_call_in_text() -> None:
+    text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
+    _, whole, _ = stream(chunked(events(delta(content=text), done=False), ends=False), request=ask(mode="text"))
     assert not any(call.complete for call in whole.attempts) and whole.problems
 
 
@@ -568,55 +573,55 @@ def test_a_missing_finish_reason_is_accepted_after_the_done_event() -> None:
     assert whole.attempts[0].complete and not whole.problems
 
 
-def test_an_error_in_the_middle_is_a_problem_and_what_came_is_kept() -> None:
+def test_an_error_inside_a_stream_is_a_problem_and_earlier_text_is_kept() -> None:
     bad = {"error": {"message": "out of memory", "type": "server_error"}}
     _, whole, _ = stream(chunked(events(delta(content="On it."), *WEATHER[:2], bad)))
     assert whole.content == "On it." and not whole.attempts[0].complete
     assert [problem.code for problem in whole.problems if problem.call is None] == ["provider_error"]
 
 
-def test_a_chunk_that_is_no_json_is_a_problem_and_the_rest_is_read() -> None:
+def test_a_chunk_that_is_not_json_is_a_problem_and_later_chunks_are_read() -> None:
     _, whole, _ = stream(chunked(events(delta(content="a"), "{oops", delta(content="b"), delta("stop"))))
     assert whole.content == "ab" and [problem.code for problem in whole.problems] == ["malformed_chunk"]
 
 
-def test_comments_keep_a_stream_alive_and_say_nothing() -> None:
+def test_sse_comments_are_skipped() -> None:
     pieces = [b": ping\n\n", *events(delta(content="a"), done=False), b": ping\r\n\r\n", *events(delta("stop"))]
     _, whole, _ = stream(chunked(pieces))
     assert whole.content == "a" and not whole.problems
 
 
-def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_over_the_size_limit_ends_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backends.attempts.MAX_LINE", 10_000)
     pieces = [*events(delta(content="a"), done=False), b"data: " + b"x" * 20_000]
     _, whole, _ = stream(chunked(pieces, then=silence))
     assert whole.content == "a" and [problem.code for problem in whole.problems] == ["too_large"]
 
 
-def test_a_whole_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_over_the_size_limit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     assert "larger than" in str(failure(chunked([b"x" * 20_000], then=silence), kind=AnswerTooLarge))
 
 
-def test_an_answer_that_is_too_large_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_over_the_size_limit_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     error = failure(chunked([b"x" * 20_000]), kind=AnswerTooLarge, retries=QUICK)
     assert len(error.tries) == 1
 
 
-def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_over_the_size_limit_is_ended_with_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     pieces = events(*[delta(content="word ")] * 300, done=False)
     _, whole, _ = stream(chunked(pieces, then=silence))
     assert [problem.code for problem in whole.problems] == ["too_large"] and whole.content.startswith("word word")
 
 
-def test_a_connection_that_stays_open_after_the_end_is_not_waited_for() -> None:
-    _, whole, _ = stream(chunked(events(*WEATHER), then=silence), timeouts=_limits(idle=20))
+def test_a_connection_left_open_after_the_final_event_is_not_awaited() -> None:
+    _, whole, _ = stream(chunked(events(*WEATHER), then=silence), timeouts=_timeouts(idle=20))
     assert whole.attempts[0].complete and not whole.problems and whole.timing.total < 15
 
 
-def test_a_connection_that_breaks_after_the_end_loses_nothing() -> None:
+def test_a_connection_that_breaks_after_the_finish_reason_loses_nothing() -> None:
     for done in (True, False):
         _, whole, _ = stream(chunked(events(*WEATHER, done=done), ends=False))
         assert whole.attempts[0].complete and not whole.problems
@@ -628,14 +633,15 @@ def test_the_cause_of_a_broken_stream_is_recorded_with_the_attempt() -> None:
     assert "http" not in whole.problems[0].message
 
 
-def test_a_key_in_an_error_in_the_middle_is_in_no_problem() -> None:
+def test_a_key_in_an_error_event_appears_in_no_problem() -> None:
     bad = {"error": {"message": "wrong key sk-hunter2-hunter2"}}
     pieces = events(delta(content="Hello there."), bad, "{sk-hunter2-hunter2")
     _, whole, _ = stream(chunked(pieces), environ=SECRET)
     assert len(whole.problems) >= 2 and "hunter2" not in repr(whole)
 
 
-# -- what may be called ------------------------------------------------------------------------------------------------
+# -- allowed tools
+# ----------------------------------------------------------------------------------------------------
 
 _BOTH = Toolset([{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("one", "two")])
 
@@ -649,23 +655,24 @@ _BOTH = Toolset([{"name": name, "parameters": {"type": "object", "properties": {
         ("required", "one", None),
     ],
 )
-def test_a_call_that_the_choice_did_not_allow_is_blocked(choice: str, called: str, code: str | None) -> None:
+def test_a_call_outside_the_tool_choice_is_blocked(choice: str, called: str, code: str | None) -> None:
     found, _ = complete(json_answer(chat(calls=((called, "{}"),))), request=ask(tools=_BOTH, choice=choice))
     assert [call.name for call in found.attempts] == [called]
     assert [problem.code for problem in found.problems if problem.blocking] == ([code] if code else [])
 
 
-def test_tools_may_come_from_an_iterator_and_serve_many_times() -> None:
+def test_a_request_with_an_iterator_of_tools_can_be_sent_many_times() -> None:
     request = ask(tools=iter([get_weather]))
     for _ in range(2):
         found, server = complete(OSLO, request=request)
         assert found.attempts and not found.problems and server.posts[0].body["tools"]
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# -- time limits
+# ------------------------------------------------------------------------------------------------------
 
 
-def _limits(**changes: float) -> Timeouts:
+def _timeouts(**changes: float) -> Timeouts:
     return Timeouts(**{"connect": 5, "first_byte": 20, "idle": 20, "total": 20, **changes})
 
 
@@ -679,18 +686,18 @@ def _limits(**changes: float) -> Timeouts:
         (chunked([b'{"a": '], then=silence), {"total": 0.2}, "total"),
     ],
 )
-def test_every_time_limit_ends_a_request_and_says_which_it_was(
+def test_a_timed_out_request_names_the_exceeded_limit(
     slow: Callable[[asyncio.StreamWriter], Awaitable[None]], limits: dict[str, float], stage: str
 ) -> None:
-    error = failure(slow, kind=TimedOut, timeouts=_limits(**limits))
+    error = failure(slow, kind=TimedOut, timeouts=_timeouts(**limits))
     assert isinstance(error, TimedOut) and error.stage == stage and "0.2 s" in str(error)
 
 
-def test_a_stream_that_falls_silent_gives_what_came() -> None:
+def test_a_stream_that_times_out_keeps_its_text() -> None:
     quiet = chunked(events(delta(content="Hello there."), done=False), then=silence)
-    _, whole, _ = stream(quiet, timeouts=_limits(idle=0.2))
+    _, whole, _ = stream(quiet, timeouts=_timeouts(idle=0.2))
     assert whole.content == "Hello there." and [problem.code for problem in whole.problems] == ["truncated"]
-    _, whole, _ = stream(quiet, timeouts=_limits(total=0.5))
+    _, whole, _ = stream(quiet, timeouts=_timeouts(total=0.5))
     assert whole.content == "Hello there." and [problem.code for problem in whole.problems] == ["truncated"]
 
 
@@ -701,25 +708,26 @@ def test_a_connection_that_is_never_accepted_times_out() -> None:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         taken = [socket.socket() for _ in range(4)]
-        for each in taken:  # fill the queue, so that the next one waits
+        for each in taken:  # Fill the queue, so that the next connection waits.
             each.setblocking(False)
             each.connect_ex(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}"
-        made = Backend(url, timeouts=_limits(connect=0.2), retries=Retries(most=0), environ={})
+        client = Backend(url, timeouts=_timeouts(connect=0.2), retries=Retries(most=0), environ={})
         with pytest.raises(TimedOut) as raised:
-            asyncio.run(made.complete(ask()))
+            asyncio.run(client.complete(ask()))
         for each in taken:
             each.close()
     assert raised.value.stage == "connect"
 
 
-def test_waiting_for_another_try_counts_too() -> None:
+def test_the_wait_before_a_retry_counts_towards_the_total_limit() -> None:
     with pytest.raises(StatusError) as raised:
-        complete(json_answer({}, 503, Retry_After="20"), timeouts=_limits(total=5), retries=Retries(longest=60))
+        complete(json_answer({}, 503, Retry_After="20"), timeouts=_timeouts(total=5), retries=Retries(longest=60))
     assert len(raised.value.tries) == 1
 
 
-# -- leaving early -----------------------------------------------------------------------------------------------------
+# -- cancellation
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_cancelling_closes_the_connection() -> None:
@@ -736,27 +744,28 @@ def test_cancelling_closes_the_connection() -> None:
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_leaving_a_stream_closes_the_connection(kept: bool) -> None:
+@pytest.mark.parametrize("entered", [False, True])
+def test_leaving_a_stream_closes_the_connection(entered: bool) -> None:
     async def go() -> None:
         async with serving(chunked(events(delta(content="Hello there."), done=False), then=silence)) as server:
-            made = backend(server)
-            if kept:
-                await made.__aenter__()
-            async with made.stream(ask()) as stream:
+            client = backend(server)
+            if entered:
+                await client.__aenter__()
+            async with client.stream(ask()) as stream:
                 async for _ in stream:
                     break
             await asyncio.wait_for(server.gone.wait(), 10)
-            await made.aclose()
+            await client.aclose()
 
     asyncio.run(go())
 
 
-# -- without an event loop ---------------------------------------------------------------------------------------------
+# -- synchronous use
+# --------------------------------------------------------------------------------------------------
 
 
-class Outside:
-    """A server in a thread of its own, for tests that have no loop, or block the one they have."""
+class ThreadedServer:
+    """A server in its own thread, for tests without an event loop or with a blocked one."""
 
     def __init__(self, *answers: Any) -> None:
         self._answers = answers
@@ -779,28 +788,28 @@ class Outside:
         self._thread.join()
 
 
-def test_a_program_without_a_loop_can_ask() -> None:
-    with Outside(OSLO, chunked(events(*WEATHER))) as server:
-        made = backend(server)
-        assert made.complete_sync(ask()).attempts[0].arguments == {"city": "Oslo"}
-        stream = made.stream_sync(ask())
+def test_requests_work_without_an_event_loop() -> None:
+    with ThreadedServer(OSLO, chunked(events(*WEATHER))) as server:
+        client = backend(server)
+        assert client.complete_sync(ask()).attempts[0].arguments == {"city": "Oslo"}
+        stream = client.stream_sync(ask())
         assert isinstance(list(stream)[-1], CallEnd) and stream.answer.finish == "tool_calls"
 
 
-def test_a_program_inside_a_running_loop_can_ask_too() -> None:
-    with Outside(OSLO, chunked(events(*WEATHER))) as server:
+def test_synchronous_requests_work_inside_a_running_event_loop() -> None:
+    with ThreadedServer(OSLO, chunked(events(*WEATHER))) as server:
 
         async def inside() -> tuple[Answer, int]:
-            made = backend(server)
-            return made.complete_sync(ask()), len(list(made.stream_sync(ask())))
+            client = backend(server)
+            return client.complete_sync(ask()), len(list(client.stream_sync(ask())))
 
         found, count = asyncio.run(inside())
         assert found.attempts[0].arguments == {"city": "Oslo"} and count > 2
 
 
-def test_leaving_a_stream_without_a_loop_closes_the_connection_and_ends_its_thread() -> None:
+def test_leaving_a_synchronous_stream_closes_the_connection_and_ends_its_thread() -> None:
     before = threading.active_count()
-    with Outside(chunked(events(delta(content="Hello there."), done=False), then=silence)) as server:
+    with ThreadedServer(chunked(events(delta(content="Hello there."), done=False), then=silence)) as server:
         with backend(server).stream_sync(ask()) as stream:
             assert next(stream) == Text("Hello there.")
         until = time.monotonic() + 10
@@ -810,8 +819,8 @@ def test_leaving_a_stream_without_a_loop_closes_the_connection_and_ends_its_thre
     assert threading.active_count() == before
 
 
-def test_an_error_comes_through_without_a_loop() -> None:
-    with Outside(json_answer({}, 404)) as server:
+def test_synchronous_requests_raise_the_same_errors() -> None:
+    with ThreadedServer(json_answer({}, 404)) as server:
         with pytest.raises(StatusError):
             backend(server).complete_sync(ask())
         with pytest.raises(StatusError):
@@ -822,7 +831,7 @@ def test_an_error_comes_through_without_a_loop() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields, said",
+    "fields, message",
     [
         ({"choice": "get_wether"}, "neither auto, required, none nor a tool"),
         ({"choice": "f", "tools": None}, "nor a tool of this request"),
@@ -833,12 +842,12 @@ def test_an_error_comes_through_without_a_loop() -> None:
         ({"messages": [{"content": "no role"}]}, "list of messages"),
     ],
 )
-def test_a_request_that_cannot_work_is_refused_when_it_is_made(fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(CallerError, match=said):
+def test_an_invalid_request_is_rejected_on_construction(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(CallerError, match=message):
         ask(**fields)
 
 
-def test_tools_may_be_anything_that_declares_them() -> None:
+def test_a_request_accepts_functions_lists_and_toolsets_as_tools() -> None:
     for tools in (get_weather, [get_weather], Toolset(get_weather)):
         found, _ = complete(OSLO, request=ask(tools=tools))
         assert found.attempts and not found.problems

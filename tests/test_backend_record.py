@@ -1,4 +1,4 @@
-"""What was recorded replays the same, without a key and without a network."""
+"""A cassette replays what was recorded, without a key and without a network."""
 
 import asyncio
 import json
@@ -57,34 +57,34 @@ JSON = {"headers": {"Content-Type": "application/json"}}
 KEY = "sk-hunter2-hunter2-hunter2"
 
 
-def recorded(
+def record_answers(
     path: Path, answers: Sequence[Answering], requests: Sequence[Request], *, stream: bool = False, **options: Any
 ) -> list[Answer | BackendError]:
-    """The answers as they came, while they were recorded."""
+    """Record the requests and return the answers that the recorder gave."""
 
     async def go() -> list[Answer | BackendError]:
         async with serving(*answers) as server:
             recorder = Recorder(backend(server, **options), path)
-            return [await outcome(recorder, request, stream=stream) for request in requests]
+            return [await run_request(recorder, request, stream=stream) for request in requests]
 
     return asyncio.run(go())
 
 
-def replayed(
+def replay_answers(
     path: Path, requests: Sequence[Request], *, stream: bool = False, **options: Any
 ) -> list[Answer | BackendError]:
     async def go() -> list[Answer | BackendError]:
         player = ReplayBackend(path, **options)
-        return [await outcome(player, request, stream=stream) for request in requests]
+        return [await run_request(player, request, stream=stream) for request in requests]
 
     return asyncio.run(go())
 
 
-async def outcome(made: BaseBackend, request: Request, *, stream: bool) -> Answer | BackendError:
+async def run_request(client: BaseBackend, request: Request, *, stream: bool) -> Answer | BackendError:
     try:
         if not stream:
-            return await made.complete(request)
-        async with made.stream(request) as events:
+            return await client.complete(request)
+        async with client.stream(request) as events:
             async for _ in events:
                 pass
         return events.answer
@@ -92,38 +92,39 @@ async def outcome(made: BaseBackend, request: Request, *, stream: bool) -> Answe
         return error
 
 
-def essence(found: Answer | BackendError) -> Any:
-    """What a replay must keep: everything but time."""
+def comparable_outcome(found: Answer | BackendError) -> Any:
+    """Return everything of an outcome that a replay must preserve: all but timing."""
     if isinstance(found, BackendError):
         return type(found), [each.status for each in found.tries]  # type: ignore[attr-defined]
     kept = found.parts, found.problems and [each.code for each in found.problems], found.finish, found.usage
     return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.tries]
 
 
-# -- the law: a replay gives what was recorded -------------------------------------------------------------------------
+# -- a replay equals the recording
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("api", STREAMS)
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
-def test_a_replay_gives_what_was_recorded_in_every_dialect(api: str, stream: bool, tmp_path: Path) -> None:
+def test_a_replay_equals_the_recording_in_every_dialect(api: str, stream: bool, tmp_path: Path) -> None:
     mode = "text" if api == "completions" else "native"
     whole = {"chat": chat(calls=(("get_weather", '{"city": "Oslo"}'),)), **WHOLE}
-    said = chunked(STREAMS[api][0]) if stream else json_answer(whole[api])
+    server_answer = chunked(STREAMS[api][0]) if stream else json_answer(whole[api])
     request = ask(mode=mode)
-    first = recorded(tmp_path / "c.jsonl", [said], [request], stream=stream, api=api)
-    again = replayed(tmp_path / "c.jsonl", [request], stream=stream)
+    first = record_answers(tmp_path / "c.jsonl", [server_answer], [request], stream=stream, api=api)
+    again = replay_answers(tmp_path / "c.jsonl", [request], stream=stream)
     assert [_without_ids(each) for each in first] == [_without_ids(each) for each in again]
 
 
 def _without_ids(found: Answer | BackendError) -> Any:
-    """Ids that no server gave are minted anew."""
+    """Return an answer without call ids: the ids that the server omitted are generated anew."""
     assert isinstance(found, Answer)
-    return [(call.name, call.arguments) for call in found.attempts], *essence(found)[1:]
+    return [(call.name, call.arguments) for call in found.attempts], *comparable_outcome(found)[1:]
 
 
 _UMLAUT = json.dumps(delta("stop", content="ü→"), ensure_ascii=False)
 LETTERS = [bytes([each]) for each in f"data: {_UMLAUT}\n\n".encode()]
-ACCIDENTS: dict[str, tuple[list[Answering], bool]] = {
+FAULTY_SERVERS: dict[str, tuple[list[Answering], bool]] = {
     "a refusal": ([json_answer({"error": "no"}, 400)], False),
     "a server that comes back": ([json_answer({}, 503), drop, OSLO], False),
     "a connection that closes": ([drop], False),
@@ -135,36 +136,36 @@ ACCIDENTS: dict[str, tuple[list[Answering], bool]] = {
 }
 
 
-@pytest.mark.parametrize("answers, stream", ACCIDENTS.values(), ids=ACCIDENTS)
-def test_a_replay_fails_as_the_recording_did(answers: list[Answering], stream: bool, tmp_path: Path) -> None:
-    first = recorded(tmp_path / "c.jsonl", answers, [ask()], stream=stream)
-    again = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
-    assert [essence(each) for each in first] == [essence(each) for each in again]
+@pytest.mark.parametrize("answers, stream", FAULTY_SERVERS.values(), ids=FAULTY_SERVERS)
+def test_a_replay_fails_like_the_recording(answers: list[Answering], stream: bool, tmp_path: Path) -> None:
+    first = record_answers(tmp_path / "c.jsonl", answers, [ask()], stream=stream)
+    again = replay_answers(tmp_path / "c.jsonl", [ask()], stream=stream)
+    assert [comparable_outcome(each) for each in first] == [comparable_outcome(each) for each in again]
 
 
-def test_a_replay_keeps_the_pieces(tmp_path: Path) -> None:
+def test_a_cassette_keeps_the_chunks_of_a_stream(tmp_path: Path) -> None:
     pieces = events(*WEATHER)
-    recorded(tmp_path / "c.jsonl", [chunked(pieces)], [ask()], stream=True)
+    record_answers(tmp_path / "c.jsonl", [chunked(pieces)], [ask()], stream=True)
     (exchange,) = load_cassette(tmp_path / "c.jsonl").exchanges
     assert b"".join(exchange.response.pieces()) == b"".join(pieces)
     assert len(exchange.response.chunks) == len(exchange.response.delays) > 1
 
 
-def test_a_replay_has_the_pace_of_the_recording_if_asked(tmp_path: Path) -> None:
+def test_a_replay_keeps_the_timing_of_the_recording_on_request(tmp_path: Path) -> None:
     async def wait(_: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3)
 
-    recorded(tmp_path / "c.jsonl", [chunked(events(*WEATHER), then=wait)], [ask()], stream=True)
+    record_answers(tmp_path / "c.jsonl", [chunked(events(*WEATHER), then=wait)], [ask()], stream=True)
     _slow_down(tmp_path / "c.jsonl", 300)
-    took = []
+    durations = []
     for timing in (False, True):
-        begun = time.monotonic()
-        replayed(tmp_path / "c.jsonl", [ask()], stream=True, timing=timing)
-        took.append(time.monotonic() - begun)
-    assert took[1] >= 0.3
+        start = time.monotonic()
+        replay_answers(tmp_path / "c.jsonl", [ask()], stream=True, timing=timing)
+        durations.append(time.monotonic() - start)
+    assert durations[1] >= 0.3
 
 
-def test_each_piece_of_a_replay_waits_for_its_own_delay() -> None:
+def test_each_chunk_of_a_replay_waits_for_its_recorded_delay() -> None:
     async def go() -> None:
         async with aclosing(
             replay_pieces(RecordedResponse(200, chunks=["a", "b"], delays=[0, 60_000]), timing=True)
@@ -184,25 +185,25 @@ def _slow_down(path: Path, milliseconds: int) -> None:
     path.write_text(f"{head}\n{json.dumps(exchange)}\n")
 
 
-def test_the_same_request_gets_its_answers_in_order_and_the_last_from_then_on(tmp_path: Path) -> None:
-    answers = [json_answer(chat(said)) for said in ("one", "two")]
-    recorded(tmp_path / "c.jsonl", answers, [ask(), ask()])
-    found = replayed(tmp_path / "c.jsonl", [ask()] * 4)
+def test_a_repeated_request_gets_its_answers_in_order_and_then_the_last_one(tmp_path: Path) -> None:
+    answers = [json_answer(chat(text)) for text in ("one", "two")]
+    record_answers(tmp_path / "c.jsonl", answers, [ask(), ask()])
+    found = replay_answers(tmp_path / "c.jsonl", [ask()] * 4)
     assert [each.content for each in found if isinstance(each, Answer)] == ["one", "two", "two", "two"]
 
 
-def test_mode_auto_replays_with_all_that_it_asked(tmp_path: Path) -> None:
+def test_the_probes_of_mode_auto_are_recorded_and_replayed(tmp_path: Path) -> None:
     request = ask(mode=None)
     probe = json_answer(chat(calls=(("tool_probe", "{}"),)))
-    first = recorded(tmp_path / "c.jsonl", [probe, OSLO], [request])
-    again = replayed(tmp_path / "c.jsonl", [request])
-    assert [essence(each) for each in first] == [essence(each) for each in again]
+    first = record_answers(tmp_path / "c.jsonl", [probe, OSLO], [request])
+    again = replay_answers(tmp_path / "c.jsonl", [request])
+    assert [comparable_outcome(each) for each in first] == [comparable_outcome(each) for each in again]
     assert [each.evidence for each in first if isinstance(each, Answer)] == [
         each.evidence for each in again if isinstance(each, Answer)
     ]
 
 
-def test_ids_that_are_minted_anew_do_not_matter(tmp_path: Path) -> None:
+def test_generated_call_ids_do_not_affect_the_matching_of_requests(tmp_path: Path) -> None:
     def turn(id: str, city: str = "Oslo") -> Request:
         call = {
             "id": id,
@@ -212,33 +213,34 @@ def test_ids_that_are_minted_anew_do_not_matter(tmp_path: Path) -> None:
         result = {"role": "tool", "tool_call_id": id, "content": "rain"}
         return ask(messages=[{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}, result])
 
-    recorded(tmp_path / "c.jsonl", [json_answer(chat("Rain."))], [turn("call_1")])
-    same, other = replayed(tmp_path / "c.jsonl", [turn("call_2"), turn("call_2", "Rome")])
+    record_answers(tmp_path / "c.jsonl", [json_answer(chat("Rain."))], [turn("call_1")])
+    same, other = replay_answers(tmp_path / "c.jsonl", [turn("call_2"), turn("call_2", "Rome")])
     assert isinstance(same, Answer) and same.content == "Rain."
     assert isinstance(other, NotRecorded)
 
 
-# -- what was not recorded ---------------------------------------------------------------------------------------------
+# -- requests that were not recorded
+# ----------------------------------------------------------------------------------
 
 
-def test_a_request_that_was_not_recorded_names_the_nearest_and_where_it_differs(tmp_path: Path) -> None:
-    requests = [ask(messages=[{"role": "user", "content": said}], temperature=0.5) for said in ("Hello", "Weather?")]
-    recorded(tmp_path / "c.jsonl", [OSLO], requests)
-    (found,) = replayed(
+def test_an_unrecorded_request_is_reported_with_the_nearest_one_and_the_difference(tmp_path: Path) -> None:
+    requests = [ask(messages=[{"role": "user", "content": text}], temperature=0.5) for text in ("Hello", "Weather?")]
+    record_answers(tmp_path / "c.jsonl", [OSLO], requests)
+    (found,) = replay_answers(
         tmp_path / "c.jsonl", [ask(messages=[{"role": "user", "content": "Weather!"}], temperature=0.5)]
     )
     assert isinstance(found, NotRecorded)
     assert 'at /messages/0/content: "Weather!" here, "Hello" recorded' in str(found)
     assert "record it again, or replay it leniently" in str(found) and "exchange 1" in str(found)
-    (found,) = replayed(tmp_path / "c.jsonl", [requests[1]], stream=True)
+    (found,) = replay_answers(tmp_path / "c.jsonl", [requests[1]], stream=True)
     assert isinstance(found, NotRecorded) and "nor to any like it" in str(found)
 
 
-def test_a_lenient_replay_gives_the_nearest(tmp_path: Path) -> None:
-    requests = [ask(messages=[{"role": "user", "content": said}]) for said in ("a", "b")]
+def test_a_lenient_replay_returns_the_answer_of_the_nearest_request(tmp_path: Path) -> None:
+    requests = [ask(messages=[{"role": "user", "content": text}]) for text in ("a", "b")]
     requests.append(ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "d"}]))
-    recorded(tmp_path / "c.jsonl", [json_answer(chat(said)) for said in ("one", "two", "three")], requests)
-    (found,) = replayed(
+    record_answers(tmp_path / "c.jsonl", [json_answer(chat(text)) for text in ("one", "two", "three")], requests)
+    (found,) = replay_answers(
         tmp_path / "c.jsonl",
         [ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "e"}])],
         strict=False,
@@ -257,7 +259,7 @@ def test_a_lenient_replay_gives_the_nearest(tmp_path: Path) -> None:
         ("/api/v0/models", "/api/v0/models"),
     ],
 )
-def test_a_path_counts_without_what_a_base_url_puts_before_it(path: str, found: str) -> None:
+def test_the_route_of_a_request_omits_the_prefix_of_the_base_url(path: str, found: str) -> None:
     assert api_route(path) == found
 
 
@@ -279,10 +281,10 @@ def test_a_cassette_contains_no_key_from_any_part_of_a_request(tmp_path: Path) -
         extra={"api_key": "letmein", "nested": {"Authorization": "Bearer letmein-letmein"}},
     )
     environ = {"OPENAI_API_KEY": KEY}
-    recorded(path, answers, [request] * 3, environ=environ)
+    record_answers(path, answers, [request] * 3, environ=environ)
     text = path.read_text()
     assert "hunter2" not in text and "letmein" not in text and "a" * 34 not in text and "ookie" not in text
-    again = replayed(path, [request] * 3)
+    again = replay_answers(path, [request] * 3)
     assert isinstance(again[0], Answer) and again[0].content == "your key is [key]"
     assert isinstance(again[1], Answer) and isinstance(again[2], StatusError)
 
@@ -290,17 +292,17 @@ def test_a_cassette_contains_no_key_from_any_part_of_a_request(tmp_path: Path) -
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_cassette_belongs_to_its_owner_alone(tmp_path: Path) -> None:
+def test_a_cassette_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    recorded(path, [OSLO], [ask()])
+    record_answers(path, [OSLO], [ask()])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
-    recorded(path, [OSLO], [ask()])
+    record_answers(path, [OSLO], [ask()])
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(load_cassette(path).exchanges) == 2
 
 
-def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cassette_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")
     with pytest.raises(BadCassette, match="is no cassette"):
@@ -310,7 +312,7 @@ def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
         Recorder(_Parrot(), tmp_path / "no" / "such" / "folder.jsonl")
 
 
-def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_and_leaves_the_cassette_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     start_cassette(path, CassetteHead(model="m"))
     one = RecordedExchange(
@@ -333,14 +335,14 @@ def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path)
 
 def test_an_incomplete_last_line_of_a_cassette_is_removed_before_recording(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    recorded(path, [OSLO], [ask()])
+    record_answers(path, [OSLO], [ask()])
     whole = path.read_bytes()
     path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:100])
-    recorded(path, [OSLO], [ask()])
+    record_answers(path, [OSLO], [ask()])
     assert len(load_cassette(path).exchanges) == 2 and path.read_bytes().startswith(whole)
 
 
-def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path: Path) -> None:
+def test_a_fresh_recording_replaces_the_file_only_with_its_first_exchange(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     for old in (
         HEAD.encode() + b'{"request": {"method": "GET", "path": "/old"}, "response": {"status": 200}}\n',
@@ -354,7 +356,7 @@ def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path:
 
 
 HEAD = '{"rightcall_cassette": 1}\n'
-BAD: dict[str, tuple[str, str]] = {
+BAD_CASSETTES: dict[str, tuple[str, str]] = {
     "empty": ("", "is not a cassette"),
     "another file": ('{"name": "x"}\n', "is not a cassette"),
     "another version": ('{"rightcall_cassette": 2}\n', "version 2; this program reads version 1"),
@@ -369,11 +371,11 @@ BAD: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("text, said", BAD.values(), ids=BAD)
-def test_a_cassette_that_cannot_be_read_says_where(text: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text, message", BAD_CASSETTES.values(), ids=BAD_CASSETTES)
+def test_an_invalid_cassette_is_rejected_with_the_line_number(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text(text)
-    with pytest.raises(BadCassette, match=said):
+    with pytest.raises(BadCassette, match=message):
         ReplayBackend(path)
 
 
@@ -382,7 +384,7 @@ _ANY = st.lists(st.sampled_from([HEAD.encode(), _LINE, b"\n", b"{}", b"null"]) |
 
 
 @given(_ANY.map(b"".join))
-def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
+def test_arbitrary_bytes_are_loaded_or_rejected_as_a_bad_cassette(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "c.jsonl"
         path.write_bytes(data)
@@ -393,21 +395,22 @@ def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
     assert all(isinstance(piece, bytes) for each in found.exchanges for piece in each.response.pieces())
 
 
-def test_a_cassette_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_missing_or_oversized_cassette_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(BadCassette, match="cannot read"):
         load_cassette(tmp_path / "no.jsonl")
     huge = tmp_path / "huge.jsonl"
     with huge.open("wb") as file:
-        file.truncate(MAX_BYTES + 1)  # takes no room
+        file.truncate(MAX_BYTES + 1)  # a sparse file needs no space
     with pytest.raises(BadCassette, match="larger than"):
         load_cassette(huge)
 
 
-# -- a backend without a wire ------------------------------------------------------------------------------------------
+# -- a backend without HTTP
+# -------------------------------------------------------------------------------------------
 
 
 class _Parrot(BaseBackend):
-    """Says the same whatever it is asked."""
+    """Returns the same answer to every request."""
 
     def stream(self, request: Request) -> Streaming:
         return Streaming(self._say())
@@ -420,12 +423,12 @@ class _Parrot(BaseBackend):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_backend_without_a_wire_is_recorded_as_a_server_would_answer(stream: bool, tmp_path: Path) -> None:
+def test_a_backend_without_http_is_recorded_like_a_server(stream: bool, tmp_path: Path) -> None:
     async def go() -> Answer | BackendError:
-        return await outcome(Recorder(_Parrot(), tmp_path / "c.jsonl"), ask(), stream=stream)
+        return await run_request(Recorder(_Parrot(), tmp_path / "c.jsonl"), ask(), stream=stream)
 
     first = asyncio.run(go())
-    (again,) = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
+    (again,) = replay_answers(tmp_path / "c.jsonl", [ask()], stream=stream)
     assert isinstance(first, Answer) and isinstance(again, Answer)
     assert again.content == first.content == "On it." and again.finish == "tool_calls"
     assert [(call.name, call.id, call.arguments) for call in again.attempts] == [
@@ -442,10 +445,10 @@ class _UnfinishedParrot(_Parrot):
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_calls_without_a_finish_reason_are_recorded_with_that_of_calls(stream: bool, tmp_path: Path) -> None:
+def test_calls_without_a_finish_reason_are_recorded_with_the_reason_tool_calls(stream: bool, tmp_path: Path) -> None:
     """A client of the replay that reads "stop" would not run the calls."""
-    asyncio.run(outcome(Recorder(_UnfinishedParrot(), tmp_path / "c.jsonl"), ask(), stream=stream))
-    (again,) = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
+    asyncio.run(run_request(Recorder(_UnfinishedParrot(), tmp_path / "c.jsonl"), ask(), stream=stream))
+    (again,) = replay_answers(tmp_path / "c.jsonl", [ask()], stream=stream)
     assert isinstance(again, Answer) and again.attempts and again.finish == "tool_calls"
 
 
@@ -454,29 +457,29 @@ def test_calls_without_a_finish_reason_are_recorded_with_that_of_calls(stream: b
 
 def test_a_served_recording_answers_like_the_recorded_server(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    first = recorded(path, [chunked(events(*WEATHER))], [ask()], stream=True)
+    first = record_answers(path, [chunked(events(*WEATHER))], [ask()], stream=True)
 
     async def go() -> list[Any]:
         async with ReplayServer(path) as server:
-            made = backend(server)
-            again = [await outcome(made, ask(), stream=True) for _ in range(2)]
-            unknown = await outcome(made, ask(temperature=0.1), stream=True)
-            return [*map(essence, again), unknown, await made.models()]
+            client = backend(server)
+            again = [await run_request(client, ask(), stream=True) for _ in range(2)]
+            unknown = await run_request(client, ask(temperature=0.1), stream=True)
+            return [*map(comparable_outcome, again), unknown, await client.models()]
 
     one, two, unknown, models = asyncio.run(go())
-    assert one == two == essence(first[0]) and models == ["m"]
+    assert one == two == comparable_outcome(first[0]) and models == ["m"]
     assert isinstance(unknown, StatusError) and unknown.status == 404 and "at /temperature: 0.1 here" in unknown.body
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream: bool, tmp_path: Path) -> None:
+def test_an_entered_backend_reuses_one_connection(stream: bool, tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    recorded(path, [chunked(events(*WEATHER)) if stream else OSLO], [ask()], stream=stream)
+    record_answers(path, [chunked(events(*WEATHER)) if stream else OSLO], [ask()], stream=stream)
 
     async def go() -> int:
-        async with ReplayServer(path) as server, backend(server) as made:
+        async with ReplayServer(path) as server, backend(server) as client:
             for _ in range(3):
-                assert isinstance(await outcome(made, ask(), stream=stream), Answer)
+                assert isinstance(await run_request(client, ask(), stream=stream), Answer)
             runner = server._server.runner
             assert runner is not None and runner.server is not None
             return len(runner.server.connections)
@@ -484,25 +487,25 @@ def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream
     assert asyncio.run(go()) == 1
 
 
-def test_the_server_breaks_off_where_the_recording_did(tmp_path: Path) -> None:
+def test_the_replay_server_closes_the_stream_where_the_recording_ends(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     answers = [chunked(events(delta(content="Hello there."), done=False), ends=False)]
-    recorded(path, answers, [ask()], stream=True)
+    record_answers(path, answers, [ask()], stream=True)
 
     async def go() -> Answer | BackendError:
         async with ReplayServer(path) as server:
-            return await outcome(backend(server), ask(), stream=True)
+            return await run_request(backend(server), ask(), stream=True)
 
     found = asyncio.run(go())
     assert isinstance(found, Answer) and found.content == "Hello there."
     assert [problem.code for problem in found.problems] == ["truncated"]
 
 
-def test_the_server_answers_this_machine_only_and_refuses_what_is_no_request(tmp_path: Path) -> None:
+def test_the_replay_server_rejects_foreign_hosts_and_invalid_requests(tmp_path: Path) -> None:
     import aiohttp
 
     path = tmp_path / "c.jsonl"
-    recorded(path, [OSLO], [ask()])
+    record_answers(path, [OSLO], [ask()])
 
     async def go() -> list[int]:
         async with ReplayServer(path, no_key=True) as server, aiohttp.ClientSession() as session:
@@ -539,11 +542,11 @@ def test_a_model(rightcall_cassette):
 def _pytest(folder: Path, *args: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "pytest", "-p", "rightcall.testing.pytest_plugin", "-p", "no:cacheprovider", *args]
     env = {**{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}, **environ}
-    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others only cost time
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # other plugins only cost time
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
-def test_the_fixture_records_once_and_replays_from_then_on(tmp_path: Path) -> None:
+def test_the_pytest_fixture_records_once_and_then_replays(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TEST)
     missing = _pytest(tmp_path)
     assert missing.returncode == 1 and "record it with pytest --rightcall-record" in missing.stdout
@@ -552,24 +555,24 @@ def test_the_fixture_records_once_and_replays_from_then_on(tmp_path: Path) -> No
         async with serving(json_answer(chat("Hello!"))) as server:
             return await asyncio.to_thread(_pytest, tmp_path, "--rightcall-record", URL=server.url)
 
-    made = asyncio.run(record())
-    assert made.returncode == 0, made.stdout
+    recording = asyncio.run(record())
+    assert recording.returncode == 0, recording.stdout
     assert (tmp_path / "cassettes" / "test_it.test_a_model.jsonl").exists()
     again = _pytest(tmp_path)
     assert again.returncode == 0, again.stdout
 
 
 @pytest.mark.parametrize("field", ["input", "arguments"])
-def test_an_id_among_the_arguments_of_a_call_counts(field: str) -> None:
-    def asked(minted: str, given: str) -> RecordedRequest:
+def test_an_id_inside_call_arguments_is_part_of_the_canonical_request(field: str) -> None:
+    def request_with_ids(minted: str, given: str) -> RecordedRequest:
         call = {"type": "tool_use", "id": minted, "name": "find", field: {"id": given}}
         return RecordedRequest("POST", "/v1/messages", {"messages": [{"role": "assistant", "content": [call]}]})
 
-    assert canonical_request(asked("call_1", "a")) == canonical_request(asked("call_2", "a"))
-    assert canonical_request(asked("call_1", "a")) != canonical_request(asked("call_1", "b"))
+    assert canonical_request(request_with_ids("call_1", "a")) == canonical_request(request_with_ids("call_2", "a"))
+    assert canonical_request(request_with_ids("call_1", "a")) != canonical_request(request_with_ids("call_1", "b"))
 
 
-def test_the_canonical_request_leaves_out_what_changes_no_answer() -> None:
+def test_the_canonical_request_omits_fields_that_do_not_affect_the_answer() -> None:
     one = RecordedRequest(
         "POST", "/v1/chat/completions", {"model": "m", "user": "a", "seed": None, "stream_options": {}}
     )

@@ -1,4 +1,4 @@
-"""A complete call in the place of arguments is never passed to a tool, even to one that accepts any object."""
+"""A complete call in place of the arguments is never passed to a tool, even to one that accepts any object."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_call_of_another_tool_as_arguments_is_rejected(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_a_call_of_the_same_tool_as_arguments_is_unwrapped_with_a_receipt(format: str) -> None:
+def test_a_call_of_the_same_tool_as_arguments_is_unwrapped_and_the_repair_recorded(format: str) -> None:
     tools = toolset(OPEN[1])
     text = render(Call("log", {"name": "log", "arguments": {"table": "users"}}), format=format, tools=tools)
     (call,) = hold_of_every_cut(text, Setting(format, tools)).calls

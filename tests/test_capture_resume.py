@@ -1,4 +1,4 @@
-"""Runs that are broken off, at any moment and in any way, and what becomes of them."""
+"""Capture runs that are interrupted at any moment, and how they are resumed."""
 
 import asyncio
 import json
@@ -39,7 +39,7 @@ def url() -> Iterator[str]:
     server.server_close()
 
 
-class Cuts(Watch):
+class CutRecorder(Watch):
     def __init__(self) -> None:
         self.cuts: list[tuple[str, int]] = []
 
@@ -47,32 +47,34 @@ class Cuts(Watch):
         self.cuts.append((path.name, size))
 
 
-def go(url: str, output: Path, *, watch: Watch | None = None, domains: tuple[Domain, ...] = (LAMPS,)) -> Capture:
+def run_capture(
+    url: str, output: Path, *, watch: Watch | None = None, domains: tuple[Domain, ...] = (LAMPS,)
+) -> Capture:
     backend = Backend(url, retries=Retries(most=0), environ={})
     run = Capture(backend, domains, SETTINGS, output, resume=True, watch=watch)
     asyncio.run(run.go())
     return run
 
 
-class Pieces:
-    """A whole run, as the pieces that were written, in the order they were: an answer, then its rows."""
+class WrittenPieces:
+    """A whole run as the pieces that were written, in order: an answer, then its rows."""
 
     def __init__(self, url: str, folder: Path) -> None:
         output = folder / "whole.jsonl"
-        go(url, output)
+        run_capture(url, output)
         self.wanted = [steady(row) for row in rows(output)]
-        made = [(line, json.loads(line)) for line in output.read_bytes().splitlines(keepends=True)]
+        row_lines = [(line, json.loads(line)) for line in output.read_bytes().splitlines(keepends=True)]
         self.pieces: list[tuple[str, bytes]] = []
         for line in journal_path(output).read_bytes().splitlines(keepends=True):
             self.pieces.append(("journal", line))
-            said = json.loads(line)
-            mine = [at for at, (_, row) in enumerate(made) if _belongs(row, said)]
-            self.pieces += [("rows", made[at][0]) for at in mine]
-            made = [each for at, each in enumerate(made) if at not in mine]
-        assert not made
+            answer = json.loads(line)
+            own_rows = [at for at, (_, row) in enumerate(row_lines) if _belongs(row, answer)]
+            self.pieces += [("rows", row_lines[at][0]) for at in own_rows]
+            row_lines = [each for at, each in enumerate(row_lines) if at not in own_rows]
+        assert not row_lines
 
     def write(self, output: Path, whole: int, torn: int) -> None:
-        """So many pieces, and a part of the next."""
+        """Write the first `whole` pieces and a part of the next one."""
         files = {"rows": b"", "journal": b""}
         for kind, line in self.pieces[:whole]:
             files[kind] += line
@@ -83,82 +85,80 @@ class Pieces:
         journal_path(output).write_bytes(files["journal"])
 
 
-def _belongs(row: dict[str, Any], said: dict[str, Any]) -> bool:
-    if row["example_group_id"] != said.get("group"):
+def _belongs(row: dict[str, Any], answer: dict[str, Any]) -> bool:
+    if row["example_group_id"] != answer.get("group"):
         return False
     turn = row["proxy_trace"]["turn"]
     out_of_turns = row["kind"] == "outcome" and row["outcome"]["ended"] == "max_turns"
-    return bool(turn - out_of_turns == said["turn"])
+    return bool(turn - out_of_turns == answer["turn"])
 
 
 @pytest.fixture(scope="module")
-def pieces(url: str, tmp_path_factory: pytest.TempPathFactory) -> Pieces:
-    return Pieces(url, tmp_path_factory.mktemp("whole"))
+def pieces(url: str, tmp_path_factory: pytest.TempPathFactory) -> WrittenPieces:
+    return WrittenPieces(url, tmp_path_factory.mktemp("whole"))
 
 
 @given(data=st.data())
-def test_a_run_cut_off_at_any_byte_goes_on_to_the_same_rows(
-    data: st.DataObject, url: str, pieces: Pieces, tmp_path_factory: pytest.TempPathFactory
+def test_a_run_interrupted_at_any_byte_resumes_to_the_same_rows(
+    data: st.DataObject, url: str, pieces: WrittenPieces, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     output = tmp_path_factory.mktemp("cut") / "c.jsonl"
     pieces.write(output, data.draw(st.integers(0, len(pieces.pieces))), data.draw(st.integers(0, 10_000)))
-    run = go(url, output)
+    run = run_capture(url, output)
     assert [steady(row) for row in rows(output)] == pieces.wanted
     assert run.tally.rows == len(pieces.wanted), "what was written before counts too"
     assert all(isinstance(line, dict) for line in journal(output))
 
 
-def test_an_incomplete_last_line_is_removed_and_reported(url: str, pieces: Pieces, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_removed_and_reported(url: str, pieces: WrittenPieces, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     pieces.write(output, 4, 100)
-    watch = Cuts()
-    go(url, output, watch=watch)
+    watch = CutRecorder()
+    run_capture(url, output, watch=watch)
     assert [size for _, size in watch.cuts] == [100]
 
 
-def test_a_run_that_is_over_is_left_alone(url: str, tmp_path: Path) -> None:
+def test_resuming_a_completed_run_changes_no_file(url: str, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
-    go(url, output)
+    run_capture(url, output)
     before = output.read_bytes(), journal_path(output).read_bytes()
-    run = go(url, output)
+    run = run_capture(url, output)
     assert (output.read_bytes(), journal_path(output).read_bytes()) == before
     assert run.resumed == run.total == 4 and run.tally.total.scenarios == 4
 
 
-def test_rows_of_others_in_the_file_are_kept(url: str, pieces: Pieces, tmp_path: Path) -> None:
+def test_foreign_rows_in_the_output_file_are_kept(url: str, pieces: WrittenPieces, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     pieces.write(output, 5, 0)
-    theirs = b'{"schema_version": "forge-dataset-capture/v1"}\n'
-    output.write_bytes(theirs + output.read_bytes())
-    go(url, output)
-    assert output.read_bytes().startswith(theirs) and len(rows(output)) == len(pieces.wanted) + 1
+    foreign_row = b'{"schema_version": "forge-dataset-capture/v1"}\n'
+    output.write_bytes(foreign_row + output.read_bytes())
+    run_capture(url, output)
+    assert output.read_bytes().startswith(foreign_row) and len(rows(output)) == len(pieces.wanted) + 1
 
 
-def test_a_damaged_line_in_the_middle_is_named(url: str, pieces: Pieces, tmp_path: Path) -> None:
+def test_a_damaged_line_is_reported_with_its_number(url: str, pieces: WrittenPieces, tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
     pieces.write(output, len(pieces.pieces), 0)
     lines = output.read_bytes().splitlines(keepends=True)
     output.write_bytes(b"".join([lines[0], b"{]\n", *lines[2:]]))
     with pytest.raises(FileFailed, match=r"c\.jsonl:2: not JSON"):
-        go(url, output)
+        run_capture(url, output)
     journal_path(output).write_bytes(b'{"rightcall_journal": 1, "run": {}}\n{"task": 1}\n')
     with pytest.raises(CannotResume, match=r"c\.jsonl\.journal:2"):
-        go(url, output)
+        run_capture(url, output)
 
 
 @pytest.mark.parametrize("line", [b"[]\n", b'{"rightcall_journal": 99}\n', b'{"task": "x"}\n', b"\xff\n"])
-def test_what_is_no_journal_is_refused(line: bytes, url: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_rejected(line: bytes, url: str, tmp_path: Path) -> None:
     journal_path(tmp_path / "c.jsonl").write_bytes(line)
     with pytest.raises((CannotResume, FileFailed)):
-        go(url, tmp_path / "c.jsonl")
+        run_capture(url, tmp_path / "c.jsonl")
     assert journal_path(tmp_path / "c.jsonl").read_bytes() == line
 
 
 @pytest.mark.parametrize("concurrency", selected([1, 4], kept=[4]))
-def test_runs_killed_again_and_again_lose_no_row_and_write_none_twice(
-    concurrency: int, url: str, tmp_path: Path
-) -> None:
-    """Real processes, ended by SIGKILL at random moments for a few seconds; RIGHTCALL_KILL_SECONDS says how many."""
+def test_repeatedly_killed_runs_lose_no_row_and_write_none_twice(concurrency: int, url: str, tmp_path: Path) -> None:
+    """Real processes are ended by SIGKILL at random moments for RIGHTCALL_KILL_SECONDS seconds."""
     seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "1")
     domains = "shopping,calendar,forge_eval"
     options = ["--model", "m", "--base-url", url, "--mode", "native", "--max-turns", "3", "--seed", "1"]
@@ -172,15 +172,15 @@ def test_runs_killed_again_and_again_lose_no_row_and_write_none_twice(
     print(f"concurrency {concurrency}: {done.stdout.strip()}, {len(rows(output))} rows")
     keys = [capture_key(row) for row in rows(output)]
     assert len(keys) == len(set(keys))
-    made = [sorted([json.dumps(steady(row), sort_keys=True) for row in rows(path)]) for path in (whole, output)]
-    assert made[0] == made[1]
+    contents = [sorted([json.dumps(steady(row), sort_keys=True) for row in rows(path)]) for path in (whole, output)]
+    assert contents[0] == contents[1]
     assert all(isinstance(line, dict) for line in journal(output))
 
 
 # -- disks -------------------------------------------------------------------------------------------------------------
 
 
-LIMITED = """
+LIMITED_COMMAND = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 from rightcall.cli.app import app
@@ -188,12 +188,12 @@ app(sys.argv[1:])
 """
 
 
-def test_a_disk_that_is_full_ends_the_run_and_costs_nothing_that_was_written(url: str, tmp_path: Path) -> None:
-    """A limit on the size of files stands in for the disk's: the write fails in the middle of a line."""
+def test_a_full_disk_ends_the_run_and_the_written_rows_are_kept(url: str, tmp_path: Path) -> None:
+    """A limit on the size of files simulates a full disk: the write fails in the middle of a line."""
     output = tmp_path / "c.jsonl"
     command = [sys.executable, "-m", "rightcall", "capture", "--model", "m", "--base-url", url, "--mode", "native"]
     options = ["--max-turns", "3", "--domains", "shopping", "--output", str(output)]
-    limited = [sys.executable, "-c", LIMITED, *command[3:]]
+    limited = [sys.executable, "-c", LIMITED_COMMAND, *command[3:]]
     full = subprocess.run([*limited, *options], capture_output=True, text=True, timeout=60)
     assert full.returncode == 1 and f"rightcall: cannot write {output}" in full.stderr.splitlines()[-1]
     before = rows(output)
@@ -205,24 +205,25 @@ def test_a_disk_that_is_full_ends_the_run_and_costs_nothing_that_was_written(url
 
 
 @pytest.mark.parametrize("name", ["", "file/below/c.jsonl"])
-def test_a_place_that_cannot_be_written_to_is_named(name: str, url: str, tmp_path: Path) -> None:
+def test_an_unwritable_output_path_is_an_error(name: str, url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(FileFailed, match=r"cannot (open|make the folder)"):
-        go(url, tmp_path / name)
+        run_capture(url, tmp_path / name)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_file_that_may_not_be_written_to_is_named(url: str, tmp_path: Path) -> None:
+def test_an_output_file_without_write_permission_is_an_error(url: str, tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").touch(0o400)
     with pytest.raises(FileFailed, match="Permission denied"):
-        go(url, tmp_path / "c.jsonl")
+        run_capture(url, tmp_path / "c.jsonl")
 
 
-# -- syncs -------------------------------------------------------------------------------------------------------------
+# -- syncs to disk
+# ----------------------------------------------------------------------------------------------------
 
 
-class Slow(Journal):
-    """A file whose first sync takes until it is let go."""
+class BlockingJournal(Journal):
+    """A journal whose first sync blocks until the gate is opened."""
 
     gate = threading.Event()
 
@@ -231,9 +232,9 @@ class Slow(Journal):
         super().append_all(rows)
 
 
-def test_rows_that_wait_together_share_a_sync(tmp_path: Path) -> None:
-    async def appended() -> int:
-        file = Slow(tmp_path / "c.jsonl")
+def test_concurrent_rows_share_a_sync(tmp_path: Path) -> None:
+    async def count_syncs() -> int:
+        file = BlockingJournal(tmp_path / "c.jsonl")
         with file:
             commits = Commits(file)
             work = [asyncio.create_task(commits.append({"n": n})) for n in range(50)]
@@ -242,12 +243,12 @@ def test_rows_that_wait_together_share_a_sync(tmp_path: Path) -> None:
             await asyncio.gather(*work)
             return commits.syncs
 
-    assert asyncio.run(appended()) <= 3
+    assert asyncio.run(count_syncs()) <= 3
     assert [row["n"] for row in rows(tmp_path / "c.jsonl")] == list(range(50))
 
 
-class Full(Slow):
-    """A file on a disk that is full from its second sync on."""
+class FullDiskJournal(BlockingJournal):
+    """A journal on a disk that is full from its second sync on."""
 
     gate = threading.Event()
 
@@ -259,8 +260,8 @@ class Full(Slow):
 
 
 def test_after_a_failed_write_no_row_is_accepted_and_no_caller_waits(tmp_path: Path) -> None:
-    async def appended() -> list[Any]:
-        file = Full(tmp_path / "c.jsonl")
+    async def collect_errors() -> list[Any]:
+        file = FullDiskJournal(tmp_path / "c.jsonl")
         with file:
             commits = Commits(file)
             await commits.append({"n": 0})
@@ -273,5 +274,5 @@ def test_after_a_failed_write_no_row_is_accepted_and_no_caller_waits(tmp_path: P
                 found = await asyncio.gather(first, late, return_exceptions=True)
             return [*found, *await asyncio.gather(commits.append({"n": 3}), return_exceptions=True)]
 
-    assert all(isinstance(error, FileFailed) and "c.jsonl" in str(error) for error in asyncio.run(appended()))
+    assert all(isinstance(error, FileFailed) and "c.jsonl" in str(error) for error in asyncio.run(collect_errors()))
     assert rows(tmp_path / "c.jsonl") == [{"n": 0}]

@@ -1,4 +1,4 @@
-"""Histories of every API in the shape of Chat: the same conversation is the same, whoever wrote it down."""
+"""Histories of every API converted to Chat messages: one conversation gives the same messages from every API."""
 
 import json
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ GUARD = Guard.of("full").with_policies(
 )
 
 
-def asked(api: str, words: str = "go") -> Json:
-    return {"role": "user", "parts": [{"text": words}]} if api == "gemini" else {"role": "user", "content": words}
+def user_message(api: str, text: str = "go") -> Json:
+    return {"role": "user", "parts": [{"text": text}]} if api == "gemini" else {"role": "user", "content": text}
 
 
 def state(turn: Turn) -> list[Any]:
-    """All that a policy can see of the past, but for ids: one of the wires has none."""
+    """Return what a policy can see of the past, without ids: one of the APIs has none."""
     return [
         (
             each.text,
@@ -71,9 +71,9 @@ turns = st.lists(
 )
 
 
-def reply_of(text: str, thought: str, made: Sequence[Any], at: int) -> Reply:
+def reply_of(text: str, thought: str, call_specs: Sequence[Any], at: int) -> Reply:
     parts: list[Any] = [*([Reasoning(thought)] if thought else []), *([Text(text)] if text else [])]
-    for number, (name, arguments, bad) in enumerate(made):
+    for number, (name, arguments, bad) in enumerate(call_specs):
         wrong = (Problem("unknown_tool" if name == "nope" else "missing", "x is missing", call=number),)
         parts.append(Call(name, arguments, id=f"c{at}x{number}", problems=wrong if bad or name == "nope" else ()))
     return Reply(tuple(parts))
@@ -81,33 +81,35 @@ def reply_of(text: str, thought: str, made: Sequence[Any], at: int) -> Reply:
 
 @settings(max_examples=settings().max_examples * 3)
 @given(conversation=turns)
-def test_the_same_conversation_is_the_same_turn_in_every_api(conversation: list[Any]) -> None:
-    """Each history is kept as its API writes it, the guard's words too; what the guard says never differs."""
-    histories: dict[str, list[Any]] = {api: [asked(api)] for api in APIS}
-    for at, (text, thought, made, came, more) in enumerate(conversation):
-        reply = reply_of(text, thought, made, at)
+def test_a_conversation_gives_the_same_turn_in_every_api(conversation: list[Any]) -> None:
+    """Each history, with the guard's messages, is kept in the format of its API; the guard's verdict never differs."""
+    histories: dict[str, list[Any]] = {api: [user_message(api)] for api in APIS}
+    for at, (text, thought, call_specs, call_outputs, more) in enumerate(conversation):
+        reply = reply_of(text, thought, call_specs, at)
         judged = {api: GUARD.judge(Turn.of(histories[api], TOOLS, reply=reply)) for api in APIS}
         first = judged["chat"]
         for api, own in judged.items():
             assert (own.decision, own.interventions) == (first.decision, first.interventions), api
-            results = [Result(call, *given_back) for call, given_back in zip(own.calls, came, strict=False)]
+            results = [Result(call, *given_back) for call, given_back in zip(own.calls, call_outputs, strict=False)]
             histories[api] += own.messages(results, api=api)
-            histories[api] += [asked(api, more)] if more else []
+            histories[api] += [user_message(api, more)] if more else []
         states = {api: state(Turn.of(histories[api], TOOLS)) for api in APIS}
-        named = {api: state(Turn.of(histories[api], TOOLS, api=api)) for api in APIS}
+        states_with_api = {api: state(Turn.of(histories[api], TOOLS, api=api)) for api in APIS}
         for api in APIS:
             assert states[api] == states["chat"], api
-            assert named[api] == states["chat"], api
+            assert states_with_api[api] == states["chat"], api
 
 
 @settings(max_examples=settings().max_examples * 2)
 @given(conversation=turns, api=st.sampled_from(APIS))
-def test_what_comes_out_is_a_history_of_chat_and_stays_as_it_is(conversation: list[Any], api: str) -> None:
-    history: list[Any] = [asked(api)]
-    for at, (text, thought, made, came, _) in enumerate(conversation):
-        reply = reply_of(text or "x", thought, made, at)
+def test_converted_messages_are_a_valid_chat_history_and_conversion_is_idempotent(
+    conversation: list[Any], api: str
+) -> None:
+    history: list[Any] = [user_message(api)]
+    for at, (text, thought, call_specs, call_outputs, _) in enumerate(conversation):
+        reply = reply_of(text or "x", thought, call_specs, at)
         judged = Guard.of("none").judge(Turn.of(history, TOOLS, reply=reply))
-        history += judged.messages([Result(c, *r) for c, r in zip(judged.calls, came, strict=False)], api=api)
+        history += judged.messages([Result(c, *r) for c, r in zip(judged.calls, call_outputs, strict=False)], api=api)
     before = json.dumps(history)
     found = chat_messages(history, api=api)
     assert chat_messages(found) == found
@@ -278,7 +280,7 @@ HISTORIES: dict[str, tuple[str, list[Any], list[Json]]] = {
 
 
 @pytest.mark.parametrize("case", HISTORIES)
-def test_a_history_as_clients_send_it_is_read(case: str) -> None:
+def test_histories_of_real_clients_are_converted(case: str) -> None:
     api, history, wanted = HISTORIES[case]
     assert chat_messages(history) == wanted
     assert chat_messages(history, api=api) == wanted
@@ -287,18 +289,18 @@ def test_a_history_as_clients_send_it_is_read(case: str) -> None:
 
 
 @every_api
-def test_words_alone_are_the_same_in_every_api(api: str) -> None:
-    history = [asked(api, "Hi"), Reply((Text("Hello."),)).message(api), asked(api, "Bye")]
+def test_plain_text_is_converted_alike_from_every_api(api: str) -> None:
+    history = [user_message(api, "Hi"), Reply((Text("Hello."),)).message(api), user_message(api, "Bye")]
     flat = [each for one in history for each in (one if isinstance(one, list) else [one])]
     assert [each["content"] for each in chat_messages(flat)] == ["Hi", "Hello.", "Bye"]
 
 
-def test_an_api_that_there_is_none_of_is_named() -> None:
+def test_an_unknown_api_is_rejected_by_name() -> None:
     with pytest.raises(CallerError, match="telegraph"):
         chat_messages([], api="telegraph")
 
 
-def test_a_users_words_in_brackets_are_a_users_and_a_tools_are_a_tools() -> None:
+def test_bracketed_text_of_users_and_tools_is_not_treated_as_guard_text() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     turn = Turn.of(
         [
