@@ -1,4 +1,4 @@
-"""The commands: what they print and how they end."""
+"""Output and exit codes of the commands."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def tools(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> str:
+def format_file(tmp_path: Path) -> str:
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
     return str(path)
@@ -53,14 +53,14 @@ def test_parse_as_json_is_the_reply() -> None:
     assert "events" not in data
 
 
-def test_blocking_problems_end_in_exit_code_1(tools: str) -> None:
+def test_blocking_problems_give_exit_code_1(tools: str) -> None:
     assert run("parse", "--format", "hermes", stdin=BAD).exit_code == 1
     unknown = run("parse", "-f", "hermes", "--tools", tools, stdin=REPLY.replace("get_weather", "get_wether"))
     assert unknown.exit_code == 1 and "did you mean 'get_weather'?" in unknown.stdout
 
 
 @pytest.mark.parametrize("live", [[], ["--live"]])
-def test_the_reply_does_not_depend_on_how_it_is_streamed(live: list[str], tools: str) -> None:
+def test_the_reply_of_parse_is_independent_of_chunking(live: list[str], tools: str) -> None:
     args = ["parse", "-f", "hermes", "--tools", tools, "--json"]
     replies = [json.loads(run(*args, "--stream", n, *live, stdin=REPLY).stdout) for n in ("1", "3", "999999")]
     for reply in replies:
@@ -79,7 +79,7 @@ def test_explain_labels_every_span_and_lists_the_events() -> None:
     assert names[0] == "Text" and names[-3:] == ["CallStart", "Arguments", "CallEnd"]
 
 
-def test_explain_colours_the_text_where_there_are_colours() -> None:
+def test_explain_colours_the_text_if_colours_are_enabled() -> None:
     done = process(
         "parse", "-f", "hermes", "--explain", stdin=REPLY.encode(), FORCE_COLOR="1", TERM="xterm", NO_COLOR=""
     )
@@ -97,18 +97,18 @@ def test_reasoning_opened_by_the_prompt_is_an_option() -> None:
     assert (data["reasoning"], data["content"]) == ("hm", "Yes.")
 
 
-def test_a_format_file_is_read(mine: str) -> None:
+def test_a_format_file_is_read(format_file: str) -> None:
     text = '<c>{"name": "f", "arguments": {}}</c>'
-    assert json.loads(run("parse", "--format-file", mine, "--json", stdin=text).stdout)["format"] == "mine"
-    assert "give one of them" in failed(run("parse", "--format-file", mine, "-f", "hermes", stdin=text))
+    assert json.loads(run("parse", "--format-file", format_file, "--json", stdin=text).stdout)["format"] == "mine"
+    assert "give one of them" in failed(run("parse", "--format-file", format_file, "-f", "hermes", stdin=text))
 
 
-def test_an_empty_reply_is_nothing() -> None:
+def test_an_empty_reply_is_shown_as_nothing() -> None:
     result = run("parse", "-f", "hermes", stdin="")
     assert result.exit_code == 0 and "(nothing)" in result.stdout
 
 
-def test_a_number_beyond_floats_is_refused_and_shown_as_it_was_written() -> None:
+def test_a_number_beyond_floats_is_rejected_and_shown_unchanged() -> None:
     text = REPLY.replace('"Oslo"', "1e999")
     assert "not_finite" in run("parse", "-f", "hermes", stdin=text).stdout
     data = json.loads(run("parse", "-f", "hermes", "--json", stdin=text).stdout)
@@ -118,14 +118,14 @@ def test_a_number_beyond_floats_is_refused_and_shown_as_it_was_written() -> None
 # -- wrong usage -------------------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_format_is_one_line_with_the_nearest_name() -> None:
+def test_an_unknown_format_is_a_one_line_error_with_the_nearest_name() -> None:
     for command in (["parse"], ["render"]):
         assert "did you mean 'hermes'?" in failed(run(*command, "--format", "herms", stdin="[]"))
     assert "did you mean 'hermes'?" in failed(run("formats", "herms"))
 
 
 @pytest.mark.parametrize(
-    "content, words",
+    "content, message",
     [
         ("{", "not valid JSON"),
         ("3", "holds no tools"),
@@ -136,14 +136,14 @@ def test_an_unknown_format_is_one_line_with_the_nearest_name() -> None:
         ("1" * 10_000, "as JSON: "),
     ],
 )
-def test_bad_tools_are_one_line(content: str, words: str, tmp_path: Path) -> None:
+def test_an_invalid_tools_file_is_a_one_line_error(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "tools.json"
     path.write_text(content)
     line = failed(run("parse", "-f", "hermes", "--tools", str(path), stdin=REPLY))
-    assert words in line and "tools.json" in line
+    assert message in line and "tools.json" in line
 
 
-def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_one_line_error(tmp_path: Path) -> None:
     assert "No such file" in failed(run("parse", str(tmp_path / "no")))
     assert "directory" in failed(run("parse", str(tmp_path)))
     assert "No such file" in failed(run("parse", "--tools", "no.json", stdin=REPLY))
@@ -159,7 +159,7 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:
     assert "caf\ufffd \ufffd" in result.stdout and "1 undecodable sequences" in result.stderr
 
 
-def test_a_byte_order_mark_is_no_text() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_text() -> None:
     assert json.loads(run("parse", "-f", "hermes", "--json", stdin=b"\xef\xbb\xbfhi").stdout)["content"] == "hi"
 
 
@@ -167,14 +167,14 @@ def test_a_byte_order_mark_is_no_text() -> None:
     "args",
     [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["parse", "--rescue", "x"], ["nope"]],
 )
-def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
+def test_invalid_options_give_exit_code_2(args: list[str]) -> None:
     assert run(*args).exit_code == 2
 
 
 # -- render and detect -------------------------------------------------------------------------------------------------
 
 
-def test_what_parse_prints_as_json_renders_back(tmp_path: Path) -> None:
+def test_the_json_of_parse_is_rendered_back_to_the_same_text(tmp_path: Path) -> None:
     text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1E+2')
     printed = run("parse", "-f", "hermes", "--json", stdin=text).stdout
     assert run("render", "-f", "hermes", stdin=printed).stdout == text
@@ -197,7 +197,7 @@ def test_calls_render_from_every_input_form(data: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, words",
+    "text, message",
     [
         ("3", "int"),
         ("[3]", "item 1 is int"),
@@ -207,15 +207,15 @@ def test_calls_render_from_every_input_form(data: Any) -> None:
         ("{", "not valid JSON"),
     ],
 )
-def test_what_cannot_be_rendered_is_one_line(text: str, words: str) -> None:
-    assert words in failed(run("render", "-f", "hermes", stdin=text))
+def test_calls_that_cannot_be_rendered_are_a_one_line_error(text: str, message: str) -> None:
+    assert message in failed(run("render", "-f", "hermes", stdin=text))
 
 
 def test_an_error_in_standard_input_names_it() -> None:
     assert failed(run("render", "-f", "hermes", stdin="{")).startswith("rightcall: standard input is not valid JSON")
 
 
-def test_rendered_text_can_be_had_as_json() -> None:
+def test_rendered_text_can_be_printed_as_json() -> None:
     data = json.dumps([{"name": "f", "arguments": {"x": "\u202e"}}])
     result = run("render", "-f", "qwen3", "--json", stdin=data)
     printed = json.loads(result.stdout)
@@ -223,18 +223,18 @@ def test_rendered_text_can_be_had_as_json() -> None:
     assert printed["text"].encode() == run("render", "-f", "hermes", stdin=data).stdout_bytes
 
 
-def test_parse_repairs_by_the_policy_given() -> None:
+def test_parse_repairs_according_to_the_policy() -> None:
     broken = REPLY.replace('"Oslo"}}', '"Oslo",}}')
     assert "trailing_comma" in run("parse", stdin=broken).stdout
-    refused = run("parse", "--repair", "off", stdin=broken)
-    assert refused.exit_code == 1 and "trailing_comma" not in refused.stdout
+    unrepaired = run("parse", "--repair", "off", stdin=broken)
+    assert unrepaired.exit_code == 1 and "trailing_comma" not in unrepaired.stdout
 
 
 BARE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
 
 
 @pytest.mark.parametrize(
-    "text, options, found",
+    "text, options, call_count",
     [
         (BARE, [], 1),
         (BARE, ["--rescue", "off"], 0),
@@ -245,29 +245,29 @@ BARE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
         (f"<think>{REPLY}</think>", ["--finish", "content_filter"], 0),
     ],
 )
-def test_parse_rescues_by_the_policy_given(tools: str, text: str, options: list[str], found: int) -> None:
+def test_parse_rescues_according_to_the_policy(tools: str, text: str, options: list[str], call_count: int) -> None:
     for stream in ([], ["--stream", "3"]):
         result = run("parse", "--tools", tools, "--json", *options, *stream, stdin=text)
-        assert (result.exit_code, len(json.loads(result.stdout)["calls"])) == (0, found)
+        assert (result.exit_code, len(json.loads(result.stdout)["calls"])) == (0, call_count)
 
 
-def test_the_first_help_tells_the_exit_codes() -> None:
+def test_the_top_level_help_lists_the_exit_codes() -> None:
     assert "Exit codes: 0" in run("--help").stdout
 
 
-def test_render_wants_a_format_to_write() -> None:
+def test_render_requires_a_named_format() -> None:
     assert "--format" in failed(run("render", stdin="[]"))
     assert "'auto' is only for parsing" in failed(run("render", "-f", "auto", stdin="[]"))
 
 
-def test_what_a_format_cannot_carry_ends_in_exit_code_1() -> None:
+def test_content_that_a_format_cannot_represent_gives_exit_code_1() -> None:
     parts = [{"type": "reasoning", "text": "hm"}]
     assert "cannot carry" in failed(run("render", "-f", "granite4", stdin=json.dumps(parts)), 1)
     cut = [{"name": "f", "arguments": {}, "complete": False}]
     assert "cut off" in failed(run("render", "-f", "hermes", stdin=json.dumps(cut)), 1)
 
 
-def test_detect_names_the_likeliest_first(tools: str) -> None:
+def test_detect_lists_the_likeliest_format_first(tools: str) -> None:
     result = run("detect", "--tools", tools, stdin=REPLY)
     assert result.exit_code == 0 and result.stdout.splitlines()[0] == "hermes"
     assert json.loads(run("detect", "--json", stdin=REPLY).stdout)[0] == "hermes"
@@ -299,13 +299,13 @@ def test_an_alias_shows_its_format() -> None:
     assert "<|channel|>" in result.stdout
 
 
-def test_check_passes_a_sound_format(mine: str) -> None:
-    result = run("formats", "check", mine, "--samples", "5")
+def test_check_accepts_a_correct_format(format_file: str) -> None:
+    result = run("formats", "check", format_file, "--samples", "5")
     assert result.exit_code == 0 and "keeps every law" in result.stdout
-    assert json.loads(run("formats", "check", mine, "--samples", "5", "--json").stdout)["violations"] == []
+    assert json.loads(run("formats", "check", format_file, "--samples", "5", "--json").stdout)["violations"] == []
 
 
-def test_check_finds_a_broken_format(tmp_path: Path) -> None:
+def test_check_reports_the_violations_of_a_broken_format(tmp_path: Path) -> None:
     path = tmp_path / "broken.toml"
     path.write_text(MINE.replace('"envelope"', '"envelope", wrap = ["(", " and ", ")"]'))
     result = run("formats", "check", str(path), "--samples", "5")
@@ -313,7 +313,7 @@ def test_check_finds_a_broken_format(tmp_path: Path) -> None:
     assert json.loads(run("formats", "check", str(path), "--samples", "5", "--json").stdout)["violations"]
 
 
-def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
+def test_check_rejects_a_file_that_is_not_a_format(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(MINE + "[bdoy]\n")
     assert "did you mean 'body'?" in failed(run("formats", "check", str(path)))
@@ -324,7 +324,7 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
 # -- demo, version, help -----------------------------------------------------------------------------------------------
 
 
-def test_the_demo_fits_one_screen_and_shows_five_pairs_and_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_fits_one_screen_and_shows_five_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run("demo", env={"COLUMNS": "80"})
     assert result.exit_code == 0 and 24 <= len(result.stdout.splitlines()) <= 30
     assert [pair.scene.title in result.stdout for pair in PAIRS] == [True] * 5
@@ -333,13 +333,13 @@ def test_the_demo_fits_one_screen_and_shows_five_pairs_and_a_figure(monkeypatch:
     assert [pair["raw"] for pair in data["pairs"]] == [pair.scene.text for pair in PAIRS]
 
 
-def test_the_figure_of_the_demo_is_the_one_that_was_measured() -> None:
+def test_the_figures_of_the_demo_equal_the_measured_ones() -> None:
     measured = json.loads((Path(__file__).parent.parent / "evals" / "ratchet.json").read_text())
     assert measured["damage parsed: equal to the truth"] == [RIGHT, DAMAGED]
     assert measured["damage parsed: passes check, differs"] == [WRONG, DAMAGED]
 
 
-def test_all_of_the_demo_numbers_its_scenes() -> None:
+def test_the_full_demo_numbers_its_scenes() -> None:
     result = run("demo", "--all", "--recorded")
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title[:60]}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
@@ -347,13 +347,13 @@ def test_all_of_the_demo_numbers_its_scenes() -> None:
     assert [scene["number"] for scene in data["scenes"]] == list(range(1, len(ALL_SCENES) + 2))
 
 
-def test_in_the_demo_nothing_runs_that_was_not_approved_or_was_cut_off() -> None:
+def test_the_demo_runs_no_unapproved_or_truncated_call() -> None:
     ran = RUN_SCENES[0].play()
     assert [result.kind for result in ran.results] == ["completed", "skipped", "refused"]
     assert ran.results[0].envelope is not None and ran.results[0].envelope.truncated and len(ran.results[0].text) < 400
 
 
-def test_the_scenes_show_what_their_titles_say() -> None:
+def test_the_parser_scenes_match_their_titles() -> None:
     close, cut, answer, sibling, python, unknown, *_ = [scene.play() for scene in SCENES]
     assert "</tool_call>" in close.attempts[0].arguments["text"] and close.problems == ()
     assert [call.complete for call in cut.attempts] == [False]
@@ -364,7 +364,7 @@ def test_the_scenes_show_what_their_titles_say() -> None:
     assert unknown.attempts[0].arguments == {"city": "Oslo"} and unknown.problems[0].code == "unknown_tool"
 
 
-def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
+def test_the_repair_and_rescue_scenes_match_their_titles() -> None:
     typed, nested, unnamed, cut, leaked, example = [scene.play() for scene in SCENES[6:]]
     assert [receipt.rule for receipt in typed.attempts[0].repairs] == ["namespace", "folded_name", "scalar_type"]
     assert nested.attempts[0].arguments["guest"] == {"name": "Ada"} and nested.problems == ()
@@ -381,7 +381,7 @@ def test_the_scenes_of_the_contract_show_the_prompt() -> None:
         'One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>'
     )
     shown = run("demo", "--all", "--recorded").stdout
-    assert all(told.excerpt().splitlines()[0] in shown for told in PROMPT_SCENES)
+    assert all(scene.excerpt().splitlines()[0] in shown for scene in PROMPT_SCENES)
 
 
 def test_the_version_is_printed() -> None:
@@ -395,7 +395,7 @@ def test_every_command_has_help(command: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["rightcall", "rightcall.cli"])
-def test_the_command_is_a_module_too(module: str) -> None:
+def test_the_command_can_be_run_as_a_module(module: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
     assert done.stdout == f"rightcall {__version__}\n"
 
@@ -403,18 +403,18 @@ def test_the_command_is_a_module_too(module: str) -> None:
 PIPED = ["formats", "explain", "--help", "demo", "parse --json /dev/null", "formats --json"]
 
 
-@pytest.mark.parametrize("words", selected(PIPED, kept=PIPED[:-1]))
-def test_a_closed_pipe_ends_a_command_without_a_word(words: str) -> None:
-    """The reader is gone before anything is written."""
-    command = f"(trap '' PIPE; '{sys.executable}' -m rightcall {words}; echo $? >&2) | true"
+@pytest.mark.parametrize("arguments", selected(PIPED, kept=PIPED[:-1]))
+def test_a_closed_pipe_ends_a_command_silently(arguments: str) -> None:
+    """The reader closes the pipe before anything is written."""
+    command = f"(trap '' PIPE; '{sys.executable}' -m rightcall {arguments}; echo $? >&2) | true"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert done.stdout == "" and done.stderr in ("141\n", "0\n"), done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
-@pytest.mark.parametrize("words", ["formats", "explain", "--help", "--version", "parse /dev/null"])
-def test_a_full_disk_is_one_line_and_exit_code_1(words: str) -> None:
-    command = f"'{sys.executable}' -m rightcall {words} > /dev/full"
+@pytest.mark.parametrize("arguments", ["formats", "explain", "--help", "--version", "parse /dev/null"])
+def test_a_full_disk_is_a_one_line_error_with_exit_code_1(arguments: str) -> None:
+    command = f"'{sys.executable}' -m rightcall {arguments} > /dev/full"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
-    said = "rightcall: cannot write to standard output: No space left on device; free some space\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    message = "rightcall: cannot write to standard output: No space left on device; free some space\n"
+    assert (done.returncode, done.stderr) == (1, message)

@@ -1,4 +1,4 @@
-"""`rightcall doctor` as a command: a table, JSON, a page, exit codes, and screens from 60 columns up."""
+"""`rightcall doctor` as a command: table, JSON, page, exit codes, and layout from 60 columns up."""
 
 import json
 from pathlib import Path
@@ -17,10 +17,10 @@ from test_doctor import leaks
 CHAT = ("--model", "m", "--api", "chat")
 
 
-def test_the_table_the_class_the_evidence_and_the_line_that_cures_are_shown(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
+def test_the_table_the_class_the_evidence_and_the_cure_are_shown(tmp_path: Path) -> None:
+    page_path = tmp_path / "page.html"
     with scripted(lambda path, body: leaks(body)) as (url, _):
-        result = run("doctor", url, *CHAT, "--html", str(page))
+        result = run("doctor", url, *CHAT, "--html", str(page_path))
     assert result.exit_code == 1 and result.stderr == ""
     lines = result.stdout.splitlines()
     assert [line.split() for line in lines if line.startswith("a plain call")] == [
@@ -29,10 +29,10 @@ def test_the_table_the_class_the_evidence_and_the_line_that_cures_are_shown(tmp_
     assert "call_as_text: The call comes back as text" in lines
     assert any(line.startswith("  200 ") and "<tool_call>" in line for line in lines)
     assert lines[-1] == f"cure       rightcall serve --upstream {url}"
-    assert "The call comes back as text" in page.read_text()
+    assert "The call comes back as text" in page_path.read_text()
 
 
-def test_json_holds_everything(tmp_path: Path) -> None:
+def test_json_output_contains_the_whole_diagnosis(tmp_path: Path) -> None:
     with scripted(lambda path, body: leaks(body)) as (url, _):
         result = run("doctor", url, *CHAT, "--json", "--through", "--max-requests", "80")
     found = json.loads(result.stdout)
@@ -44,26 +44,26 @@ def test_json_holds_everything(tmp_path: Path) -> None:
     assert {each["verdict"] for each in found["through"]["results"] if each["probe"] == "plain_call"} == {"ok"}
 
 
-def test_a_server_that_cannot_be_asked_is_exit_code_1() -> None:
+def test_an_unreachable_server_gives_exit_code_1() -> None:
     result = run("doctor", "http://127.0.0.1:9", "-m", "m")
     assert result.exit_code == 1 and "no dialect that was tried" in result.stdout
 
 
 @pytest.mark.parametrize(
-    "args, says",
+    "args, message",
     [
         (("http://user:pw@h/v1",), "holds credentials"),
         (("nonsense",), "is not a base URL"),
         (("http://127.0.0.1:9", "--api-key-env", "NO_SUCH_VARIABLE_HERE"), "the environment has no"),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_code_2(args: tuple[str, ...], says: str) -> None:
-    assert says in failed(run("doctor", *args))
+def test_a_usage_error_is_one_line_with_exit_code_2(args: tuple[str, ...], message: str) -> None:
+    assert message in failed(run("doctor", *args))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("through", [False, True])
-def test_a_diagnosis_of_hostile_text_fits_the_screen(width: int, through: bool) -> None:
+def test_a_diagnosis_with_hostile_text_fits_the_screen(width: int, through: bool) -> None:
     found = diagnosis(HOSTILE)
     out = Page(width)
     show_diagnosis(out, found if through else msgspec.structs.replace(found, through=None))
@@ -71,7 +71,7 @@ def test_a_diagnosis_of_hostile_text_fits_the_screen(width: int, through: bool) 
     assert "\x00" not in out.text and "\u202e" not in out.text and "\\u202e" in out.text
 
 
-def test_a_page_is_written_over_a_page_of_the_doctor_only(tmp_path: Path) -> None:
+def test_only_pages_of_the_doctor_are_overwritten(tmp_path: Path) -> None:
     other = tmp_path / "notes.html"
     other.write_text("<p>mine</p>")
     result = run("doctor", "http://127.0.0.1:9", "--html", str(other))

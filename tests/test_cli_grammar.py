@@ -1,4 +1,4 @@
-"""`rightcall grammar`: the grammar on standard output, what it cannot say on standard error."""
+"""`rightcall grammar`: the grammar is written to standard output, its relaxations to standard error."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</t
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Any:
-    def write(*found: Json) -> str:
+    def write(*definitions: Json) -> str:
         path = tmp_path / "tools.json"
-        path.write_text(json.dumps(found), "utf-8")
+        path.write_text(json.dumps(definitions), "utf-8")
         return str(path)
 
     return write
@@ -39,31 +39,31 @@ def test_every_kind_of_grammar_is_printed(tools: Any, emit: str) -> None:
     assert result.exit_code == 0 and "get_weather" in result.stdout and result.stderr == ""
 
 
-def test_the_printed_grammar_is_the_one_that_engines_take(tools: Any) -> None:
+def test_the_printed_grammar_is_accepted_by_the_engine(tools: Any) -> None:
     done = process("grammar", "--tools", tools(WEATHER), "--emit", "lark", "--choice", "required")
     assert done.returncode == 0 and accepts(done.stdout.decode(), CALL)
 
 
-def test_relaxations_are_a_table_on_standard_error(tools: Any) -> None:
+def test_relaxations_are_listed_on_standard_error(tools: Any) -> None:
     result = run("grammar", "--tools", tools(WEATHER, ODD), "--format", "hermes")
     assert result.exit_code == 0 and "::=" in result.stdout
     assert "uniqueItems" in result.stderr and "duplicate items" in result.stderr.replace("\n", " ")
     assert "\u202e" not in result.stderr
 
 
-def test_json_has_the_grammar_and_what_it_relaxes(tools: Any) -> None:
+def test_json_output_contains_the_grammar_and_its_relaxations(tools: Any) -> None:
     result = run("grammar", "--tools", tools(WEATHER, ODD), "--json")
-    said = json.loads(result.stdout)
-    assert "root ::=" in said["result"] and said["omitted"] == {}
-    assert [row["keyword"] for row in said["relaxations"]] == ["uniqueItems"]
+    output = json.loads(result.stdout)
+    assert "root ::=" in output["result"] and output["omitted"] == {}
+    assert [row["keyword"] for row in output["relaxations"]] == ["uniqueItems"]
 
 
-def test_strict_refuses_and_names_the_keyword(tools: Any) -> None:
+def test_strict_mode_rejects_a_schema_and_names_the_keyword(tools: Any) -> None:
     assert "uniqueItems" in failed(run("grammar", "--tools", tools(ODD), "--strict"))
 
 
 @pytest.mark.parametrize("emit", ["gbnf", "structural-tag"])
-def test_strict_rejects_what_the_engine_cannot_enforce(tools: Any, emit: str) -> None:
+def test_strict_mode_rejects_keywords_that_the_engine_cannot_enforce(tools: Any, emit: str) -> None:
     short = {"name": "t", "parameters": {"type": "object", "properties": {"x": {"type": "string", "minLength": 2}}}}
     options = (
         "grammar",
@@ -80,7 +80,7 @@ def test_strict_rejects_what_the_engine_cannot_enforce(tools: Any, emit: str) ->
     assert run(*options, "lark").exit_code == 0
 
 
-def test_a_tool_that_is_left_out_is_named(tools: Any) -> None:
+def test_an_omitted_tool_is_reported_by_name(tools: Any) -> None:
     never = {"name": "never", "parameters": {"type": "object", "properties": {"x": False}, "required": ["x"]}}
     result = run("grammar", "--tools", tools(WEATHER, never))
     assert result.exit_code == 1 and "never" in result.stderr and "get_weather" in result.stdout
@@ -91,14 +91,14 @@ def test_the_fields_of_a_request_are_printed(tools: Any) -> None:
     assert json.loads(result.stdout)["grammar_lazy"] is True
 
 
-def test_bounds_are_taken(tools: Any) -> None:
+def test_the_option_max_string_bounds_strings(tools: Any) -> None:
     options = ("--max-string", "3", "--emit", "lark", "--choice", "required")
     lark = run("grammar", "--tools", tools(WEATHER), *options).stdout
     assert accepts(lark, CALL.replace("Oslo", "Osl")) and not accepts(lark, CALL)
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, message",
     [
         (("--emit", "ebnf"), "--emit is one of"),
         (("--choice", "nobody"), "no tool 'nobody'"),
@@ -108,10 +108,10 @@ def test_bounds_are_taken(tools: Any) -> None:
         (("--reasoning", "much"), "reasoning is"),
     ],
 )
-def test_wrong_usage_is_one_line(tools: Any, options: tuple[str, ...], said: str) -> None:
-    assert said in failed(run("grammar", "--tools", tools(WEATHER), *options))
+def test_a_usage_error_is_one_line(tools: Any, options: tuple[str, ...], message: str) -> None:
+    assert message in failed(run("grammar", "--tools", tools(WEATHER), *options))
 
 
-def test_without_tools_there_is_no_grammar(tools: Any) -> None:
+def test_a_grammar_without_tools_is_a_usage_error(tools: Any) -> None:
     assert "--tools" in failed(run("grammar"))
     assert "tool list is empty" in failed(run("grammar", "--tools", tools()))

@@ -1,4 +1,4 @@
-"""Text from outside can neither steer the terminal nor hide, whichever way it comes in."""
+"""Text from outside can neither control the terminal nor be invisible, whichever input it comes from."""
 
 import json
 import unicodedata
@@ -17,7 +17,7 @@ HOSTILE = (
 
 
 def unseen(text: str) -> list[str]:
-    """Characters of an output that steer or hide."""
+    """Return the characters of an output that control the terminal or are invisible."""
     return sorted(
         {repr(char) for char in text if char != "\n" and (unicodedata.category(char)[0] in "CZ" and char != " ")}
     )
@@ -30,19 +30,19 @@ def hostile_reply() -> str:
 @pytest.mark.parametrize(
     "flags", [[], ["--explain"], ["--json"], ["--json", "--explain"], ["--explain", "--stream", "1"]]
 )
-def test_a_reply_can_neither_steer_the_terminal_nor_hide(flags: list[str]) -> None:
+def test_control_and_invisible_characters_of_a_reply_are_escaped(flags: list[str]) -> None:
     done = run("parse", "-f", "hermes", *flags, stdin=hostile_reply().encode())
     assert unseen(done.stdout) == []
     assert "[red]not red[/red]" in done.stdout and ":skull:" in done.stdout
 
 
-def test_colours_are_ours_alone() -> None:
+def test_escape_sequences_of_the_text_are_escaped_beside_colours() -> None:
     done = process("parse", "-f", "hermes", "--explain", stdin=hostile_reply().encode(), FORCE_COLOR="1", NO_COLOR="")
     assert b"\x1b[2J" not in done.stdout and b"\x1b]" not in done.stdout and b"\\x1b[2J" in done.stdout
     assert b"[red]not red[/red]" in done.stdout
 
 
-def test_names_problems_and_raw_text_are_made_visible(tmp_path: Path) -> None:
+def test_control_characters_in_names_problems_and_raw_text_are_escaped(tmp_path: Path) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text('[{"name": "f"}]')
     named = f'<tool_call>{{"name": {json.dumps(HOSTILE)}, "arguments": {{"\u202e": 1}}}}</tool_call>'
@@ -51,7 +51,7 @@ def test_names_problems_and_raw_text_are_made_visible(tmp_path: Path) -> None:
         assert unseen(done.stdout + done.stderr) == []
 
 
-def test_what_the_caller_wrote_is_made_visible_too(tmp_path: Path) -> None:
+def test_control_characters_in_arguments_and_files_of_the_user_are_escaped(tmp_path: Path) -> None:
     for args in (["parse", "-f", HOSTILE.replace("\0", "")], ["parse", "\x1b[2J\u202e"], ["formats", "\x1b[2J"]):
         assert unseen(failed(run(*args))) == []
     path = tmp_path / "bad.toml"
@@ -59,7 +59,7 @@ def test_what_the_caller_wrote_is_made_visible_too(tmp_path: Path) -> None:
     assert unseen(failed(run("formats", "check", str(path)))) == []
 
 
-def test_a_file_with_violations_is_shown_safely(tmp_path: Path) -> None:
+def test_violations_of_a_hostile_format_file_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
     wrap = 'wrap = ["\\u001b[2J", "\\u202e", ""]'
     path.write_text(MINE.replace('"envelope"', f'"envelope", {wrap}').replace("<c>", "<[red]\\u202e>"))
@@ -67,13 +67,13 @@ def test_a_file_with_violations_is_shown_safely(tmp_path: Path) -> None:
     assert result.exit_code == 1 and unseen(result.stdout) == []
 
 
-def test_rendered_text_is_exact_in_a_pipe() -> None:
+def test_rendered_text_is_not_escaped_in_a_pipe() -> None:
     calls = [{"name": "f", "arguments": {"x": "\u202e\x7f"}}]
     done = process("render", "-f", "hermes", stdin=json.dumps(calls).encode())
     assert "\u202e\x7f" in done.stdout.decode()
 
 
-def test_a_lone_surrogate_does_not_end_in_a_traceback() -> None:
+def test_a_lone_surrogate_causes_no_traceback() -> None:
     text = REPLY.replace("Oslo", "\\ud800")
     for flags in ([], ["--json"], ["--explain"]):
         parsed = run("parse", "-f", "hermes", *flags, stdin=text.encode())
@@ -83,32 +83,32 @@ def test_a_lone_surrogate_does_not_end_in_a_traceback() -> None:
     assert done.returncode == 1 and b"surrogate" in done.stderr
 
 
-def test_a_terminal_without_unicode_gets_escapes() -> None:
+def test_characters_outside_the_terminal_encoding_are_escaped() -> None:
     done = process("parse", "-f", "hermes", stdin="日本".encode(), PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and b"\\u65e5\\u672c" in done.stdout
 
 
 @pytest.mark.parametrize("char", HOSTILE[HOSTILE.index("\u202e") :] + "\x00\x1b\x7f\x85\x9b\ud800\ue000\u00a0\u2800")
-def test_every_unseen_character_becomes_an_escape(char: str) -> None:
+def test_every_invisible_character_is_escaped(char: str) -> None:
     shown = visible(f"a{char}b")
     assert shown.isascii() and shown.startswith("a\\") and shown.endswith("b")
 
 
-def test_line_breaks_and_tabs_stay_unless_it_must_be_one_line() -> None:
+def test_line_breaks_and_tabs_are_escaped_only_in_one_line_mode() -> None:
     assert visible("a\n\tb\r") == "a\n\tb\\r"
     assert visible("a\n\tb\r", one_line=True) == "a\\n\\tb\\r"
 
 
-def test_ordinary_text_is_left_alone() -> None:
+def test_printable_text_is_unchanged() -> None:
     text = "Größe, 日本語, Ελλάδα, 🙂, ▁, ｜, a\\b [x] {y}"
     assert visible(text) == text
 
 
-def test_long_text_is_cut_and_says_by_how_much() -> None:
+def test_long_text_is_truncated_with_the_number_of_omitted_characters() -> None:
     assert brief("x" * 200, 10) == "x" * 10 + " … (190 more)"
 
 
-def test_json_is_plain_ascii_and_has_no_infinity() -> None:
+def test_json_output_is_ascii_and_has_no_infinity() -> None:
     printed = format_json({"a": "\x7f\u202e🙂", "b": [float("inf"), 1.5]})
     assert printed.isascii() and "\x7f" not in printed
     assert json.loads(printed) == {"a": "\x7f\u202e🙂", "b": [None, 1.5]}

@@ -1,4 +1,7 @@
-"""evals/clients: what `make clients` would run fits together; and Python's SDKs do its task behind the proxy."""
+"""evals/clients: the definitions of `make clients` are consistent.
+
+Python's SDKs complete its task through the proxy.
+"""
 
 from __future__ import annotations
 
@@ -37,46 +40,46 @@ from clients.stage import Stage  # noqa: E402
 from clients.task import AFTER, ANSWER, BEFORE, Room, judged, told  # noqa: E402
 
 PLACES = {name: f"/{name.lower()}" for name in "BASE MODEL WORK HOME FILE OLD NEW ANSWER PROGRAMS TASK".split()}
-EVERY = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
+EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 
 
-def texts(client: Client) -> list[str]:
+def template_texts(client: Client) -> list[str]:
     pairs = [*client.env.items(), *client.files.items()]
     return [*client.command, *client.before, *[text for pair in pairs for text in pair], told(client, {})]
 
 
-@EVERY
-def test_a_client_has_only_places_that_are_taken(client: Client) -> None:
-    left = [name for text in texts(client) for name in re.findall(r"\$([A-Z]+)", filled(text, PLACES))]
-    assert set(left) <= {"ASKED"}, "$ASKED is the shell's own"
+@EVERY_CLIENT
+def test_every_placeholder_of_a_client_is_filled(client: Client) -> None:
+    placeholders = [name for text in template_texts(client) for name in re.findall(r"\$([A-Z]+)", filled(text, PLACES))]
+    assert set(placeholders) <= {"ASKED"}, "$ASKED is the shell's own"
 
 
-@EVERY
-def test_the_program_of_a_library_is_there(client: Client) -> None:
-    started = [word.removeprefix("$PROGRAMS/") for word in client.command if word.startswith("$PROGRAMS/")]
-    assert [name for name in started if not (PROGRAMS / name).exists()] == []
+@EVERY_CLIENT
+def test_the_programs_that_a_client_starts_exist(client: Client) -> None:
+    programs = [word.removeprefix("$PROGRAMS/") for word in client.command if word.startswith("$PROGRAMS/")]
+    assert [name for name in programs if not (PROGRAMS / name).exists()] == []
 
 
-@EVERY
+@EVERY_CLIENT
 def test_the_scripted_model_makes_the_calls_of_the_client_task(client: Client) -> None:
     uses = [client.reads, client.edits]
-    asked = told(client, PLACES)
+    task = told(client, PLACES)
     tools = [{"type": "function", "function": {"name": use.name, "parameters": {}}} for use in uses]
-    turns: list[dict[str, Any]] = [{"role": "user", "content": asked}]
+    turns: list[dict[str, Any]] = [{"role": "user", "content": task}]
     for use in uses:
-        said = reply_to(Question("chat", {"messages": turns, "tools": tools}, stream=False))
-        assert (said.call.name, said.call.arguments.keys()) == (use.name, use.arguments.keys())
+        reply = reply_to(Question("chat", {"messages": turns, "tools": tools}, stream=False))
+        assert (reply.call.name, reply.call.arguments.keys()) == (use.name, use.arguments.keys())
         turns += [{"role": "assistant"}, {"role": "tool", "content": "x"}]
 
 
-@EVERY
-def test_a_client_is_run_before_servers_of_its_dialect(client: Client) -> None:
+@EVERY_CLIENT
+def test_a_client_is_tested_against_faults_of_its_dialect(client: Client) -> None:
     few, every = faults_for(client), faults_for(client, everything=True)
     assert set(few) <= set(every) and len(few) <= 13
     assert all(client.api in BAD[name].apis for name in every if name != GOOD)
 
 
-def test_twelve_are_twelve_where_there_are_so_many() -> None:
+def test_each_dialect_has_twelve_faults_or_all_available_ones() -> None:
     some = {client.api: client for client in CLIENTS.values()}
     for api, names in TWELVE.items():
         assert (
@@ -96,7 +99,7 @@ def test_twelve_are_twelve_where_there_are_so_many() -> None:
         (BEFORE, "", None, [], "out of time"),
     ],
 )
-def test_a_run_is_right_if_all_of_the_task_was_done(
+def test_a_run_is_judged_by_the_edited_file_and_the_printed_answer(
     tmp_path: Path, text: str, printed: str, status: int | None, heard: list[str], outcome: str
 ) -> None:
     room = Room(tmp_path)
@@ -105,13 +108,13 @@ def test_a_run_is_right_if_all_of_the_task_was_done(
     assert judged(room, Ended(status, printed), heard) == outcome
 
 
-def test_the_page_tells_what_was_run_and_what_was_not() -> None:
-    def played(fault: str, way: Way, outcome: Any) -> Played:
+def test_the_page_lists_the_runs_and_the_missing_clients() -> None:
+    def run_row(fault: str, way: Way, outcome: Any) -> Played:
         return Played("codex", "9.9", fault, way, outcome, 1.0, 3, "2026-01-02", said="it | broke")
 
     runs = [("good", "right", "right"), ("no_id", "lost", "right"), ("leaks_bare", "out of time", "refused")]
     cells = [
-        played(fault, way, outcome) for fault, *outcomes in runs for way, outcome in zip(WAYS, outcomes, strict=True)
+        run_row(fault, way, outcome) for fault, *outcomes in runs for way, outcome in zip(WAYS, outcomes, strict=True)
     ]
     text = page({each.cell: each for each in cells})
     assert "| codex | 9.9 | responses | 2 | 0 | 1 |" in text
@@ -120,14 +123,14 @@ def test_the_page_tells_what_was_run_and_what_was_not() -> None:
     assert "codex: `leaks_hermes`" in text and "claude, copilot" in text
 
 
-def test_the_page_is_made_from_the_rows_that_are_kept() -> None:
+def test_the_committed_page_is_generated_from_the_committed_rows() -> None:
     assert PAGE.read_text("utf-8") == page(read_results()), "stale: run `make clients FLAGS=--page`"
 
 
 @given(
     st.permutations([(client, fault, way) for client in ("claude", "pi") for fault in (GOOD, "no_id") for way in WAYS])
 )
-def test_of_each_cell_the_last_row_is_kept_and_the_order_of_runs_shows_nowhere(
+def test_the_last_row_of_each_cell_is_kept_in_an_order_independent_of_the_runs(
     cells: list[tuple[str, str, Way]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -135,12 +138,12 @@ def test_of_each_cell_the_last_row_is_kept_and_the_order_of_runs_shows_nowhere(
         for seconds in (1.0, 2.0):
             for client, fault, way in cells:
                 add_result(Played(client, "9.9", fault, way, "right", seconds, 3, "2026-01-02"), file)
-        kept = keep_last(file)
-        assert {row.seconds for row in kept.values()} == {2.0} and kept == read_results(file)
-        written = [
+        last_rows = keep_last(file)
+        assert {row.seconds for row in last_rows.values()} == {2.0} and last_rows == read_results(file)
+        file_order = [
             (row["client"], row["fault"], row["way"]) for row in map(json.loads, file.read_text("utf-8").splitlines())
         ]
-        assert written == sorted(cells, key=lambda cell: (cell[0] == "pi", cell[1] != GOOD, cell[2] == "with"))
+        assert file_order == sorted(cells, key=lambda cell: (cell[0] == "pi", cell[1] != GOOD, cell[2] == "with"))
 
 
 # -- Python's SDKs -----------------------------------------------------------------------------------------------------
@@ -155,7 +158,7 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("name", selected(SDKS, kept=["openai-py", "anthropic-py"]))
-def test_an_sdk_does_the_task_before_a_chat_server_behind_the_proxy(name: str, stage: Stage, tmp_path: Path) -> None:
+def test_an_sdk_completes_the_task_through_the_proxy_to_a_chat_server(name: str, stage: Stage, tmp_path: Path) -> None:
     client = SDKS[name]
     room = Room(tmp_path)
     room.make_ready()

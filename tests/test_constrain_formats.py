@@ -1,4 +1,4 @@
-"""Valid values that a grammar must accept: formats, classes of patterns, spellings of numbers, orders of members."""
+"""Valid values that a grammar must accept: formats, classes of patterns, notations of numbers, orders of members."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from support.judge import matcher
 
 
 def accepts(schema: Any, value: Any, **options: Any) -> bool:
-    """Does the grammar of a tool with the argument `x` of this schema accept a call with this value?"""
+    """Return whether the grammar of a tool with the argument `x` of this schema accepts a call with this value."""
     parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
     return accepts_arguments(parameters, {"x": value}, **options)
 
 
 def accepts_arguments(parameters: Json, arguments: Json, **options: Any) -> bool:
-    made = grammar([{"name": "f", "parameters": parameters}], choice="required", parallel=False, **options)
-    return consumes(matcher(made.lark()), arguments)
+    compiled = grammar([{"name": "f", "parameters": parameters}], choice="required", parallel=False, **options)
+    return consumes(matcher(compiled.lark()), arguments)
 
 
-def consumes(found: LLMatcher, arguments: Json) -> bool:
-    """Does the matcher, from its beginning, accept a call with these arguments?"""
-    found.reset()
+def consumes(lark_matcher: LLMatcher, arguments: Json) -> bool:
+    """Return whether the matcher, from its start, accepts a call with these arguments."""
+    lark_matcher.reset()
     text = '<tool_call>\n{"name": "f", "arguments": ' + json.dumps(arguments, ensure_ascii=False) + "}\n</tool_call>"
     tokens = list(text.encode())
-    return bool(found.try_consume_tokens(tokens) == len(tokens) and found.is_accepting())
+    return bool(lark_matcher.try_consume_tokens(tokens) == len(tokens) and lark_matcher.is_accepting())
 
 
 def relaxed_keywords(schema: Any, **options: Any) -> set[str]:
     parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
-    made = grammar([{"name": "f", "parameters": parameters}], **options)
-    return {relaxation.keyword for relaxation in made.relaxations}
+    compiled = grammar([{"name": "f", "parameters": parameters}], **options)
+    return {relaxation.keyword for relaxation in compiled.relaxations}
 
 
 FORMATS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # valid, invalid
@@ -79,21 +79,21 @@ def test_every_asserted_format_has_examples() -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_format_takes_valid_values_and_no_others(name: str) -> None:
+def test_a_format_accepts_valid_values_and_rejects_others(name: str) -> None:
     valid, invalid = FORMATS[name]
     for schema in ({"type": "string", "format": name}, {"format": name}):
         assert [text for text in valid if not accepts(schema, text, formats=True)] == []
         assert [text for text in invalid if accepts(schema, text, formats=True)] == []
 
 
-def test_a_format_without_a_type_allows_values_that_are_no_text() -> None:
+def test_a_format_without_a_type_accepts_values_other_than_strings() -> None:
     for value in (5, None, [1], {"a": "b"}):
         assert accepts({"format": "date"}, value, formats=True)
 
 
 @pytest.mark.parametrize("name", ["regex", "iri", "idn-email", "int32", "password", "my-own"])
 @pytest.mark.parametrize("type_", [{}, {"type": "string"}], ids=["no type", "string"])
-def test_a_format_that_no_grammar_asserts_is_reported(name: str, type_: Json) -> None:
+def test_a_format_without_a_pattern_is_reported(name: str, type_: Json) -> None:
     assert relaxed_keywords({**type_, "format": name}, formats=True) == {"format"}
     assert relaxed_keywords({**type_, "format": name}) == set()
 
@@ -113,7 +113,7 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("pattern, inside, outside", CLASSES)
-def test_classes_of_patterns_are_those_of_ecma_262(pattern: str, inside: str, outside: str) -> None:
+def test_character_classes_follow_ecma_262(pattern: str, inside: str, outside: str) -> None:
     schema: Json = {"type": "string", "pattern": pattern}
     tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema}}}
     for chars, expected in ((inside, True), (outside, False)):
@@ -121,7 +121,7 @@ def test_classes_of_patterns_are_those_of_ecma_262(pattern: str, inside: str, ou
         assert [char for char in chars if (not check(Call("f", {"x": char}), [tool])) is not expected] == []
 
 
-def test_a_whole_number_constant_has_both_spellings() -> None:
+def test_an_integral_constant_is_accepted_as_integer_and_as_float() -> None:
     for schema in ({"enum": [2.0]}, {"const": 2.0}, {"enum": ["a", -3.0, 2.0]}):
         assert accepts(schema, 2.0) and accepts(schema, 2) and not accepts(schema, 3)
     assert accepts({"const": [2.0, {"a": 4.0}]}, [2, {"a": 4}])
@@ -129,7 +129,7 @@ def test_a_whole_number_constant_has_both_spellings() -> None:
     assert accepts({"enum": [-0.0]}, 0) and accepts({"const": -0.0}, 0.0) and accepts({"const": -0.0}, -0.0)
 
 
-def _many(count: int, required: list[str]) -> Json:
+def _object_schema(count: int, required: list[str]) -> Json:
     return {
         "type": "object",
         "properties": {f"m{at}": {"type": "integer"} for at in range(count)},
@@ -139,21 +139,24 @@ def _many(count: int, required: list[str]) -> Json:
 
 @pytest.mark.parametrize("count", [60, 61, 80, 200])
 def test_members_may_come_in_any_order(count: int) -> None:
-    schema = _many(count, ["m3", f"m{count - 1}"])
+    schema = _object_schema(count, ["m3", f"m{count - 1}"])
     assert accepts_arguments(schema, {f"m{at}": at for at in reversed(range(count))})
     assert accepts_arguments(schema, {f"m{count - 1}": 1, "m3": 2})
     assert not accepts_arguments(schema, {"m3": 2})
 
 
-def test_members_that_are_not_counted_are_reported() -> None:
-    assert not grammar([{"name": "f", "parameters": _many(60, [])}]).relaxations
-    for schema in (_many(61, []), {"allOf": [_many(50, []), {"properties": {f"n{at}": {} for at in range(20)}}]}):
-        made = grammar([{"name": "f", "parameters": {"type": "object", **schema}}])
-        assert [relaxation.keyword for relaxation in made.relaxations] == ["properties"]
+def test_members_whose_count_is_not_enforced_are_reported() -> None:
+    assert not grammar([{"name": "f", "parameters": _object_schema(60, [])}]).relaxations
+    for schema in (
+        _object_schema(61, []),
+        {"allOf": [_object_schema(50, []), {"properties": {f"n{at}": {} for at in range(20)}}]},
+    ):
+        compiled = grammar([{"name": "f", "parameters": {"type": "object", **schema}}])
+        assert [relaxation.keyword for relaxation in compiled.relaxations] == ["properties"]
 
 
-# Schemas that are put together in pairs. An engine's lexer sees the lexemes of both at the same place.
-_PAIRED: tuple[Json, ...] = (
+# Schemas that are combined in pairs. An engine's lexer sees the lexemes of both at the same position.
+_PAIRED_SCHEMAS: tuple[Json, ...] = (
     {"type": "object"},
     {"type": "object", "properties": {"a": {"type": "integer"}}},
     {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False},
@@ -176,25 +179,29 @@ _PAIRED_VALUES: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("word", ["anyOf", "allOf", "oneOf"])
-@pytest.mark.parametrize("first", range(len(_PAIRED)))
-def test_a_grammar_of_two_schemas_accepts_what_the_check_accepts(word: str, first: int) -> None:
-    for second in _PAIRED[first:]:
-        parameters: Json = {"type": "object", "properties": {"x": {word: [_PAIRED[first], second]}}, "required": ["x"]}
+@pytest.mark.parametrize("keyword", ["anyOf", "allOf", "oneOf"])
+@pytest.mark.parametrize("first", range(len(_PAIRED_SCHEMAS)))
+def test_a_grammar_of_two_schemas_accepts_the_values_that_pass_the_check(keyword: str, first: int) -> None:
+    for second in _PAIRED_SCHEMAS[first:]:
+        parameters: Json = {
+            "type": "object",
+            "properties": {"x": {keyword: [_PAIRED_SCHEMAS[first], second]}},
+            "required": ["x"],
+        }
         tool = {"name": "f", "parameters": parameters}
         try:
-            made = grammar([tool], choice="required", parallel=False, undeclared=True)
+            compiled = grammar([tool], choice="required", parallel=False, undeclared=True)
         except GrammarCompileError:
             assert all(check(Call("f", {"x": value}), [tool]) for value in _PAIRED_VALUES), second
             continue
-        found = matcher(made.lark())
+        lark_matcher = matcher(compiled.lark())
         for value in _PAIRED_VALUES:
-            accepted, valid = consumes(found, {"x": value}), not check(Call("f", {"x": value}), [tool])
+            accepted, valid = consumes(lark_matcher, {"x": value}), not check(Call("f", {"x": value}), [tool])
             assert accepted or not valid, (second, value)
-            assert valid or not accepted or made.relaxations, (second, value)
+            assert valid or not accepted or compiled.relaxations, (second, value)
 
 
-def test_a_constant_names_its_own_members() -> None:
+def test_a_constant_may_have_undeclared_members() -> None:
     schema: Json = {"type": "object", "properties": {"b": {"type": "string"}}, "enum": [{"a": 1}, {"b": 2}]}
     assert accepts(schema, {"a": 1})
     assert not accepts(schema, {"b": 2})
@@ -230,12 +237,12 @@ def test_a_member_that_is_only_required_is_unevaluated() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic", "ollama", "xgrammar"])
-def test_a_format_that_a_server_does_not_assert_as_it_is_is_not_sent(dialect: str) -> None:
+def test_only_formats_that_the_server_asserts_are_sent(dialect: str) -> None:
     names = [*FORMAT_PATTERNS, "regex", "iri", "int32"]
     schema: Json = {"type": "object", "properties": {name: {"type": "string", "format": name} for name in names}}
     for formats in (False, True):
-        made, limits = project(schema, dialect, formats=formats)
-        sent = {name for name in names if "format" in json.dumps(made["properties"][name])}
+        projected, limits = project(schema, dialect, formats=formats)
+        sent = {name for name in names if "format" in json.dumps(projected["properties"][name])}
         reported = {limit.path.rpartition("/")[0] for limit in limits if limit.keyword == "format"}
         assert sent <= set(FORMAT_PATTERNS) and ("date" in sent) is (dialect in ("openai", "anthropic"))
         assert reported == {f"/properties/{name}" for name in names if formats and name not in sent}
@@ -245,6 +252,6 @@ def test_a_format_that_a_server_does_not_assert_as_it_is_is_not_sent(dialect: st
 def test_closed_objects_are_sent_as_closed(dialect: str) -> None:
     schema: Json = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
     outer: Json = {"type": "object", "properties": {"x": schema, "y": schema}, "additionalProperties": False}
-    made, _ = project(outer, dialect)
-    assert made["additionalProperties"] is False is made["properties"]["x"]["additionalProperties"]
-    assert "[]" not in json.dumps(made)
+    projected, _ = project(outer, dialect)
+    assert projected["additionalProperties"] is False is projected["properties"]["x"]["additionalProperties"]
+    assert "[]" not in json.dumps(projected)

@@ -1,7 +1,7 @@
-"""Law 3, judged by llguidance: a grammar accepts every rendering of calls that pass the check, and whatever it accepts
-reads as calls that pass it. Over every format by discovery, with bytes alone and with the format's special tokens.
+"""Law 3: a grammar accepts every rendering of valid calls, and text that it accepts parses to valid calls.
 
-What a grammar leaves out on purpose is in `left_out`, and tested to be left out.
+The judge is llguidance. The law is tested for every format, with bytes alone and with the special tokens of the
+format. `left_out` recognizes what a grammar excludes on purpose; a separate test checks the exclusion.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from support.generated import any_json, around, strings
 from support.judge import accepts_tokens, drawn, matcher, vocabulary
 from support.schemas import tools_and_calls
 
-EVERY = pytest.mark.parametrize("name", sampled())
+EVERY_FORMAT = pytest.mark.parametrize("name", sampled())
 FEW = settings(max_examples=max(settings().max_examples // 6, 1))
 
 
-def texts_of(value: Any) -> list[str]:
+def strings_in(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        return [text for key, item in value.items() for text in (key, *texts_of(item))]
-    return [text for item in value for text in texts_of(item)] if isinstance(value, list) else []
+        return [text for key, item in value.items() for text in (key, *strings_in(item))]
+    return [text for item in value for text in strings_in(item)] if isinstance(value, list) else []
 
 
 def left_out(format: Format, calls: list[Call]) -> bool:
-    """Half a character, and in raw texts the marker that closes them."""
-    texts = [text for call in calls for text in texts_of(call.arguments)]
+    """Return whether the grammar excludes these calls: a lone surrogate, or a closing marker inside raw text."""
+    texts = [text for call in calls for text in strings_in(call.arguments)]
     if any(not text.isascii() and text.encode("utf-8", "replace").decode() != text for text in texts):
         return True
     body = format.bodies[0]
@@ -50,7 +50,7 @@ def left_out(format: Format, calls: list[Call]) -> bool:
 
 
 def one_call(data: st.DataObject, format: Format) -> tuple[Toolset, str]:
-    """Some tools, and a call of one of them that fits, as this format writes it."""
+    """Draw some tools and a valid call of one of them, rendered in this format."""
     tools, calls = data.draw(tools_and_calls(strings(format)))
     toolset = Toolset(tools)
     assume(not check(calls[0], toolset) and not left_out(format, calls))
@@ -61,13 +61,13 @@ def one_call(data: st.DataObject, format: Format) -> tuple[Toolset, str]:
         raise
 
 
-def takes(made: Grammar, name: str, text: str, *, specials: bool) -> bool:
+def accepts_text(compiled: Grammar, name: str, text: str, *, specials: bool) -> bool:
     words, tokenizer = vocabulary(name)
-    lark = made.lark(tokens=words.specials if specials else False)
+    lark = compiled.lark(tokens=words.specials if specials else False)
     return accepts_tokens(matcher(lark, tokenizer), words.encode(text) if specials else list(text.encode()))
 
 
-@EVERY
+@EVERY_FORMAT
 @FEW
 @given(data=st.data())
 def test_every_rendering_of_calls_that_pass_the_check_is_accepted(name: str, data: st.DataObject) -> None:
@@ -80,73 +80,71 @@ def test_every_rendering_of_calls_that_pass_the_check_is_accepted(name: str, dat
         text = render(parts, format=format, tools=toolset)
     except CannotCarry:
         assume(False)
-    made = grammar(toolset, format=format, choice="auto", reasoning=True)
-    assert takes(made, name, text, specials=False), text
+    compiled = grammar(toolset, format=format, choice="auto", reasoning=True)
+    assert accepts_text(compiled, name, text, specials=False), text
     specials = vocabulary(name)[0].specials
     if specials and not any(
-        token in value for call in calls for value in texts_of(call.arguments) for token in specials
+        token in value for call in calls for value in strings_in(call.arguments) for token in specials
     ):
-        assert takes(made, name, text, specials=True), text
+        assert accepts_text(compiled, name, text, specials=True), text
 
 
-@EVERY
+@EVERY_FORMAT
 @FEW
 @given(data=st.data())
-def test_one_required_call_is_accepted_and_nothing_else(name: str, data: st.DataObject) -> None:
+def test_a_grammar_for_one_required_call_accepts_only_that_call(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     toolset, text = one_call(data, format)
-    made = grammar(toolset, format=format, choice="required", parallel=False)
-    assert made.start == "call" and len([rule for rule in made.rules if rule.lhs == "call"]) == len(toolset)
-    assert takes(made, name, text, specials=False), text
-    assert not takes(made, name, "Sure. " + text, specials=False)
+    compiled = grammar(toolset, format=format, choice="required", parallel=False)
+    assert compiled.start == "call" and len([rule for rule in compiled.rules if rule.lhs == "call"]) == len(toolset)
+    assert accepts_text(compiled, name, text, specials=False), text
+    assert not accepts_text(compiled, name, "Sure. " + text, specials=False)
 
 
-@EVERY
+@EVERY_FORMAT
 @settings(max_examples=max(settings().max_examples // 4, 1), suppress_health_check=list(HealthCheck))
 @given(data=st.data(), seed=st.integers(0, 2**32))
-def test_what_is_drawn_from_the_masks_reads_as_calls_that_pass_the_check(
-    name: str, data: st.DataObject, seed: int
-) -> None:
+def test_text_sampled_from_the_masks_parses_to_valid_calls(name: str, data: st.DataObject, seed: int) -> None:
     format = FORMATS[name]
     tools, _ = data.draw(tools_and_calls(strings(format)))
     toolset = Toolset(tools)
     choice = data.draw(st.sampled_from(["auto", "required"]))
-    made = grammar(toolset, format=format, choice=choice, reasoning=True, text=True)
+    compiled = grammar(toolset, format=format, choice=choice, reasoning=True, text=True)
     words, tokenizer = vocabulary(name)
     specials = bool(words.specials) and data.draw(st.booleans())
-    found = matcher(made.lark(tokens=words.specials if specials else False), tokenizer)
+    lark_matcher = matcher(compiled.lark(tokens=words.specials if specials else False), tokenizer)
     for turn in range(3):
-        tokens = drawn(found.deep_copy(), words.eos_token_id, Random(seed + turn), most=250)
+        tokens = drawn(lark_matcher.deep_copy(), words.eos_token_id, Random(seed + turn), most=250)
         if tokens is None:
             continue
         text = words.decode(tokens)
         reply = parse(text, tools=toolset, format=format, repair="off")
         assert [problem for problem in reply.problems if problem.blocking] == [], text
         assert reply.attempts or choice == "auto", text
-        if not any(limit.keyword for limit in made.relaxations):
+        if not any(limit.keyword for limit in compiled.relaxations):
             assert not [problem for call in reply.attempts for problem in check(call, toolset)], text
 
 
 @settings(max_examples=settings().max_examples * 2)
 @given(value=any_json(FORMATS["hermes"]))
-def test_an_argument_of_any_type_may_be_any_json(value: Any) -> None:
+def test_an_argument_without_a_type_accepts_any_json(value: Any) -> None:
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}])
     call = Call("f", {"x": value}, "")
     assume(not left_out(FORMATS["hermes"], [call]))
-    made = grammar(tools, format="hermes", choice="required")
-    assert takes(made, "hermes", render(call, format="hermes", tools=tools), specials=False)
+    compiled = grammar(tools, format="hermes", choice="required")
+    assert accepts_text(compiled, "hermes", render(call, format="hermes", tools=tools), specials=False)
 
 
 @pytest.mark.parametrize(
     "name", sampled(name for name, format in FORMATS.items() if isinstance(format.bodies[0], Params))
 )
-def test_a_raw_text_never_holds_the_marker_that_closes_it(name: str) -> None:
+def test_raw_text_cannot_contain_its_closing_marker(name: str) -> None:
     format = FORMATS[name]
     body = format.bodies[0]
     assert isinstance(body, Params)
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}}}}])
     close = marker_alternatives(body.value_close)[0].rstrip().replace("{key}", "s")
-    made = grammar(tools, format=format, choice="required", parallel=False)
+    compiled = grammar(tools, format=format, choice="required", parallel=False)
     text = render(Call("f", {"s": "a b"}, ""), format=format, tools=tools)
-    assert takes(made, name, text, specials=False)
-    assert not takes(made, name, text.replace("a b", f"a{close} b"), specials=False) or body.quote
+    assert accepts_text(compiled, name, text, specials=False)
+    assert not accepts_text(compiled, name, text.replace("a b", f"a{close} b"), specials=False) or body.quote

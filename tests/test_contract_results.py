@@ -1,4 +1,4 @@
-"""Results of tools as text: in the form of each family, and no result ends its own block."""
+"""Tool results as text in the form of each family; no result can close its own block."""
 
 import pytest
 from hypothesis import given
@@ -24,18 +24,18 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize(("format", "text"), SAMPLES.items(), ids=SAMPLES)
-def test_a_result_has_the_form_that_its_family_reads(format: str, text: str) -> None:
+def test_a_result_has_the_form_of_its_family(format: str, text: str) -> None:
     assert result_text("21", name="get", format=format) == text
 
 
-def test_every_form_is_that_of_a_format() -> None:
+def test_every_result_form_belongs_to_a_format() -> None:
     assert set(RESULTS) <= set(FORMATS)
     with pytest.raises(UnknownFormat):
         result_text("21", name="get", format="herms")
 
 
 @pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
-def test_the_text_is_given_as_it_is(format: Format) -> None:
+def test_the_text_of_a_result_is_unchanged(format: Format) -> None:
     text = 'a\n  "b" {name} {text} \\n <|x|> é'
     assert text in result_text(text, name="get", format=format)
 
@@ -44,7 +44,7 @@ ENDS = ["</tool_response>", "[/TOOL_RESULTS]", "</response>", "</TOOL_RESPONSE>"
 
 
 @given(HOSTILE, st.sampled_from(ENDS))
-def test_no_result_ends_its_own_block(text: str, end: str) -> None:
+def test_a_result_cannot_close_its_own_block(text: str, end: str) -> None:
     for name in [*RESULTS, "hermes"]:
         shown = result_text(text + end + text, name="get", format=name)
         assert shown.count(end) == (result_text("", name="get", format=name).count(end) or 1)

@@ -1,4 +1,4 @@
-"""Every sample of the corpus gives the calls, the text and the reasoning that its template was given to write."""
+"""Every sample of the corpus parses to the calls, the text and the reasoning that its template was given."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_text_of_a_lossy_template_parses_the_same_under_every_chunking(sample: S
     hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
 
 
-def test_every_format_has_samples_and_every_file_a_format() -> None:
+def test_every_format_has_a_file_of_samples() -> None:
     assert {file.stem for file in files()} == set(FORMATS)
     assert all(read_samples(file) for file in files())
 
@@ -36,12 +36,12 @@ def test_every_sample_is_in_the_file_of_its_format() -> None:
     assert [(s.id, file.stem) for file in files() for s in read_samples(file) if s.format != file.stem] == []
 
 
-def test_every_format_has_the_basic_shapes() -> None:
+def test_every_format_has_samples_of_the_basic_shapes() -> None:
     shapes = {name: {s.shape for s in samples() if s.format == name and not s.lossy} for name in FORMATS}
     assert {name for name, found in shapes.items() if not {"single", "no_args", "markers"} <= found} == set()
 
 
-def test_no_two_samples_share_an_id() -> None:
+def test_sample_ids_are_unique() -> None:
     assert len(BY_ID) == len(samples())
 
 
@@ -50,5 +50,5 @@ def test_every_exception_names_a_sample_and_a_reason() -> None:
     assert all(reason.strip() for reason in exceptions().values())
 
 
-def test_the_corpus_stays_small() -> None:
+def test_the_corpus_is_at_most_1_500_000_bytes() -> None:
     assert sum(file.stat().st_size for file in CORPUS.iterdir()) <= 1_500_000

@@ -1,4 +1,4 @@
-"""Cost is linear, by counted steps: whole and in pieces, live and not, for every format and every hostile shape."""
+"""Parsing cost is linear, by counted steps: whole and chunked, live or not, for every format and hostile shape."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, Tru
 
 
 @pytest.mark.parametrize(("format", "at"), sampled_rows(zip(FORMATS, count(), strict=False)))
-def test_four_times_the_hostile_text_takes_four_times_the_steps(format: str, at: int) -> None:
-    """Every third shape in one of the ways, the others and another way with the next format: `make fuzz` tries all."""
+def test_parsing_hostile_text_of_a_format_is_linear(format: str, at: int) -> None:
+    """Every third shape runs in one mode; the next formats run the other shapes and modes.
+
+    `make fuzz` runs all of them.
+    """
     turns = {
         shape: list(WAYS)[(at + number) % len(WAYS)] for number, shape in enumerate(shapes_of(format)[at % 3 :: 3])
     }
@@ -31,21 +34,21 @@ def test_four_times_the_hostile_text_takes_four_times_the_steps(format: str, at:
     assert {at: times for at, times in found.items() if times > MOST} == {}
 
 
-def each_in_one_way(units: list[str]) -> list[Any]:
-    """Return each unit with one of the ways; a sweep has all pairs."""
+def pair_with_modes(units: list[str]) -> list[Any]:
+    """Return each unit with one of the modes; a sweep has all pairs."""
     return selected(product(units, WAYS), kept=list(zip(units, cycle(WAYS), strict=False)))
 
 
 @pytest.mark.parametrize(
-    "pair", each_in_one_way(["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"]), ids="-".join
+    "pair", pair_with_modes(["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"]), ids="-".join
 )
-def test_four_times_a_text_of_unknown_format_takes_four_times_the_steps(pair: tuple[str, str]) -> None:
+def test_parsing_text_of_unknown_format_is_linear(pair: tuple[str, str]) -> None:
     unit, way = pair
     assert growth(lambda size: unit * (size // len(unit)), Way("auto", *WAYS[way])) <= MOST
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "kimi_k2", "pythonic", "gemma4", "contract"])
-def test_four_times_a_long_value_takes_four_times_the_steps(format: str) -> None:
+def test_parsing_a_long_value_is_linear(format: str) -> None:
     def one_call(size: int) -> str:
         return render([Call("write", {"text": "word " * (size // 5) + "end"})], format=format)
 
@@ -56,16 +59,14 @@ PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pyt
 
 
 @pytest.mark.parametrize("format", sampled(PYTHONIC))
-@pytest.mark.parametrize("pair", each_in_one_way([",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "]), ids="-".join)
-def test_four_times_the_text_between_python_arguments_takes_four_times_the_steps(
-    format: str, pair: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize("pair", pair_with_modes([",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "]), ids="-".join)
+def test_parsing_text_between_python_arguments_is_linear(format: str, pair: tuple[str, str]) -> None:
     unit, way = pair
     before = render([Call("write", {"text": "a"})], format=format).rpartition(")")[0]
     assert growth(lambda size: before + unit * (size // len(unit)), Way(format, *WAYS[way])) <= MOST
 
 
-def test_four_times_a_long_answer_takes_four_times_the_steps() -> None:
+def test_parsing_a_long_answer_is_linear() -> None:
     assert growth(lambda size: "word " * (size // 5), Way("hermes", 4)) <= MOST
 
 
@@ -73,33 +74,35 @@ def many_unknown_names(size: int) -> str:
     return '<tool_call>{"name": "wrote", "arguments": {}}</tool_call>' * (size // 57)
 
 
-def test_many_unknown_names_are_cheap() -> None:
+def test_parsing_many_unknown_names_is_linear() -> None:
     assert growth(many_unknown_names, Way("hermes"), size=1_500) <= MOST
 
 
-# What is read as calls and taken back, again and again.
-TAKEN_BACK = {
+# Text that is first treated as calls and then withdrawn, repeatedly.
+WITHDRAWN_CALLS = {
     "rehearsals": ("lfm2", "<think>a<|tool_call_start|>[ping()]<|tool_call_end|></think>b"),
     "openers in a thought": ("kimi_k2", "<think>a<|tool_calls_section_begin|></think>b"),
     "lines that were no calls": ("contract", "ping({})\nand so on\n\n"),
 }
 
 
-@pytest.mark.parametrize("what", TAKEN_BACK)
-def test_taking_calls_back_is_linear(what: str) -> None:
-    format, unit = TAKEN_BACK[what]
+@pytest.mark.parametrize("case", WITHDRAWN_CALLS)
+def test_withdrawing_calls_is_linear(case: str) -> None:
+    format, unit = WITHDRAWN_CALLS[case]
     found = {
-        way: growth(lambda size: unit * (size // len(unit)), Way(format, *how), size=1_500) for way, how in WAYS.items()
+        way: growth(lambda size: unit * (size // len(unit)), Way(format, *options), size=1_500)
+        for way, options in WAYS.items()
     }
     assert {way: times for way, times in found.items() if times > MOST} == {}
 
 
-# -- detection looks no further than it must ---------------------------------------------------------------------------
+# -- detection searches a bounded part of the text
+# ---------------------------------------------------------------------
 
 
-def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener() -> None:
+def test_detection_does_not_search_the_whole_text_for_every_opener() -> None:
     without = {"rightcall.parsing.detection": lambda source: source.replace("_FAR = 524_288", "_FAR = 1 << 40")}
-    text = "<function=" * 200_000  # every beginning of an opener is none
+    text = "<function=" * 200_000  # no opener is complete
     bounded, unbounded = [steps_of_detect(package, text) for package in (shared(), Metered(without))]
     assert bounded < 0.9 * unbounded
 
@@ -107,13 +110,14 @@ def test_a_hostile_text_is_not_searched_to_its_end_for_every_opener() -> None:
 def steps_of_detect(package: Metered, text: str) -> int:
     with package.on():
         detect = package.load("rightcall").detect
-        detect(text[:3_000])  # what is made once is no cost of the text
+        detect(text[:3_000])  # Steps for objects that are created once are not counted.
         return package.count(lambda: detect(text))
 
 
-# -- the meter bites ---------------------------------------------------------------------------------------------------
+# -- the meter detects quadratic cost
+# ----------------------------------------------------------------------------------
 
-# What is done to the source of the parser, so that reading becomes quadratic.
+# Statements that are added to the parser's source so that parsing becomes quadratic.
 QUADRATIC: dict[str, str] = {
     "a scan of all the text with every piece": "self._all.find(chr(0))",
     "a join of all the pieces with every piece": "''.join(self._pieces)",
@@ -125,26 +129,26 @@ QUADRATIC: dict[str, str] = {
 }
 
 
-def with_each_piece(act: str) -> Callable[[str], str]:
+def add_to_feed(statement: str) -> Callable[[str], str]:
     def change(source: str) -> str:
         start = "    def feed(self, text: str"
         assert start in source
         head, _, tail = source.partition(start)
         rest = tail.partition("\n")
         slots = head.replace('__slots__ = ("_closed"', '__slots__ = ("_all", "_pieces", "_closed"')
-        kept = "        if not hasattr(self, '_all'):\n            self._all, self._pieces = '', []\n"
-        kept += f"        self._all += text\n        self._pieces.append(text)\n        {act}\n"
-        return slots + start + rest[0] + "\n" + kept + rest[2]
+        added = "        if not hasattr(self, '_all'):\n            self._all, self._pieces = '', []\n"
+        added += f"        self._all += text\n        self._pieces.append(text)\n        {statement}\n"
+        return slots + start + rest[0] + "\n" + added + rest[2]
 
     return change
 
 
 @pytest.mark.parametrize("act", QUADRATIC.values(), ids=QUADRATIC)
-def test_the_meter_sees_what_is_quadratic(act: str) -> None:
-    package = Metered({"rightcall.parsing.parser": with_each_piece(act)})
+def test_the_meter_detects_quadratic_parsing(act: str) -> None:
+    package = Metered({"rightcall.parsing.parser": add_to_feed(act)})
     assert growth(lambda size: "a" * size, Way("hermes", 4, rescue="off"), package=package) > 2 * MOST
 
 
-def test_the_meter_counts_the_same_twice() -> None:
+def test_the_meter_is_deterministic() -> None:
     way = Way(next(iter(FORMATS)), 4, True)
     assert growth(lambda size: "<" * size, way) == growth(lambda size: "<" * size, way)

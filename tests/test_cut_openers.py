@@ -1,4 +1,4 @@
-"""A text that ends behind the opener of calls, inside of what opens the call itself, was cut off: that is no text."""
+"""A text that ends inside the opener of a call is a truncated call and not text."""
 
 from __future__ import annotations
 
@@ -13,36 +13,38 @@ from support.format_sample import sampled
 TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}})])
 
 
-def _outer(format: Format) -> str:
-    """What opens calls, without a name in it."""
+def _opener_of(format: Format) -> str:
+    """Return the opener of calls without the tool name."""
     opens = [marker_alternatives(pair[0])[0] for pair in (format.section, format.call) if pair is not None]
     return next((str(text).strip() for text in opens if text), "")
 
 
-# What a fence holds is judged when it is over; headers of tokens are in `test_lost_recipients.py`.
-OPENED = [
+# A fence is judged when it is closed; headers of tokens are tested in `test_lost_recipients.py`.
+FORMATS_WITH_OPENERS = [
     name
     for name, format in FORMATS.items()
-    if format.channels is None and _outer(format) and not any(sign in _outer(format) for sign in ("{name}", "```"))
+    if format.channels is None
+    and _opener_of(format)
+    and not any(sign in _opener_of(format) for sign in ("{name}", "```"))
 ]
 
 
-@pytest.mark.parametrize("name", sampled(OPENED))
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_OPENERS))
 def test_a_call_truncated_inside_its_opener_or_name_is_reported(name: str) -> None:
     text = "One second." + render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
-    opener = _outer(FORMATS[name])
+    opener = _opener_of(FORMATS[name])
     for end in range(text.index(opener) + len(opener), text.index("lookup") + len("lookup") + 1):
         reply = hold_of_every_cut(text[:end], Setting(name, TOOLS))
-        told = [problem.code for problem in reply.problems if problem.blocking]
+        blocking_codes = [problem.code for problem in reply.problems if problem.blocking]
         assert [call.name for call in reply.refused][-1:] in ([], [""], ["lookup"]), text[:end]
-        assert (reply.content, told, reply.calls) == ("One second.", ["truncated"], ()), text[:end]
-    if not isinstance(FORMATS[name].bodies[0], Envelope):  # in JSON the name goes on up to its quote
+        assert (reply.content, blocking_codes, reply.calls) == ("One second.", ["truncated"], ()), text[:end]
+    if not isinstance(FORMATS[name].bodies[0], Envelope):  # a JSON name continues until its closing quote
         assert [call.name for call in reply.refused] == ["lookup"]
 
 
-@pytest.mark.parametrize("name", sampled(OPENED))
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_OPENERS))
 @pytest.mark.parametrize("word", ["hello", "hello there", ".", "is how a call begins"])
 def test_final_prose_after_an_opener_is_text(name: str, word: str) -> None:
-    reply = hold_of_every_cut(f"Write {_outer(FORMATS[name])} {word}", Setting(name, TOOLS))
+    reply = hold_of_every_cut(f"Write {_opener_of(FORMATS[name])} {word}", Setting(name, TOOLS))
     is_name = word == "hello" and "truncated" in [problem.code for problem in reply.problems]
     assert is_name or (reply.content.endswith(word) and not reply.attempts), reply

@@ -1,4 +1,4 @@
-"""The registry form and the collecting of tools, sentence by sentence; and registry tools in a provider's form."""
+"""Registry definitions: how tools are collected and normalized, and how they are written in a provider's form."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def test_a_registry_is_a_list_or_a_dict_with_a_list_of_tools() -> None:
 
 
 @pytest.mark.parametrize("source", [3, None, "read", {"other": [READ]}, {}, 1.5])
-def test_anything_else_has_no_tools(source: Any) -> None:
+def test_other_sources_have_no_tools_in_lenient_mode(source: Any) -> None:
     tools = Toolset.lenient(source)
     assert len(tools) == 0 and len(tools.refused) == 1
 
 
 @pytest.mark.parametrize("source", [3, None, "read", {"other": [READ]}, {}, 1.5])
-def test_anything_else_is_an_error_unless_lenient(source: Any) -> None:
+def test_other_sources_are_an_error_in_strict_mode(source: Any) -> None:
     with pytest.raises(BadTools):
         Toolset(source)
 
 
-def test_entries_that_are_no_dict_or_have_no_name_are_skipped_and_reported() -> None:
+def test_entries_without_a_name_are_skipped_and_reported_in_lenient_mode() -> None:
     tools = Toolset.lenient({"tools": [READ, "text", 3, {"description": "no name"}, {"name": ""}, {"name": 3}, SEARCH]})
     assert tools.names == ("read", "search")
     assert [refusal.path for refusal in tools.refused] == [
@@ -57,24 +57,24 @@ def test_parameters_are_a_map_from_name_to_definition() -> None:
     assert set(to_tool(SEARCH).parameters["properties"]) == {"query", "limit", "mode", "anywhere"}
 
 
-def test_a_parameter_is_required_unless_it_says_false_exactly() -> None:
-    given: list[Any] = [True, False, None, 0, "false"]
-    made = parameters_of({f"p{at}": {"type": "string", "required": said} for at, said in enumerate(given)})
-    assert made["required"] == ["p0", "p2", "p3", "p4"]
+def test_a_parameter_is_required_unless_required_is_false() -> None:
+    flags: list[Any] = [True, False, None, 0, "false"]
+    schema = parameters_of({f"p{at}": {"type": "string", "required": flag} for at, flag in enumerate(flags)})
+    assert schema["required"] == ["p0", "p2", "p3", "p4"]
     assert parameters_of({"a": {"type": "string"}})["required"] == ["a"]
 
 
 def test_description_type_default_and_examples_of_a_definition_are_kept() -> None:
-    made = to_tool(SEARCH).parameters["properties"]
-    assert made["query"] == {"type": "string", "description": "What", "examples": ["cats", "dogs"]}
-    assert made["limit"] == {"type": "integer", "default": 10}
-    assert made["mode"] == {"type": "string", "enum": ["exact", "fuzzy"], "examples": ["exact"]}
+    properties = to_tool(SEARCH).parameters["properties"]
+    assert properties["query"] == {"type": "string", "description": "What", "examples": ["cats", "dogs"]}
+    assert properties["limit"] == {"type": "integer", "default": 10}
+    assert properties["mode"] == {"type": "string", "enum": ["exact", "fuzzy"], "examples": ["exact"]}
 
 
-def test_a_definition_that_is_no_dict_is_a_required_string_described_by_its_text() -> None:
-    made = to_tool(READ).parameters
-    assert made["properties"] == {"path": {"type": "string", "description": "Where the file is"}}
-    assert made["required"] == ["path"]
+def test_a_definition_that_is_not_a_dict_is_the_description_of_a_required_string() -> None:
+    schema = to_tool(READ).parameters
+    assert schema["properties"] == {"path": {"type": "string", "description": "Where the file is"}}
+    assert schema["required"] == ["path"]
 
 
 def test_required_parameters_come_first_then_by_name() -> None:
@@ -82,44 +82,44 @@ def test_required_parameters_come_first_then_by_name() -> None:
     assert [param.name for param in list_parameters(to_tool(SEARCH))] == ["mode", "query", "anywhere", "limit"]
 
 
-@pytest.mark.parametrize("said, compact", [(True, True), (1, False), ("true", False), (None, False), (False, False)])
-def test_a_tool_is_compact_only_if_it_says_true_exactly(said: Any, compact: bool) -> None:
-    assert to_tool({**READ, "compact": said}).compact is compact
+@pytest.mark.parametrize("flag, compact", [(True, True), (1, False), ("true", False), (None, False), (False, False)])
+def test_a_tool_is_compact_only_if_compact_is_true(flag: Any, compact: bool) -> None:
+    assert to_tool({**READ, "compact": flag}).compact is compact
 
 
-def test_a_reference_points_into_the_whole_registry() -> None:
-    made = parameters_of({"path": {"$ref": "#/types/FilePath"}}, types={"FilePath": {"type": "str", "minLength": 1}})
-    assert made["properties"]["path"] == {"$ref": "#/$defs/FilePath"}
-    assert made["$defs"] == {"FilePath": {"type": "string", "minLength": 1}}
+def test_a_reference_is_resolved_against_the_whole_registry() -> None:
+    schema = parameters_of({"path": {"$ref": "#/types/FilePath"}}, types={"FilePath": {"type": "str", "minLength": 1}})
+    assert schema["properties"]["path"] == {"$ref": "#/$defs/FilePath"}
+    assert schema["$defs"] == {"FilePath": {"type": "string", "minLength": 1}}
 
 
-def test_two_references_with_the_same_last_step_stay_two_types() -> None:
-    made = parameters_of(
+def test_two_references_with_the_same_last_segment_give_two_types() -> None:
+    schema = parameters_of(
         {"a": {"$ref": "#/one/Id"}, "b": {"$ref": "#/two/Id"}}, one={"Id": {"type": "int"}}, two={"Id": {"type": "str"}}
     )
-    assert made["$defs"] == {"Id": {"type": "integer"}, "Id2": {"type": "string"}}
-    assert made["properties"] == {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/$defs/Id2"}}
+    assert schema["$defs"] == {"Id": {"type": "integer"}, "Id2": {"type": "string"}}
+    assert schema["properties"] == {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/$defs/Id2"}}
 
 
-def test_a_type_that_refers_to_itself_ends() -> None:
+def test_a_recursive_type_is_converted() -> None:
     node = {"type": "dict", "properties": {"next": {"$ref": "#/types/Node"}}}
-    made = parameters_of({"node": {"$ref": "#/types/Node"}}, types={"Node": node})
-    assert made["$defs"]["Node"]["properties"]["next"] == {"$ref": "#/$defs/Node"}
+    schema = parameters_of({"node": {"$ref": "#/types/Node"}}, types={"Node": node})
+    assert schema["$defs"]["Node"]["properties"]["next"] == {"$ref": "#/$defs/Node"}
 
 
-def test_a_reference_to_nothing_is_refused() -> None:
+def test_a_dangling_reference_is_rejected() -> None:
     with pytest.raises(BadTools, match=r"/tools/0.*points at nothing"):
         parameters_of({"path": {"$ref": "#/types/Gone"}})
 
 
-def test_a_long_chain_of_references_in_a_registry_is_refused_not_followed_down() -> None:
+def test_a_long_chain_of_references_is_rejected() -> None:
     types = {f"t{at}": {"$ref": f"#/types/t{at + 1}"} for at in range(5000)}
     with pytest.raises(BadTools, match="multiply beyond"):
         parameters_of({"a": {"$ref": "#/types/t0"}}, types={**types, "t5000": {"type": "int"}})
 
 
-def test_objects_and_lists_inside_a_definition_are_read_like_it() -> None:
-    made = parameters_of(
+def test_nested_objects_and_lists_of_a_definition_are_normalized() -> None:
+    schema = parameters_of(
         {
             "edits": {
                 "type": "list",
@@ -132,22 +132,22 @@ def test_objects_and_lists_inside_a_definition_are_read_like_it() -> None:
             "what": {"type": "any"},
         }
     )
-    assert made["properties"]["edits"]["items"] == {
+    assert schema["properties"]["edits"]["items"] == {
         "type": "object",
         "properties": {"at": {"type": "integer"}, "text": {"type": "string"}},
         "required": ["at"],
     }
-    assert made["properties"]["where"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    assert made["properties"]["what"] == {}
+    assert schema["properties"]["where"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert schema["properties"]["what"] == {}
 
 
-def test_a_parameter_may_be_called_like_a_keyword() -> None:
+def test_a_parameter_may_have_the_name_of_a_schema_keyword() -> None:
     for name in ("type", "properties", "title", "description", "required", "items", "enum", "$defs"):
         assert list(parameters_of({name: "Some text"})["properties"]) == [name]
         assert set(parameters_of({name: {"type": "string"}, "other": "text"})["properties"]) == {name, "other"}
 
 
-def test_an_unknown_type_in_a_definition_is_refused_with_its_path() -> None:
+def test_an_unknown_type_is_rejected_with_its_path() -> None:
     with pytest.raises(BadTools, match=r"/tools/0/parameters/properties/a/type: 'colour' is no JSON Schema type"):
         parameters_of({"a": {"type": "colour"}})
 
@@ -171,29 +171,29 @@ PROVIDER: Json = {
 }
 
 
-def test_a_provider_tools_name_and_description_are_in_function_or_at_the_top() -> None:
+def test_name_and_description_of_a_provider_tool_are_read_from_both_forms() -> None:
     flat = {**PROVIDER["function"], "input_schema": PROVIDER["function"]["parameters"]}
     del flat["parameters"]
     for definition in (PROVIDER, flat):
-        made = to_tool(definition)
-        assert (made.name, made.description) == ("f", "Does.")
-        assert set(made.parameters["properties"]) == {"a", "b", "c", "z"}
+        converted = to_tool(definition)
+        assert (converted.name, converted.description) == ("f", "Does.")
+        assert set(converted.parameters["properties"]) == {"a", "b", "c", "z"}
 
 
 @pytest.mark.parametrize("name", [None, 3, "", " "])
-def test_a_provider_tool_whose_name_is_no_text_is_left_out(name: Any) -> None:
+def test_a_provider_tool_without_a_string_name_is_omitted_in_lenient_mode(name: Any) -> None:
     assert (
         len(Toolset.lenient([{"type": "function", "function": {"name": name}}, {"name": name, "input_schema": {}}]))
         == 0
     )
 
 
-def test_a_provider_tool_without_a_schema_takes_no_arguments() -> None:
+def test_a_provider_tool_without_a_schema_has_no_parameters() -> None:
     bare = ({"type": "function", "function": {"name": "f"}}, {"name": "f"}, {"type": "function", "name": "f"})
     assert [to_tool(one).parameters for one in bare] == [{"type": "object", "properties": {}}] * 3
 
 
-def test_a_provider_tools_parameters_are_optional_unless_it_says_required() -> None:
+def test_parameters_of_a_provider_tool_are_optional_unless_listed_as_required() -> None:
     assert {param.name: param.required for param in list_parameters(to_tool(PROVIDER))} == {
         "b": True,
         "z": True,
@@ -202,7 +202,7 @@ def test_a_provider_tools_parameters_are_optional_unless_it_says_required() -> N
     }
 
 
-def test_a_property_that_is_only_a_text_is_described_by_it() -> None:
+def test_a_property_that_is_a_string_is_the_description_of_a_string() -> None:
     assert to_tool(PROVIDER).parameters["properties"]["z"] == {"type": "string", "description": "Only a text"}
 
 
@@ -216,9 +216,9 @@ def test_the_parameters_of_a_provider_tool_are_listed_required_first_then_by_nam
     assert [param.description for param in listed] == ["B", "Only a text", "", ""]
 
 
-def test_a_list_of_examples_wins_over_a_single_one() -> None:
-    made = to_tool({"name": "f", "input_schema": {"properties": {"a": {"examples": [1, 2], "example": 3}}}})
-    assert list_parameters(made)[0].examples == (1, 2)
+def test_a_list_of_examples_takes_precedence_over_a_single_one() -> None:
+    converted = to_tool({"name": "f", "input_schema": {"properties": {"a": {"examples": [1, 2], "example": 3}}}})
+    assert list_parameters(converted)[0].examples == (1, 2)
 
 
 def test_a_provider_tool_is_never_compact() -> None:
@@ -235,7 +235,7 @@ def test_definitions_inside_the_parameters_of_a_provider_tool_resolve() -> None:
     assert Toolset({"name": "f", "input_schema": schema}).kinds("f") == {"a": "string"}
 
 
-def test_a_provider_tool_joins_the_registry_only_if_its_name_is_new() -> None:
+def test_a_provider_tool_is_added_to_the_registry_only_if_its_name_is_new() -> None:
     registry = {"tools": [{"name": "f", "description": "ours", "parameters": {}}, READ]}
     tools = Toolset(registry, [PROVIDER, {"name": "g", "input_schema": {}}])
     kept = tools.get("f")
@@ -249,12 +249,12 @@ def test_the_merged_names_are_sorted() -> None:
     assert Toolset([SEARCH, PROVIDER], [READ]).names == ("f", "read", "search")
 
 
-def native(tools: Any, provider: Any) -> list[Json]:
+def provider_definitions(tools: Any, provider: Any) -> list[Json]:
     return to_provider(Toolset(tools), provider, extensions=True)
 
 
-def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:
-    assert native({"tools": [READ]}, "messages") == [
+def test_registry_tools_are_written_in_the_form_of_anthropic() -> None:
+    assert provider_definitions({"tools": [READ]}, "messages") == [
         {
             "name": "read",
             "description": "Reads.",
@@ -268,36 +268,41 @@ def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:
     ]
 
 
-def test_registry_tools_go_out_in_the_shape_of_openai() -> None:
-    (made,) = native([READ], "chat")
-    assert made["type"] == "function" and list(made["function"]) == ["name", "description", "parameters"]
+def test_registry_tools_are_written_in_the_form_of_openai() -> None:
+    (definition,) = provider_definitions([READ], "chat")
+    assert definition["type"] == "function" and list(definition["function"]) == ["name", "description", "parameters"]
 
 
-@pytest.mark.parametrize("entry, words", [("text", "tool definition dicts"), (3, "int is no tool")])
-def test_an_entry_that_is_no_dict_is_an_error_on_the_way_out(entry: Any, words: str) -> None:
-    with pytest.raises(BadTools, match=words) as caught:
-        native([READ, entry], "chat")
+@pytest.mark.parametrize("entry, message", [("text", "tool definition dicts"), (3, "int is no tool")])
+def test_writing_an_entry_that_is_not_a_dict_is_an_error(entry: Any, message: str) -> None:
+    with pytest.raises(BadTools, match=message) as caught:
+        provider_definitions([READ, entry], "chat")
     assert "/1" in str(caught.value)
 
 
-def test_tools_that_are_no_registry_and_no_list_are_an_error_on_the_way_out() -> None:
+def test_writing_a_source_that_is_neither_registry_nor_list_is_an_error() -> None:
     with pytest.raises(BadTools, match="a tool registry, or a list"):
-        native(3, "chat")
+        provider_definitions(3, "chat")
 
 
-def test_a_dict_whose_list_of_tools_is_empty_gives_none() -> None:
-    assert native({"tools": []}, "chat") == native({"tools": None}, "messages") == native([], "gemini") == []
+def test_an_empty_registry_gives_no_provider_tools() -> None:
+    assert (
+        provider_definitions({"tools": []}, "chat")
+        == provider_definitions({"tools": None}, "messages")
+        == provider_definitions([], "gemini")
+        == []
+    )
 
 
 @pytest.mark.parametrize("key", ["outputSchema", "output_schema", "x-output-schema"])
-def test_the_output_schema_goes_out_beside_the_parameters(key: str) -> None:
+def test_the_output_schema_is_written_as_an_extension(key: str) -> None:
     output = {"type": "string"}
-    (openai,) = native([{**READ, key: output}], "chat")
-    (anthropic,) = native([{**READ, key: output}], "messages")
+    (openai,) = provider_definitions([{**READ, key: output}], "chat")
+    (anthropic,) = provider_definitions([{**READ, key: output}], "messages")
     assert openai["function"]["x-output-schema"] == anthropic["x-output-schema"] == output
 
 
-TEXTS = {"int": "integer", "integer": "integer", "float": "number", "number": "number", "bool": "boolean"} | {
+TYPE_NAMES = {"int": "integer", "integer": "integer", "float": "number", "number": "number", "bool": "boolean"} | {
     "boolean": "boolean",
     "list": "array",
     "array": "array",
@@ -309,24 +314,24 @@ TEXTS = {"int": "integer", "integer": "integer", "float": "number", "number": "n
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_a_parameter_that_is_only_the_name_of_a_type_has_that_type(text: str) -> None:
-    schema = native([{"name": "f", "parameters": {"a": text}}], "messages")[0]["input_schema"]
-    assert schema["properties"]["a"] == {"type": TEXTS[text], "description": text}
+@pytest.mark.parametrize("text", TYPE_NAMES)
+def test_a_parameter_given_as_a_type_name_has_that_type(text: str) -> None:
+    schema = provider_definitions([{"name": "f", "parameters": {"a": text}}], "messages")[0]["input_schema"]
+    assert schema["properties"]["a"] == {"type": TYPE_NAMES[text], "description": text}
     assert schema["required"] == ["a"] and schema["additionalProperties"] is False
 
 
-def test_a_rich_definition_keeps_all_it_says_on_the_way_out() -> None:
-    schema = native([SEARCH], "chat")[0]["function"]["parameters"]
+def test_all_keywords_of_a_definition_are_written() -> None:
+    schema = provider_definitions([SEARCH], "chat")[0]["function"]["parameters"]
     assert schema["properties"]["mode"]["enum"] == ["exact", "fuzzy"]
     assert schema["properties"]["limit"] == {"type": "integer", "default": 10}
     assert schema["properties"]["query"]["description"] == "What"
     assert schema["required"] == ["mode", "query"]
 
 
-def test_a_registry_may_say_aliases_and_read_only() -> None:
-    made = to_tool({**READ, "aliases": {"file": "path"}, "read_only": True})
-    assert made.aliases == {"file": "path"} and made.read_only
+def test_aliases_and_read_only_of_a_registry_tool_are_kept() -> None:
+    converted = to_tool({**READ, "aliases": {"file": "path"}, "read_only": True})
+    assert converted.aliases == {"file": "path"} and converted.read_only
 
 
 SCHEMAS_WITHOUT_TYPE: tuple[Json, ...] = (
@@ -353,7 +358,7 @@ SCHEMAS_WITHOUT_TYPE: tuple[Json, ...] = (
 
 
 @pytest.mark.parametrize("schema", SCHEMAS_WITHOUT_TYPE, ids=lambda schema: next(iter(schema)))
-def test_a_schema_without_type_and_properties_is_no_map_of_parameters(schema: Json) -> None:
+def test_a_schema_without_type_and_properties_is_not_a_parameter_map(schema: Json) -> None:
     (bare,) = Toolset([{"name": "f", "parameters": schema}])
     (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
     assert bare.parameters == chat.parameters == schema
@@ -373,11 +378,11 @@ UNUSUAL_SCHEMAS: tuple[Json, ...] = (
 
 
 @pytest.mark.parametrize("schema", UNUSUAL_SCHEMAS, ids=str)
-def test_a_schema_in_an_unusual_notation_is_no_map_of_parameters(schema: Json) -> None:
+def test_a_schema_in_an_unusual_notation_is_not_a_parameter_map(schema: Json) -> None:
     (bare,) = Toolset([{"name": "f", "parameters": schema}])
     (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
     assert bare.parameters == chat.parameters
 
 
-def test_an_unset_keyword_is_no_parameter() -> None:
+def test_an_unset_keyword_is_not_a_parameter() -> None:
     assert list(parameters_of({"city": "Where", "required": None, "x-order": 3})["properties"]) == ["city"]

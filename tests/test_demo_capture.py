@@ -1,4 +1,4 @@
-"""The end of the demo: captures of the recorded model, in every way that this version has."""
+"""The last part of the demo: captures of the recorded model in every mode."""
 
 import json
 from pathlib import Path
@@ -12,32 +12,32 @@ from support.stand_in_llama import DIES, model_file, put
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CaptureDemo]:
+def demo_capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CaptureDemo]:
     folder = tmp_path_factory.mktemp("demo")
     return folder, run_demo_capture(folder, recorded=True)
 
 
-def test_the_recording_gives_rows_that_are_sound_and_a_file_for_a_trainer(captured: tuple[Path, CaptureDemo]) -> None:
-    found = captured[1]
+def test_the_recording_gives_valid_rows_and_a_training_file(demo_capture: tuple[Path, CaptureDemo]) -> None:
+    found = demo_capture[1]
     assert list(found.runs) == list(MODES) and found.source == "a recording of smollm2 (as you asked)"
     assert found.report.bad == 0 and found.report.rows == sum(run.tally.rows for run in found.runs.values()) > 0
     assert found.exported.examples > 0 and all(Path(path).exists() for _, path in found.files)
     assert all(run.tally.total.scenarios == 9 and run.tally.total.valid > 0 for run in found.runs.values())
 
 
-def test_the_demo_can_be_shown_again_in_the_same_folder(captured: tuple[Path, CaptureDemo]) -> None:
-    folder, first = captured
+def test_the_demo_can_be_repeated_in_the_same_folder(demo_capture: tuple[Path, CaptureDemo]) -> None:
+    folder, first = demo_capture
     (folder / "mine.txt").write_text("x")
     assert run_demo_capture(folder, recorded=True).report.rows == first.report.rows and (folder / "mine.txt").exists()
 
 
-def test_a_grammar_makes_more_valid_calls(captured: tuple[Path, CaptureDemo]) -> None:
-    runs = captured[1].runs
+def test_a_grammar_increases_the_share_of_valid_calls(demo_capture: tuple[Path, CaptureDemo]) -> None:
+    runs = demo_capture[1].runs
     free, held = [runs[name].tally.total for name in ("parse", "grammar")]
     assert held.valid / held.calls > free.valid / free.calls
 
 
-def test_a_model_that_cannot_run_here_is_recorded_and_the_demo_says_why(
+def test_the_demo_uses_the_recording_and_the_reason_if_the_model_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
@@ -45,7 +45,7 @@ def test_a_model_that_cannot_run_here_is_recorded_and_the_demo_says_why(
     assert "processor lacks" in run_demo_capture(tmp_path / "rows").source
 
 
-def test_the_command_shows_the_table_and_where_everything_lies(tmp_path: Path) -> None:
+def test_the_command_shows_the_table_and_the_output_paths(tmp_path: Path) -> None:
     result = run("demo", "--recorded", "--folder", str(tmp_path))
     assert result.exit_code == 0
     assert "right tool  right arguments" in result.stdout and str(tmp_path) in result.stdout

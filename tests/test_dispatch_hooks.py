@@ -1,4 +1,4 @@
-"""Hooks: who is asked, who is told, who cleans up, in which order, and what the trace says of it."""
+"""Hooks: which hooks run before and after a call, which clean up, in which order, and what the trace records."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from rightcall.dispatching.trace import (
 from rightcall.errors import CallerError, DispatchStopped, DispatchTerminated, HookFailed, NotRunnable, ToolFailed
 from rightcall.types import Tool
 
-ran: list[Any] = []
+executed: list[Any] = []
 
 
 async def t(x: int = 0) -> int:
-    ran.append(x)
+    executed.append(x)
     if x < 0:
         raise ValueError("below zero")
     return x
 
 
 @pytest.fixture(autouse=True)
-def _nothing_ran() -> None:
-    ran.clear()
+def _clear_executed() -> None:
+    executed.clear()
 
 
 class Scripted(Hook):
-    """Answers and raises as told; keeps what it was told. An exception as an answer is raised."""
+    """Returns the given answer, or raises it if it is an exception; records which methods were called."""
 
     def __init__(self, answer: Any = None, *, after: Exception | None = None, cleanup: Exception | None = None) -> None:
         self.answer, self.fails_after, self.fails_cleanup = answer, after, cleanup
@@ -74,34 +74,34 @@ def run(hooks: list[Any], x: int = 1, **options: Any) -> tuple[list[Result], tup
     return results, trace.events, None
 
 
-GO = (HookBefore(0, 0, "continue"), HookBefore(0, 1, "continue"))
+CONTINUED = (HookBefore(0, 0, "continue"), HookBefore(0, 1, "continue"))
 
 
 def test_all_hooks_run_before_and_after_in_order() -> None:
     first, second = Scripted(), Scripted(Continue())
     results, events, error = run([first, second])
-    assert events == (*GO, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "completed"))
-    assert error is None and results[0].output == 1 and ran == [1]
+    assert events == (*CONTINUED, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "completed"))
+    assert error is None and results[0].output == 1 and executed == [1]
     assert first.seen == second.seen == ["before", "after completed"]
 
 
-def test_a_hook_that_skips_gives_the_output_and_all_hooks_are_notified() -> None:
+def test_a_skipping_hook_provides_the_output_and_all_hooks_are_notified() -> None:
     first, second = Scripted(), Scripted(Skip("from cache", "cached"))
     results, events, error = run([first, second])
     skipped = HookBefore(0, 1, "skip", "cached")
-    assert events == (GO[0], skipped, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped", "cached"))
-    assert error is None and not ran
+    assert events == (CONTINUED[0], skipped, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped", "cached"))
+    assert error is None and not executed
     assert (results[0].output, results[0].kind, results[0].error) == ("from cache", "skipped", False)
 
 
-def test_a_hook_without_a_before_is_notified_of_a_skip() -> None:
+def test_a_hook_after_the_skipping_one_is_notified_of_the_skip() -> None:
     first, second = Scripted(Skip(None)), Scripted()
     _, events, _ = run([first, second])
     assert events == (HookBefore(0, 0, "skip"), HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped"))
-    assert second.seen == ["after skipped"] and not ran
+    assert second.seen == ["after skipped"] and not executed
 
 
-def test_a_hook_that_terminates_ends_the_batch_and_all_clean_up() -> None:
+def test_a_terminating_hook_ends_the_batch_and_all_hooks_clean_up() -> None:
     first, second = Scripted(Terminate("no more")), Scripted()
     results, events, error = run([first, second])
     terminated = Outcome(0, "t", "terminated", "no more")
@@ -112,39 +112,39 @@ def test_a_hook_that_terminates_ends_the_batch_and_all_clean_up() -> None:
         terminated,
     )
     assert error == DispatchTerminated("no more") and "tool dispatch terminated: no more" in str(error)
-    assert second.seen == ["cleanup DispatchTerminated"] and not ran and results[0].kind == "terminated"
+    assert second.seen == ["cleanup DispatchTerminated"] and not executed and results[0].kind == "terminated"
 
 
-def test_a_hook_that_raises_before_makes_only_those_before_it_clean_up() -> None:
+def test_if_a_hook_raises_before_the_call_only_the_earlier_hooks_clean_up() -> None:
     first, second, third = Scripted(), Scripted(ValueError("broken")), Scripted()
     results, events, error = run([first, second, third])
     assert events == (
-        GO[0],
+        CONTINUED[0],
         HookBeforeError(0, 1, "ValueError: broken"),
         HookCleanup(0, 0),
         Outcome(0, "t", "failed", "ValueError: broken"),
     )
     assert isinstance(error, HookFailed) and isinstance(error.__cause__, ValueError) and error.hook == 1
     assert (first.seen, second.seen, third.seen) == (["before", "cleanup ValueError"], ["before"], [])
-    assert not ran and results[0].error
+    assert not executed and results[0].error
 
 
-def test_when_the_tool_raises_all_hooks_clean_up() -> None:
+def test_if_the_tool_raises_all_hooks_clean_up() -> None:
     first, second = Scripted(), Scripted()
     results, events, error = run([first, second], -1, stop_on_error=True)
     failed = Outcome(0, "t", "failed", "ValueError: below zero")
-    assert events == (*GO, HookCleanup(0, 0), HookCleanup(0, 1), failed)
+    assert events == (*CONTINUED, HookCleanup(0, 0), HookCleanup(0, 1), failed)
     assert isinstance(error, ToolFailed) and str(error).startswith("tool invocation failed: ")
     assert isinstance(error.__cause__, ValueError)
     assert first.seen == second.seen == ["before", "cleanup ValueError"]
     assert results[0].error and results[0].output == "ValueError: below zero"
 
 
-def test_a_hook_that_raises_after_a_call_stops_neither_the_others_nor_the_outcome() -> None:
+def test_a_hook_that_raises_after_a_call_does_not_stop_the_other_hooks_or_the_outcome() -> None:
     first, second, third = Scripted(), Scripted(after=OSError("disk full")), Scripted()
     results, events, error = run([first, second, third])
     assert events == (
-        *GO,
+        *CONTINUED,
         HookBefore(0, 2, "continue"),
         HookAfter(0, 0),
         HookAfterError(0, 1, "OSError: disk full"),
@@ -155,11 +155,11 @@ def test_a_hook_that_raises_after_a_call_stops_neither_the_others_nor_the_outcom
     assert isinstance(error, HookFailed) and error.hook == 1 and isinstance(error.__cause__, OSError)
 
 
-def test_a_hook_that_raises_while_it_cleans_up_stops_neither_the_others_nor_the_outcome() -> None:
+def test_if_a_hook_raises_in_cleanup_the_other_hooks_and_the_outcome_follow() -> None:
     first, second = Scripted(cleanup=OSError("disk full")), Scripted()
     results, events, error = run([first, second], -1)
     assert events == (
-        *GO,
+        *CONTINUED,
         HookCleanupError(0, 0, "OSError: disk full"),
         HookCleanup(0, 1),
         Outcome(0, "t", "failed", "ValueError: below zero", "OSError: disk full"),
@@ -167,7 +167,7 @@ def test_a_hook_that_raises_while_it_cleans_up_stops_neither_the_others_nor_the_
     assert isinstance(error, HookFailed) and results[0].output == "ValueError: below zero"
 
 
-def test_an_error_carries_a_result_for_every_call() -> None:
+def test_the_exception_contains_a_result_for_every_call() -> None:
     calls = [Call("t", {"x": x}, "", id=f"c{x}") for x in (1, 2, 3, 4)]
 
     def hook(invocation: Invocation) -> Terminate | None:
@@ -177,36 +177,36 @@ def test_an_error_carries_a_result_for_every_call() -> None:
         dispatch_sync(calls, [t], hooks=[hook])
     assert [result.kind for result in caught.value.results] == ["completed", "completed", "terminated", "not_run"]
     assert [result.id for result in caught.value.results] == ["c1", "c2", "c3", "c4"]
-    assert ran == [1, 2]
+    assert executed == [1, 2]
 
 
-def test_hooks_may_be_plain_functions_or_have_methods_that_are_not_async() -> None:
+def test_hooks_may_be_plain_functions_or_have_synchronous_methods() -> None:
     class Plain(Hook):
         told = 0
 
         def after(self, invocation: Invocation, result: Result) -> None:
             Plain.told += 1
 
-    async def later(invocation: Invocation) -> Continue:
+    async def continue_later(invocation: Invocation) -> Continue:
         return Continue()
 
-    results, events, _ = run([Plain(), lambda _: None, later])
+    results, events, _ = run([Plain(), lambda _: None, continue_later])
     assert results[0].output == 1 and Plain.told == 1 and len(events) == 7
 
 
-def test_an_answer_that_is_no_action_is_a_broken_hook() -> None:
+def test_a_hook_that_returns_no_action_is_an_error() -> None:
     _, events, error = run([lambda _: "yes"])
-    assert isinstance(error, HookFailed) and not ran and isinstance(events[0], HookBeforeError)
+    assert isinstance(error, HookFailed) and not executed and isinstance(events[0], HookBeforeError)
 
 
 @pytest.mark.parametrize("hook", [Hook, 3, None])
-def test_what_is_no_hook_is_refused_before_anything_runs(hook: Any) -> None:
+def test_an_object_that_is_not_a_hook_is_rejected_before_any_call_runs(hook: Any) -> None:
     with pytest.raises(CallerError, match="hook 1"):
         run([hook])
-    assert not ran
+    assert not executed
 
 
-def test_no_hook_is_asked_about_a_call_that_cannot_run() -> None:
+def test_hooks_are_not_called_for_rejected_calls() -> None:
     hook = Scripted()
     trace = Trace()
     calls = [Call("gone", {}, ""), Call("t", {"x": "one"}, ""), Call("t", {}, "", complete=False)]
@@ -219,31 +219,31 @@ def test_no_hook_is_asked_about_a_call_that_cannot_run() -> None:
     ]
 
 
-def test_hooks_see_the_receipts() -> None:
+def test_hooks_receive_the_repairs_of_the_call() -> None:
     seen: list[str] = []
     reply = parse('<tool_call>{"name": "functions.t", "arguments": {"x": "7"}}</tool_call>', tools=[t])
     dispatch_sync(reply, [t], hooks=[lambda invocation: seen.extend(r.rule for r in invocation.repairs)])
-    assert seen and ran == [7]
+    assert seen and executed == [7]
 
 
-def test_what_a_hook_sees_is_what_runs() -> None:
-    given: list[Any] = []
+def test_a_hook_receives_the_bound_arguments_read_only() -> None:
+    passed: list[Any] = []
 
     def book(day: date, guests: list[str]) -> None:
-        given.extend([day, guests])
+        passed.extend([day, guests])
 
-    def look(invocation: Invocation) -> None:
+    def inspect(invocation: Invocation) -> None:
         seen.append(invocation.arguments)
         with pytest.raises(TypeError):
             invocation.arguments["day"] = None  # type: ignore[index]
 
     seen: list[Any] = []
-    dispatch_sync(Call("book", {"day": "2026-05-17", "guests": ["Ada"]}, ""), [book], hooks=[look])
-    assert given == [date(2026, 5, 17), ["Ada"]]
-    assert seen[0]["day"] is given[0] and seen[0]["guests"] is given[1]
+    dispatch_sync(Call("book", {"day": "2026-05-17", "guests": ["Ada"]}, ""), [book], hooks=[inspect])
+    assert passed == [date(2026, 5, 17), ["Ada"]]
+    assert seen[0]["day"] is passed[0] and seen[0]["guests"] is passed[1]
 
 
-def test_a_hook_can_answer_for_a_tool_that_has_no_code() -> None:
+def test_a_hook_can_provide_the_output_of_a_tool_without_code() -> None:
     tool = Tool(name="remote", parameters={"type": "object"})
     results = dispatch_sync(Call("remote", {}, "{}"), [tool], hooks=[lambda _: Skip({"ok": True})])
     assert results[0].output == {"ok": True}
@@ -255,15 +255,15 @@ def test_a_hook_can_answer_for_a_tool_that_has_no_code() -> None:
 def test_a_cancelled_call_cleans_up_and_has_an_outcome() -> None:
     hook, trace = Scripted(), Trace()
 
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def slow() -> None:
-        begun.set()
+        started.set()
         await asyncio.sleep(60)
 
     async def main() -> None:
         task = asyncio.create_task(dispatch(Call("slow", {}, "{}"), [slow], hooks=[hook], trace=trace))
-        await begun.wait()
+        await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -273,7 +273,7 @@ def test_a_cancelled_call_cleans_up_and_has_an_outcome() -> None:
     assert trace.events == (HookBefore(0, 0, "continue"), HookCleanup(0, 0), Outcome(0, "slow", "cancelled"))
 
 
-def test_being_cancelled_while_a_hook_thinks_makes_those_before_it_clean_up() -> None:
+def test_if_a_hook_is_cancelled_the_earlier_hooks_clean_up() -> None:
     first, trace, thinking = Scripted(), Trace(), asyncio.Event()
 
     async def think(invocation: Invocation) -> None:
@@ -288,7 +288,7 @@ def test_being_cancelled_while_a_hook_thinks_makes_those_before_it_clean_up() ->
             await task
 
     asyncio.run(main())
-    assert first.seen == ["before", "cleanup CancelledError"] and not ran
+    assert first.seen == ["before", "cleanup CancelledError"] and not executed
     assert trace.events[-1] == Outcome(0, "t", "cancelled")
 
 
@@ -309,30 +309,31 @@ def test_two_dispatches_may_share_a_trace() -> None:
     assert all(branch.count("before") == branch.count("cleanup") + branch.count("after") for branch in branches)
 
 
-# -- the law behind the table ------------------------------------------------------------------------------------------
+# -- the table as a property
+# -------------------------------------------------------------------------------------------
 
 answers = st.sampled_from(["continue", "skip", "terminate", "raise"])
 scripts = st.lists(st.tuples(answers, st.booleans(), st.booleans()), max_size=4)
 
 
-def expected(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEvent]:
-    """The table of `hooks.py`, word for word."""
+def expected_trace(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEvent]:
+    """Return the trace that the table in `hooks.py` prescribes."""
     events: list[TraceEvent] = []
     stopped = next(((at, answer) for at, (answer, _, _) in enumerate(script) if answer != "continue"), None)
-    asked = len(script) if stopped is None else stopped[0]
-    events += [HookBefore(0, at, "continue") for at in range(asked)]
-    told, kind, reason = script, "completed", ""
+    continued = len(script) if stopped is None else stopped[0]
+    events += [HookBefore(0, at, "continue") for at in range(continued)]
+    notified, kind, reason = script, "completed", ""
     if stopped is None and x < 0:
         kind, reason = "failed", "ValueError: below zero"
     elif stopped is not None and stopped[1] == "raise":
-        events.append(HookBeforeError(0, asked, "LookupError: no"))
-        told, kind, reason = script[:asked], "failed", "LookupError: no"
+        events.append(HookBeforeError(0, continued, "LookupError: no"))
+        notified, kind, reason = script[:continued], "failed", "LookupError: no"
     elif stopped is not None:
         answer: Any = stopped[1]
-        events.append(HookBefore(0, asked, answer, "why"))
+        events.append(HookBefore(0, continued, answer, "why"))
         kind, reason = {"skip": "skipped", "terminate": "terminated"}[answer], "why"
     broken = ""
-    for at, (_, fails_after, fails_cleanup) in enumerate(told):
+    for at, (_, fails_after, fails_cleanup) in enumerate(notified):
         after = kind in ("completed", "skipped")
         fails = fails_after if after else fails_cleanup
         message = f"OSError: {at}"
@@ -346,15 +347,22 @@ def expected(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEvent]:
 
 @given(scripts, st.sampled_from([1, -1]))
 def test_the_trace_of_every_hook_outcome_matches_the_table(script: list[tuple[str, bool, bool]], x: int) -> None:
-    made = {"continue": None, "skip": Skip(0, "why"), "terminate": Terminate("why"), "raise": LookupError("no")}
+    answers_by_name = {
+        "continue": None,
+        "skip": Skip(0, "why"),
+        "terminate": Terminate("why"),
+        "raise": LookupError("no"),
+    }
     hooks = [
-        Scripted(made[answer], after=OSError(at) if after else None, cleanup=OSError(at) if cleanup else None)
+        Scripted(
+            answers_by_name[answer], after=OSError(at) if after else None, cleanup=OSError(at) if cleanup else None
+        )
         for at, (answer, after, cleanup) in enumerate(script)
     ]
-    ran.clear()
+    executed.clear()
     results, events, error = run(hooks, x)
-    assert list(events) == expected(script, x)
-    assert len(results) == 1 and len(ran) == all(answer == "continue" for answer, _, _ in script)
+    assert list(events) == expected_trace(script, x)
+    assert len(results) == 1 and len(executed) == all(answer == "continue" for answer, _, _ in script)
     last = events[-1]
     assert isinstance(last, Outcome) and last.kind == results[0].kind
     broken = any(isinstance(event, (HookAfterError, HookCleanupError, HookBeforeError)) for event in events)
@@ -378,7 +386,7 @@ events = st.one_of(
 
 
 @given(st.lists(events, max_size=8))
-def test_a_trace_survives_json_and_prints_one_line_for_each_event(found: list[TraceEvent]) -> None:
+def test_a_trace_survives_json_and_prints_one_line_per_event(found: list[TraceEvent]) -> None:
     trace = Trace(found)
     assert Trace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
     outcomes = sum(isinstance(event, Outcome) for event in found)
@@ -387,7 +395,7 @@ def test_a_trace_survives_json_and_prints_one_line_for_each_event(found: list[Tr
     assert all(line.isprintable() for line in lines)
 
 
-def test_two_runs_that_went_the_same_way_have_equal_traces() -> None:
+def test_equal_runs_have_equal_traces() -> None:
     assert run([Scripted(), Scripted()])[1] == run([Scripted(), Scripted()])[1]
     assert Trace(run([Scripted()])[1]) != Trace(run([Scripted(Skip(1))])[1])
 
