@@ -24,8 +24,7 @@ def run(*chunks: Any, **options: Any) -> Reply:
     return stream.reply
 
 
-# -- text, errors, transport details
-# -----------------------------------------------------------------------------------
+# -- text, errors, transport details -----------------------------------------------------------------------------------
 
 
 def feed(stream: Stream, *chunks: Any) -> list[list[Event]]:
@@ -211,8 +210,7 @@ def test_invalid_json_is_distinguished_from_incomplete_json(text: str) -> None:
     assert state.is_invalid and not ends_early(text)
 
 
-# -- regressions of single lines that no law covers
-# --------------------------------------------------------------------
+# -- regressions of single lines that no law covers --------------------------------------------------------------------
 
 TOOLS = [
     Tool(name="ping"),

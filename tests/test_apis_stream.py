@@ -362,8 +362,7 @@ def test_reasoning_summaries_of_one_item_are_separated() -> None:
     assert run(*chunks).reasoning == "ab\n\nc"
 
 
-# -- opaque fields that a provider expects back
-# ------------------------------------------------------------------------
+# -- opaque fields that a provider expects back ------------------------------------------------------------------------
 
 
 def closed_stream(api: str, *chunks: Json) -> Stream:
@@ -424,8 +423,7 @@ def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
     }
 
 
-# -- Gemini calls whose arguments are streamed
-# -------------------------------------------------------------------------
+# -- Gemini calls whose arguments are streamed -------------------------------------------------------------------------
 
 
 def gemini_stream(*calls: Json) -> Stream:

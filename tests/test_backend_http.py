@@ -74,8 +74,7 @@ def stream(*answers: Any, request: Request | None = None, **options: Any) -> tup
     return asyncio.run(go())
 
 
-# -- answers
-# ----------------------------------------------------------------------------------------------------------
+# -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_contains_the_reply_and_how_it_was_obtained() -> None:
@@ -293,8 +292,7 @@ def test_signed_thinking_is_sent_back_unchanged() -> None:
     assert "rightcall_opaque" not in json.dumps(other.posts[0].body)
 
 
-# -- text mode
-# --------------------------------------------------------------------------------------------------------
+# -- text mode ---------------------------------------------------------------------------------------------------------
 
 
 def test_in_text_mode_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -> None:
@@ -343,8 +341,7 @@ def _unsupported_error() -> type[BackendError]:
     return Unsupported
 
 
-# -- errors
-# -----------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_unreachable_server_is_a_transport_error() -> None:
@@ -481,8 +478,7 @@ def test_a_key_that_the_server_returns_appears_in_no_error(body: bytes) -> None:
     assert "hunter2" not in f"{raised.value} {raised.value!r} {vars(raised.value)}"
 
 
-# -- retries
-# ----------------------------------------------------------------------------------------------------------
+# -- retries -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
@@ -530,8 +526,7 @@ def test_a_stream_is_not_retried_after_its_first_event() -> None:
     assert whole.content == "Hello there." and len(server.posts) == 1
 
 
-# -- broken streams
-# ---------------------------------------------------------------------------------------------------
+# -- broken streams ----------------------------------------------------------------------------------------------------
 
 TRUNCATED_STREAMS: dict[str, tuple[list[bytes], bool]] = {
     "in the middle of the arguments": (events(*WEATHER[:2], done=False), False),
@@ -640,8 +635,7 @@ def test_a_key_in_an_error_event_appears_in_no_problem() -> None:
     assert len(whole.problems) >= 2 and "hunter2" not in repr(whole)
 
 
-# -- allowed tools
-# ----------------------------------------------------------------------------------------------------
+# -- allowed tools -----------------------------------------------------------------------------------------------------
 
 _BOTH = Toolset([{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("one", "two")])
 
@@ -668,8 +662,7 @@ def test_a_request_with_an_iterator_of_tools_can_be_sent_many_times() -> None:
         assert found.attempts and not found.problems and server.posts[0].body["tools"]
 
 
-# -- time limits
-# ------------------------------------------------------------------------------------------------------
+# -- time limits -------------------------------------------------------------------------------------------------------
 
 
 def _timeouts(**changes: float) -> Timeouts:
@@ -726,8 +719,7 @@ def test_the_wait_before_a_retry_counts_towards_the_total_limit() -> None:
     assert len(raised.value.tries) == 1
 
 
-# -- cancellation
-# -----------------------------------------------------------------------------------------------------
+# -- cancellation ------------------------------------------------------------------------------------------------------
 
 
 def test_cancelling_closes_the_connection() -> None:
@@ -760,8 +752,7 @@ def test_leaving_a_stream_closes_the_connection(entered: bool) -> None:
     asyncio.run(go())
 
 
-# -- synchronous use
-# --------------------------------------------------------------------------------------------------
+# -- synchronous use ---------------------------------------------------------------------------------------------------
 
 
 class ThreadedServer:

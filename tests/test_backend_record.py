@@ -100,8 +100,7 @@ def comparable_outcome(found: Answer | BackendError) -> Any:
     return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.tries]
 
 
-# -- a replay equals the recording
-# ------------------------------------------------------------------------------------
+# -- a replay equals the recording -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("api", STREAMS)
@@ -219,8 +218,7 @@ def test_generated_call_ids_do_not_affect_the_matching_of_requests(tmp_path: Pat
     assert isinstance(other, NotRecorded)
 
 
-# -- requests that were not recorded
-# ----------------------------------------------------------------------------------
+# -- requests that were not recorded -----------------------------------------------------------------------------------
 
 
 def test_an_unrecorded_request_is_reported_with_the_nearest_one_and_the_difference(tmp_path: Path) -> None:
@@ -405,8 +403,7 @@ def test_a_missing_or_oversized_cassette_is_rejected(tmp_path: Path) -> None:
         load_cassette(huge)
 
 
-# -- a backend without HTTP
-# -------------------------------------------------------------------------------------------
+# -- a backend without HTTP --------------------------------------------------------------------------------------------
 
 
 class _Parrot(BaseBackend):

@@ -218,8 +218,7 @@ def test_an_output_file_without_write_permission_is_an_error(url: str, tmp_path:
         run_capture(url, tmp_path / "c.jsonl")
 
 
-# -- syncs to disk
-# ----------------------------------------------------------------------------------------------------
+# -- syncs to disk -----------------------------------------------------------------------------------------------------
 
 
 class BlockingJournal(Journal):

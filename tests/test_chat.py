@@ -101,8 +101,7 @@ def test_a_request_to_a_closed_backend_is_an_error(model: str) -> None:
         backend.complete_sync(request_of("Hi"))
 
 
-# -- piped input
-# ------------------------------------------------------------------------------------------------------
+# -- piped input -------------------------------------------------------------------------------------------------------
 
 
 def test_every_input_line_is_a_turn_and_calls_are_shown_with_their_repairs(model: str, tools: str) -> None:

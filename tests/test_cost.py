@@ -96,8 +96,7 @@ def test_withdrawing_calls_is_linear(case: str) -> None:
     assert {way: times for way, times in found.items() if times > MOST} == {}
 
 
-# -- detection searches a bounded part of the text
-# ---------------------------------------------------------------------
+# -- detection searches a bounded part of the text ---------------------------------------------------------------------
 
 
 def test_detection_does_not_search_the_whole_text_for_every_opener() -> None:
@@ -114,8 +113,7 @@ def steps_of_detect(package: Metered, text: str) -> int:
         return package.count(lambda: detect(text))
 
 
-# -- the meter detects quadratic cost
-# ----------------------------------------------------------------------------------
+# -- the meter detects quadratic cost ----------------------------------------------------------------------------------
 
 # Statements that are added to the parser's source so that parsing becomes quadratic.
 QUADRATIC: dict[str, str] = {

@@ -92,8 +92,7 @@ def test_a_call_followed_by_text_is_complete(more: str) -> None:
         assert not read(response, tools=TOOLS).calls and not read_stream([response]).calls
 
 
-# -- items with their own status
-# ---------------------------------------------------------------------------------------
+# -- items with their own status ---------------------------------------------------------------------------------------
 
 
 def item(id: str, status: str) -> Json:
@@ -136,8 +135,7 @@ def test_an_item_with_status_completed_is_runnable_in_a_truncated_answer() -> No
         assert len(read(response, tools=TOOLS).calls) == len(read_stream(done).calls) == is_runnable
 
 
-# -- interrupted streams
-# -----------------------------------------------------------------------------------------------
+# -- interrupted streams -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("api", ["messages", "gemini", "ollama"])

@@ -38,8 +38,7 @@ def export_rows(tmp_path: Path, entries: list[Json], to: str, **options: Any) ->
     return [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
 
 
-# -- prompts
-# ----------------------------------------------------------------------------------------------------------
+# -- prompts -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
@@ -236,8 +235,7 @@ def test_an_invalid_row_ends_the_export_without_an_output_file(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-# -- read back with the datasets library
-# -------------------------------------------------------------------------------
+# -- read back with the datasets library -------------------------------------------------------------------------------
 
 MIXED: list[Json] = [{"x": 1, "y": None}, {"x": "one", "y": [1, "a", {"b": 2.5}]}, {"x": {"deep": [True]}}, {}]
 
@@ -312,8 +310,7 @@ def test_parquet_is_compressed_private_and_marked(tmp_path: Path) -> None:
     assert (tmp_path / "out.parquet").stat().st_mode & 0o777 == 0o600
 
 
-# -- export and import give the same calls
-# ----------------------------------------------------------------------------
+# -- export and import give the same calls -----------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20)
 VALUES = st.recursive(
@@ -413,7 +410,7 @@ def test_exported_text_is_imported_with_the_same_calls_or_omitted(
             assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
 
 
-# -- content that no export contains --------------------------------------------------------------------------------
+# -- content that no export contains -----------------------------------------------------------------------------------
 
 
 def _spoiled_rows(*, asks: bool, says: str) -> list[Json]:
@@ -483,8 +480,7 @@ def test_an_export_without_examples_reports_the_reason(tmp_path: Path, entries: 
     assert export([tmp_path / "a.jsonl"], tmp_path / "b.jsonl", to=to).why_empty == exported.why_empty
 
 
-# -- rows of forge-dataset-capture
-# ------------------------------------------------------------------------------------
+# -- rows of forge-dataset-capture -------------------------------------------------------------------------------------
 
 # The fields of `forge-dataset-capture/v1` and of its nested objects.
 FORGE_FIELDS: dict[str, set[str]] = {

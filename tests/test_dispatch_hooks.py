@@ -309,8 +309,7 @@ def test_two_dispatches_may_share_a_trace() -> None:
     assert all(branch.count("before") == branch.count("cleanup") + branch.count("after") for branch in branches)
 
 
-# -- the table as a property
-# -------------------------------------------------------------------------------------------
+# -- the table as a property -------------------------------------------------------------------------------------------
 
 answers = st.sampled_from(["continue", "skip", "terminate", "raise"])
 scripts = st.lists(st.tuples(answers, st.booleans(), st.booleans()), max_size=4)

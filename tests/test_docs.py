@@ -45,7 +45,7 @@ COMMAND = re.compile(r"(?:^|\|\s*)(?:rightcall|cat|echo|printf)(?:\s|$)")
 PYTHON = {"python", "py", "python3"}
 OUTPUT = {"text", "output"}
 CONSOLE = {"console", "sh", "bash", "shell"}
-SHELL = re.compile(r"[|&;<>$`*]")  # what only a shell understands
+SHELL = re.compile(r"[|&;<>$`*]")  # syntax that only a shell understands
 TERMINAL = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS")
 
@@ -53,17 +53,17 @@ COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS")
 class Block(NamedTuple):
     language: str
     body: str
-    line: int  # of the first line of the body, counted from 1
+    line: int  # the first line of the body, counted from 1
     above: str  # the nearest line above that is not blank
-    follows: bool  # nothing but blank lines between the block before and this one
+    follows: bool  # whether only blank lines are between the previous block and this one
 
 
 class Mismatch(AssertionError):
-    """A document shows something else than what happens."""
+    """A document shows something other than what happens."""
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The fenced blocks of a Markdown text, in order."""
+    """Yield the fenced blocks of a Markdown text, in order."""
     lines = iter(enumerate(text.splitlines(), start=1))
     above, follows = "", False
     for number, line in lines:
@@ -81,10 +81,10 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def run_document(path: Path, folder: Path) -> None:
-    """Runs every block of the document in the folder; raises Mismatch where the document is wrong."""
-    module = types.ModuleType("document")  # a real module: type hints in the blocks are looked up in it
+    """Run every block of the document in the folder; raise Mismatch where the document is wrong."""
+    module = types.ModuleType("document")  # a real module, because type hints in the blocks are resolved in it
     sys.modules["document"] = module
-    printed: str | None = None  # by the python block directly above
+    printed: str | None = None  # output of the Python block directly above
     try:
         for block in blocks(path.read_text("utf-8")):
             where = f"{path.name}:{block.line}"
@@ -144,31 +144,31 @@ def run_command(command: str, folder: Path) -> tuple[int, str]:
 
 
 def commands(body: str) -> Iterator[tuple[str, str]]:
-    """(command, shown output) for each `$` line; a backslash at its end continues a command."""
+    """Yield (command, shown output) for each `$` line; a backslash at its end continues a command."""
     for piece in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, shown = re.sub(r"\\\n\s*", " ", piece).partition("\n")
         yield command.strip(), shown
 
 
 def environment() -> dict[str, str]:
-    """This environment with our rightcall first on the path, and no colours or widths of this terminal."""
+    """Return the environment with our rightcall first on the path, without colours or the width of this terminal."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     inherited = {key: value for key, value in os.environ.items() if key not in COLOURS}
     return {**inherited, **TERMINAL, "PATH": path, "PYTHONUTF8": "1"}
 
 
 def compare(shown: str, printed: str, where: str) -> None:
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in tidy(shown))
-    if not re.fullmatch(pattern, "".join(line + "\n" for line in tidy(printed))):
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in normalized_lines(shown))
+    if not re.fullmatch(pattern, "".join(line + "\n" for line in normalized_lines(printed))):
         raise Mismatch(f"{where}\nshows:\n{shown}\nbut this is printed:\n{printed}")
 
 
-def tidy(text: str) -> list[str]:
+def normalized_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").rstrip().splitlines()]
 
 
 def links(text: str) -> Iterator[str]:
-    """The targets of the links outside code."""
+    """Yield the targets of the links outside code."""
     prose, inside = [], ""
     for line in text.splitlines():
         if fence := FENCE.match(line):
@@ -180,7 +180,7 @@ def links(text: str) -> Iterator[str]:
 
 
 def dead_links(path: Path, root: Path) -> list[str]:
-    """Relative links that lead to nothing, or out of the project."""
+    """Return the relative links that point to a missing file or out of the project."""
     relative = [link.partition("#")[0] for link in links(path.read_text("utf-8")) if not WEB.match(link)]
     targets = {link: (path.parent / link).resolve() for link in relative if link}
     return [link for link, target in targets.items() if not (target.exists() and target.is_relative_to(root))]
@@ -190,13 +190,13 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_there_are_documents_with_code_to_run() -> None:
+def test_documents_contain_python_code() -> None:
     assert ROOT / "README.md" in DOCUMENTS
     assert any(block.language in PYTHON for path in DOCUMENTS for block in blocks(path.read_text("utf-8")))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
-def test_the_code_in_a_document_does_what_the_document_shows(
+def test_the_code_of_a_document_prints_what_the_document_shows(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if (ROOT / "examples").is_dir():
@@ -206,12 +206,12 @@ def test_the_code_in_a_document_does_what_the_document_shows(
 
 
 @pytest.mark.parametrize("path", LINKED, ids=name_of)
-def test_relative_links_lead_to_files(path: Path) -> None:
+def test_relative_links_point_to_existing_files(path: Path) -> None:
     assert dead_links(path, ROOT) == []
 
 
-def document(folder: Path, text: str) -> Path:
-    """A document to try the machinery on. `~~~` stands for a fence, so that this file stays readable."""
+def write_document(folder: Path, text: str) -> Path:
+    """Write a document for testing the functions above. `~~~` stands for a fence, so that this file stays readable."""
     path = folder / "document.md"
     path.write_text(textwrap.dedent(text).replace("~~~", "```"), "utf-8")
     return path
@@ -284,17 +284,17 @@ FALSE_DOCUMENTS = {
 
 
 @pytest.mark.parametrize("text", TRUE_DOCUMENTS.values(), ids=TRUE_DOCUMENTS)
-def test_a_true_document_passes(text: str, tmp_path: Path) -> None:
-    run_document(document(tmp_path, text), tmp_path)
+def test_a_correct_document_passes(text: str, tmp_path: Path) -> None:
+    run_document(write_document(tmp_path, text), tmp_path)
 
 
 @pytest.mark.parametrize("text", FALSE_DOCUMENTS.values(), ids=FALSE_DOCUMENTS)
-def test_a_false_document_fails(text: str, tmp_path: Path) -> None:
+def test_an_incorrect_document_fails(text: str, tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
-        run_document(document(tmp_path, text), tmp_path)
+        run_document(write_document(tmp_path, text), tmp_path)
 
 
-def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> None:
+def test_dead_links_are_reported_outside_code_only(tmp_path: Path) -> None:
     text = """
         [self](document.md#top) [web](https://example.org/x) [gone](gone.md) ![out](../out.png) `[code](code.md)`
         ~~~text
@@ -302,11 +302,11 @@ def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> Non
         ~~~
         [ref]: also-gone.md
         """
-    assert dead_links(document(tmp_path, text), tmp_path) == ["gone.md", "../out.png", "also-gone.md"]
+    assert dead_links(write_document(tmp_path, text), tmp_path) == ["gone.md", "../out.png", "also-gone.md"]
 
 
 NAMED_FILE = re.compile(r"`((?:[\w-]+/)*(?!_[a-z])[\w-]+\.py)(?:::\w+)*`")
-PLACEHOLDERS = {"providers/NAME.py", "src/rightcall/formats/lighthouse.py"}  # files that CONTRIBUTING.md tells to write
+PLACEHOLDERS = {"providers/NAME.py", "src/rightcall/formats/lighthouse.py"}  # files of the reader's own
 
 
 def missing_files(path: Path, root: Path) -> list[str]:
@@ -321,7 +321,7 @@ def missing_files(path: Path, root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_files_that_a_document_names_exist(path: Path) -> None:
+def test_the_files_that_a_document_names_exist(path: Path) -> None:
     assert missing_files(path, ROOT) == []
 
 
@@ -329,7 +329,7 @@ def test_a_named_file_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     (tmp_path / "src" / "rightcall" / "parsing").mkdir(parents=True)
     (tmp_path / "src" / "rightcall" / "parsing" / "machine.py").touch()
     text = "`machine.py`, `parsing/machine.py`, `wire/machine.py`, `tests/test_x.py::test_y` and `providers/NAME.py`"
-    assert missing_files(document(tmp_path, text), tmp_path) == ["wire/machine.py", "tests/test_x.py"]
+    assert missing_files(write_document(tmp_path, text), tmp_path) == ["wire/machine.py", "tests/test_x.py"]
 
 
 def test_the_map_of_the_tree_names_every_package_and_module() -> None:
@@ -343,13 +343,13 @@ def test_the_map_of_the_tree_names_every_package_and_module() -> None:
     assert [name for name in re.findall(r"`(?:\w+/)*(\w+\.py)`", rows) if name not in present] == []
 
 
-def test_the_guide_for_contributors_has_every_target() -> None:
+def test_the_contributor_guide_mentions_every_make_target() -> None:
     targets = re.findall(r"(?m)^([a-z]+):.*## ", (ROOT / "Makefile").read_text("utf-8"))
-    told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    assert [name for name in targets if f"make {name}`" not in told and name not in ("help", "venv", "clean")] == []
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert [name for name in targets if f"make {name}`" not in guide and name not in ("help", "venv", "clean")] == []
 
 
-def test_decisions_are_numbered_without_holes_and_all_are_listed() -> None:
+def test_decisions_are_numbered_without_gaps_and_all_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     names = sorted(path.name for path in folder.glob("[0-9]*.md"))
     assert [int(name[:3]) for name in names] == list(range(1, len(names) + 1))

@@ -1,4 +1,4 @@
-"""The classes of failure: each can be looked up, and each cure is a command that there is."""
+"""Failure classes: each can be looked up, and each cure is an existing command."""
 
 import re
 
@@ -16,14 +16,14 @@ def test_every_rank_from_1_to_27_has_a_class() -> None:
 
 
 @pytest.mark.parametrize("each", CLASSES, ids=[each.slug for each in CLASSES])
-def test_a_class_says_what_it_is_who_reported_it_and_what_cures_it(each: FailureClass) -> None:
+def test_a_failure_class_has_a_description_threads_and_a_cure(each: FailureClass) -> None:
     assert FAILURE_CLASSES[each.slug] is each
     assert all(re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", thread) for thread in each.threads) and each.threads
     assert each.what.endswith(".") and each.cure.endswith(".") and len(each.title) <= 50
 
 
 @pytest.mark.parametrize("each", [each for each in CLASSES if each.flags], ids=lambda each: each.slug)
-def test_the_flags_that_cure_it_are_flags_of_serve(each: FailureClass) -> None:
+def test_the_flags_of_a_cure_are_flags_of_serve(each: FailureClass) -> None:
     flags = each.flags or ()
     assert {flag for flag in flags if flag.startswith("--")} <= FLAGS
     assert each.line("http://h/v1?a b") == f"rightcall serve --upstream 'http://h/v1?a b' {' '.join(flags)}"

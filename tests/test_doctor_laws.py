@@ -1,4 +1,4 @@
-"""Whatever a server answers, the doctor has a word for it, and every form of the diagnosis can be written."""
+"""The doctor gives a verdict for every server answer, and every form of the diagnosis can be written."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ VALUES = st.recursive(
 )
 
 
-def _framed(message: Any, way: Way) -> bytes:
-    """An answer of Chat that has this as its message, so that some of it is read."""
+def _chat_answer(message: Any, way: Way) -> bytes:
+    """Return a Chat answer with this message, so that a part of it is parsed."""
     key = "delta" if way == "streamed" else "message"
     body = {"id": "x", "choices": [{"index": 0, key: message, "finish_reason": "stop"}], "usage": message}
     return b"data: %s\n\n" % json.dumps(body).encode() if way == "streamed" else json.dumps(body).encode()
@@ -50,7 +50,7 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
             if question.follows:
                 body = follow_up_body(question, api, body, cases["plain", "whole"]) or body
                 json.dumps(body, allow_nan=False)  # it can be sent
-            data = _framed(message, way) if framed else json.dumps(message).encode()
+            data = _chat_answer(message, way) if framed else json.dumps(message).encode()
             cases[question.name, way] = case_of(question, api, way, body, msgspec.structs.replace(raw, body=data))
     return cases
 
@@ -63,21 +63,21 @@ def _cases(api: Api, message: Any, raw: RawAnswer, *, framed: bool) -> dict[tupl
     status=st.sampled_from([200, 200, 204, 302, 400, 500]),
     broke=st.sampled_from(["", "", "broke", "late"]),
 )
-def test_every_answer_of_a_server_gets_a_verdict_that_can_be_printed(
+def test_every_server_answer_gets_a_printable_verdict(
     message: Any, api: Api, framed: bool, status: int, broke: Any
 ) -> None:
     raw = RawAnswer(status=status, headers={"content-type": "application/json"}, broke=broke, says=broke)
     cases = _cases(api, message, raw, framed=framed)
     results = ProbeResults(Scrubber())
-    found = [
+    results_found = [
         results.result_of(probe, [msgspec.structs.replace(cases[place], others=cast(Any, cases))])
         for probe in PROBES.values()
         for way in probe.ways
         if (place := (probe.question, way)) in cases
     ]
-    spoken = (SpokenDialect(api=api, spoken=True),)
-    diagnosis = Diagnosis(url="http://h", model="m", dialects=spoken, results=tuple(found))
+    dialects = (SpokenDialect(api=api, spoken=True),)
+    diagnosis = Diagnosis(url="http://h", model="m", dialects=dialects, results=tuple(results_found))
     page = Page(80)
     show_diagnosis(page, diagnosis)
-    for said in (json.dumps(diagnosis.to_json()), page.text, render_page(doctor_page(diagnosis))):
-        assert "\u202e" not in said and said.encode()
+    for output in (json.dumps(diagnosis.to_json()), page.text, render_page(doctor_page(diagnosis))):
+        assert "\u202e" not in output and output.encode()

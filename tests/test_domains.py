@@ -1,4 +1,4 @@
-"""Stub domains: those that come with rightcall can be solved, and those of users are told everything that is wrong."""
+"""Stub domains: the built-in ones can be solved, and all faults of user domains are reported."""
 
 from collections import Counter
 from pathlib import Path
@@ -38,10 +38,10 @@ SCENARIOS = [
 ]
 
 
-# -- those that come with rightcall ------------------------------------------------------------------------------------
+# -- built-in domains --------------------------------------------------------------------------------------------------
 
 
-def test_the_five_domains_of_the_source_have_its_seventeen_scenarios() -> None:
+def test_the_five_domains_of_forge_have_its_seventeen_scenarios() -> None:
     assert {name: len(find_domain(name).scenarios) for name in SOURCE} == SOURCE
     assert sum(SOURCE.values()) == 17
     assert DEFAULT_DOMAINS == ("repo_docs", "shopping", "calendar", "support")
@@ -58,12 +58,12 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("name", SOURCE)
-def test_the_domains_of_the_source_have_its_tools(name: str) -> None:
+def test_the_domains_of_forge_have_its_tools(name: str) -> None:
     assert [tool.name for tool in find_domain(name).tools] == TOOLS[name].split()
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> None:
+def test_each_domain_of_rightcall_covers_every_scenario_kind(name: str) -> None:
     domain = find_domain(name)
     kinds = Counter(scenario.kind for scenario in domain.scenarios)
     tags = {tag for scenario in domain.scenarios for tag in scenario.tags}
@@ -73,7 +73,7 @@ def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> N
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_each_domain_of_long_tasks_tries_a_guard_in_every_way(name: str) -> None:
+def test_each_long_domain_covers_every_tag_for_guards(name: str) -> None:
     scenarios = find_domain(name).scenarios
     tags = Counter(tag for scenario in scenarios for tag in scenario.tags)
     assert len(scenarios) >= 9
@@ -84,12 +84,12 @@ def test_each_domain_of_long_tasks_tries_a_guard_in_every_way(name: str) -> None
         assert bool(each.terminal) == bool({"order", "prerequisite", "distractor", "recover"} & set(each.tags))
 
 
-def test_there_are_forty_long_tasks() -> None:
+def test_there_are_at_least_forty_long_scenarios() -> None:
     assert sum(len(find_domain(name).scenarios) for name in LONG) >= 40
 
 
-def built(wanted: Acceptable, domain: Domain) -> Call:
-    """A call that this acceptable call accepts."""
+def build_call(wanted: Acceptable, domain: Domain) -> Call:
+    """Return a call that this acceptable call accepts."""
     kinds = (domain.tools.get(wanted.name) or pytest.fail(f"no tool {wanted.name}")).parameters["properties"]
     arguments = {name: value_for(comparisons, kinds[name]) for name, comparisons in wanted.arguments.items()}
     return Call(wanted.name, arguments, "")
@@ -97,20 +97,20 @@ def built(wanted: Acceptable, domain: Domain) -> Call:
 
 def value_for(comparisons: dict[str, Any], schema: Json) -> Any:
     ((word, wanted),) = comparisons.items()
-    made: dict[str, Any] = {
+    values: dict[str, Any] = {
         "one_of": wanted[0] if isinstance(wanted, list) else None,
         "contains_any": wanted[0] if isinstance(wanted, list) else None,
         "contains_all": " and ".join(map(str, wanted)) if isinstance(wanted, list) else None,
         "digits": "0" * wanted if isinstance(wanted, int) else None,
         "present": "something" if schema.get("type") == "string" else 1,
     }
-    value = made.get(word, wanted)
+    value = values.get(word, wanted)
     return [value] if word == "contains" and schema.get("type") == "array" else value
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
 def test_every_scenario_can_be_solved(domain: Domain, scenario: Scenario) -> None:
-    calls = [built(each, domain) for each in scenario.calls if not each.optional]
+    calls = [build_call(each, domain) for each in scenario.calls if not each.optional]
     for at, call in enumerate(calls):
         assert check(call, domain.tools) == []
         assert label_call(scenario, call, calls[:at]) == "valid"
@@ -122,36 +122,36 @@ def test_every_scenario_can_be_solved(domain: Domain, scenario: Scenario) -> Non
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
-def test_a_wrong_call_is_never_right(domain: Domain, scenario: Scenario) -> None:
+def test_a_wrong_call_is_never_labelled_valid(domain: Domain, scenario: Scenario) -> None:
     wanted = [each for each in scenario.calls if not each.optional]
     assert not score_calls(scenario, []).complete or not wanted
     others = [tool.name for tool in domain.tools if tool.name not in {each.name for each in scenario.calls}]
     for name in others:
         assert label_call(scenario, Call(name, {}, "")) != "valid"
     for each in wanted:
-        call = built(each, domain)
+        call = build_call(each, domain)
         extra = Call(call.name, {**call.arguments, "never_declared": 1}, "")
         assert label_call(scenario, extra) == "wrong_arguments_semantic"
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
-def test_what_can_be_recovered_from_really_fails(domain: Domain, scenario: Scenario) -> None:
+def test_the_first_call_of_a_recover_scenario_fails(domain: Domain, scenario: Scenario) -> None:
     if scenario.kind != "recover":
         return
     first = next(each for each in scenario.calls if each.optional)
-    assert domain.run(first.name, built(first, domain).arguments).status == "error"
+    assert domain.run(first.name, build_call(first, domain).arguments).status == "error"
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
-def test_dependent_calls_are_wrong_before_what_they_depend_on(domain: Domain, scenario: Scenario) -> None:
+def test_a_dependent_call_is_wrong_before_its_prerequisite(domain: Domain, scenario: Scenario) -> None:
     for each in scenario.calls:
         if each.after and not each.optional:
-            assert label_call(scenario, built(each, domain)) == "wrong_tool_semantic"
+            assert label_call(scenario, build_call(each, domain)) == "wrong_tool_semantic"
     assert any(each.after for each in scenario.calls) or scenario.kind != "dependent"
 
 
 @pytest.mark.parametrize("name", built_in_names())
-def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
+def test_tools_of_a_domain_have_provider_definitions_and_results(name: str) -> None:
     domain = find_domain(name)
     assert [tool["function"]["name"] for tool in to_provider(domain.tools, "chat")] == [t.name for t in domain.tools]
     assert available_tools(domain.tools)[-1]["name"] == "respond"
@@ -159,7 +159,7 @@ def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
         assert isinstance(domain.run(tool.name, {}).message, str)  # absent arguments do not fail by themselves
 
 
-def test_the_two_error_paths_of_the_source_are_there() -> None:
+def test_invalid_arguments_of_forge_stubs_give_errors() -> None:
     shop, forge = find_domain("shopping"), find_domain("forge_eval")
     assert shop.run("add_to_cart", {"product_id": "x", "quantity": 0}).status == "error"
     assert shop.run("add_to_cart", {"product_id": "x", "quantity": 1}).status == "ok"
@@ -169,7 +169,7 @@ def test_the_two_error_paths_of_the_source_are_there() -> None:
     assert shop.run("nothing", {}).content == {"error": "unknown tool: nothing"}
 
 
-def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
+def test_a_stub_result_contains_its_input_and_absent_text_is_empty() -> None:
     shop = find_domain("shopping")
     assert shop.run("get_product", {}).content["product_id"] == ""
     assert shop.run("compare_products", {"product_ids": ["a", "b"]}).content["product_ids"] == ["a", "b"]
@@ -180,34 +180,34 @@ def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
     ]
 
 
-# -- what a run comes to -----------------------------------------------------------------------------------------------
+# -- outcomes of a run -------------------------------------------------------------------------------------------------
 
 
 def solved_calls(domain: Domain, scenario: Scenario) -> list[ExecutedCall]:
-    """The calls of a model that knows the way, the one that fails first included."""
-    calls = [built(each, domain) for each in scenario.calls]
+    """Return the calls of a model that solves the scenario, including the call that fails first."""
+    calls = [build_call(each, domain) for each in scenario.calls]
     return [
         ExecutedCall(at, call, domain.run(call.name, call.arguments).status == "ok") for at, call in enumerate(calls)
     ]
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_a_long_task_is_right_only_if_every_call_is_made_in_its_order_and_nothing_else_is_changed(name: str) -> None:
+def test_a_long_task_is_right_only_with_every_call_in_order_and_no_other_change(name: str) -> None:
     domain = find_domain(name)
     for scenario in domain.scenarios:
-        made = solved_calls(domain, scenario)
-        complete = task_outcome(scenario, domain.tools, made)
+        executed = solved_calls(domain, scenario)
+        complete = task_outcome(scenario, domain.tools, executed)
         assert complete.right and not complete.wasted
-        wanted = [each for each in made if each.ok]
+        wanted = [each for each in executed if each.ok]
         for each in wanted:
-            less = task_outcome(scenario, domain.tools, [other for other in made if other is not each])
+            less = task_outcome(scenario, domain.tools, [other for other in executed if other is not each])
             assert each.call.name in less.missing or any(
                 other.name == each.call.name and other.optional for other in scenario.calls
             )
-        at_once = task_outcome(scenario, domain.tools, [ExecutedCall(0, each.call, each.ok) for each in made])
+        at_once = task_outcome(scenario, domain.tools, [ExecutedCall(0, each.call, each.ok) for each in executed])
         assert at_once.right != any(call.after for call in scenario.calls)
         for each in wanted[-1:]:
-            twice = task_outcome(scenario, domain.tools, [*made, ExecutedCall(99, each.call, ok=True)])
+            twice = task_outcome(scenario, domain.tools, [*executed, ExecutedCall(99, each.call, ok=True)])
             reads = (domain.tools.get(each.call.name) or pytest.fail("no tool")).read_only
             assert (twice.right, twice.wasted) == ((True, 1) if reads else (False, 0))
 
@@ -215,18 +215,18 @@ def test_a_long_task_is_right_only_if_every_call_is_made_in_its_order_and_nothin
 def test_an_unrequested_change_is_harm_and_an_unrequested_read_is_waste() -> None:
     fleet = find_domain("fleet")
     ask = fleet.by_name["unknown_plate"]
-    look, lock = Call("van_state", {"van_id": "v-1"}, ""), Call("lock_doors", {"van_id": "v-1"}, "")
+    read, lock = Call("van_state", {"van_id": "v-1"}, ""), Call("lock_doors", {"van_id": "v-1"}, "")
     assert task_outcome(ask, fleet.tools, []).right
-    looked = task_outcome(ask, fleet.tools, [ExecutedCall(0, look, ok=True), ExecutedCall(1, lock, ok=False)])
-    assert (looked.right, looked.wasted) == (True, 2)
+    outcome = task_outcome(ask, fleet.tools, [ExecutedCall(0, read, ok=True), ExecutedCall(1, lock, ok=False)])
+    assert (outcome.right, outcome.wasted) == (True, 2)
     assert task_outcome(ask, fleet.tools, [ExecutedCall(0, lock, ok=True)]).harm == ("lock_doors",)
 
 
-# -- holes and comparisons ---------------------------------------------------------------------------------------------
+# -- placeholders and comparisons --------------------------------------------------------------------------------------
 
 
 @given(st.text())
-def test_what_fills_a_hole_is_never_read_as_a_hole(text: str) -> None:
+def test_filled_in_text_is_never_treated_as_a_placeholder(text: str) -> None:
     assert fill_placeholders("{a}", {"a": text}) == text
     assert fill_placeholders("<{a}>", {"a": text}) == f"<{text}>"
     assert fill_placeholders({"k": ["{a}", "{{a}}"]}, {"a": text}) == {"k": [text, "{a}"]}
@@ -261,16 +261,16 @@ COMPARED: list[tuple[str, Any, Any, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("word", "value", "wanted", "held"), COMPARED)
-def test_comparisons(word: str, value: Any, wanted: Any, held: bool) -> None:
-    assert all_hold({word: wanted}, value) is held
+@pytest.mark.parametrize(("comparison", "value", "wanted", "holds"), COMPARED)
+def test_comparisons_hold_as_in_the_table(comparison: str, value: Any, wanted: Any, holds: bool) -> None:
+    assert all_hold({comparison: wanted}, value) is holds
 
 
 def test_every_comparison_is_in_the_table() -> None:
     assert {word for word, *_ in COMPARED} == COMPARISONS.keys()
 
 
-# -- domains of users --------------------------------------------------------------------------------------------------
+# -- user domains ------------------------------------------------------------------------------------------------------
 
 MINE = """
 name = "mine"
@@ -307,7 +307,7 @@ calls = [{ name = "h" }, { name = "f", arguments = { z = { is = 1 }, a = { one_o
 """
 
 
-def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
+def test_a_user_domain_is_loaded_from_its_path(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
     domain = find_domain(str(tmp_path / "mine.toml"))
     assert domain.run("greet", {"who": "Ann"}).content == {"said": "Hello Ann"}
@@ -320,8 +320,8 @@ def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
 def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(BadDomain) as caught:
         read_domain(FAULTY, "faulty.toml")
-    told = str(caught.value).splitlines()
-    assert all(line.startswith("faulty.toml: ") for line in told)
+    messages = str(caught.value).splitlines()
+    assert all(line.startswith("faulty.toml: ") for line in messages)
     for fault in (
         "two tools are called 'g'",
         "two scenarios are called 's'",
@@ -337,7 +337,7 @@ def test_all_faults_are_reported_at_once() -> None:
         "one_of takes a list",
         "at_least takes a number",
     ):
-        assert any(fault in line for line in told), fault
+        assert any(fault in line for line in messages), fault
 
 
 HOSTILE = [
@@ -358,7 +358,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("text", "message"), HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_file_is_refused_with_its_name(text: str, message: str) -> None:
+def test_a_hostile_domain_file_is_rejected_with_its_name(text: str, message: str) -> None:
     with pytest.raises(BadDomain, match="mine") as caught:
         read_domain(text, "mine.toml")
     assert message in str(caught.value)
@@ -370,13 +370,13 @@ def test_many_scenarios_are_checked_in_linear_time() -> None:
     assert len(read_domain(text).scenarios) == 15_000
 
 
-def test_two_domains_of_one_name_are_not_taken_for_one(tmp_path: Path) -> None:
+def test_two_domains_with_the_same_name_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE.replace('"mine"', '"shopping"'))
     with pytest.raises(CallerError, match="two domains are called 'shopping'"):
         find_domains(["shopping", str(tmp_path / "mine.toml")])
 
 
-def test_an_unknown_domain_names_the_nearest() -> None:
+def test_an_unknown_domain_is_rejected_with_the_nearest_name() -> None:
     with pytest.raises(CallerError, match="unsupported dataset domain 'shoping'; did you mean 'shopping'"):
         find_domain("shoping")
     with pytest.raises(CallerError, match="cannot be read"):
@@ -386,13 +386,13 @@ def test_an_unknown_domain_names_the_nearest() -> None:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_lists_shows_and_checks(tmp_path: Path) -> None:
+def test_the_command_lists_shows_and_checks_domains(tmp_path: Path) -> None:
     import json
 
     listed = run("domains")
     assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(built_in_names()) + 1
-    told = json.loads(run("domains", "--json").stdout)
-    assert sum(each["scenarios"] for each in told) >= 67
+    domains = json.loads(run("domains", "--json").stdout)
+    assert sum(each["scenarios"] for each in domains) >= 67
     assert "add_to_cart" in run("domains", "shopping").stdout
     (tmp_path / "mine.toml").write_text(MINE)
     (tmp_path / "faulty.toml").write_text(FAULTY)
@@ -403,6 +403,6 @@ def test_the_command_lists_shows_and_checks(tmp_path: Path) -> None:
     assert run("domains", "check", str(tmp_path / "faulty.toml")).stdout.count("fault ") > 10
 
 
-def test_wrong_usage_of_the_command_is_one_line() -> None:
+def test_a_usage_error_of_the_command_is_one_line() -> None:
     assert "did you mean" in failed(run("domains", "shoping"))
     assert "no file" in failed(run("domains", "check"))

@@ -1,4 +1,4 @@
-"""Envelopes: what is shown fits, what is left out is accounted for and can be read on, what is secret stays so."""
+"""Bounded output: it respects its bounds, reports and pages what it omits, and redacts secrets."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def strings(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def longest(value: Any) -> int:
+def longest_array(value: Any) -> int:
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return max([len(value) if isinstance(value, list) else 0, *map(longest, inner)])
+    return max([len(value) if isinstance(value, list) else 0, *map(longest_array, inner)])
 
 
 @relaxed
 @given(values, small)
-def test_an_envelope_keeps_its_bounds(value: Any, bounds: Bounds) -> None:
+def test_bounded_output_respects_its_bounds(value: Any, bounds: Bounds) -> None:
     envelope = bound(value, bounds)
     assert json_size(envelope.payload) <= bounds.total_bytes
     assert all(len(text) <= bounds.string_chars for text in strings(envelope.payload))
-    assert longest(envelope.payload) <= bounds.array_items
+    assert longest_array(envelope.payload) <= bounds.array_items
     envelope.text.encode()
 
 
 @relaxed
 @given(values, small)
-def test_an_envelope_is_whole_or_says_what_is_missing(value: Any, bounds: Bounds) -> None:
+def test_bounded_output_is_whole_or_counts_what_it_omits(value: Any, bounds: Bounds) -> None:
     envelope = bound(value, bounds)
     counted = envelope.omitted_chars + envelope.omitted_items + envelope.omitted_values
     assert (envelope.payload == plain(value)) == (not envelope.truncated) == (counted == 0)
@@ -77,13 +77,13 @@ def test_an_envelope_is_whole_or_says_what_is_missing(value: Any, bounds: Bounds
 
 @relaxed
 @given(values)
-def test_what_fits_is_left_alone(value: Any) -> None:
+def test_a_value_within_the_bounds_is_unchanged(value: Any) -> None:
     assert bound(value).payload == plain(value)
 
 
 @relaxed
 @given(st.text(min_size=1, max_size=2_000), st.integers(1, 300))
-def test_a_cut_text_can_be_read_on_to_its_end_without_a_gap(text: str, chars: int) -> None:
+def test_the_pages_of_a_truncated_text_join_to_the_whole_text(text: str, chars: int) -> None:
     pages = Pages()
     envelope = bound({"log": text}, Bounds(string_chars=chars, pages=pages))
     whole = plain(text)
@@ -103,7 +103,7 @@ def test_a_cut_text_can_be_read_on_to_its_end_without_a_gap(text: str, chars: in
 
 @relaxed
 @given(st.lists(st.integers(0, 99), max_size=60), st.integers(1, 9))
-def test_a_cut_array_can_be_read_on_to_its_end(items: list[int], most: int) -> None:
+def test_the_pages_of_a_truncated_array_join_to_the_whole_array(items: list[int], most: int) -> None:
     pages = Pages()
     envelope = bound(items, Bounds(array_items=most, pages=pages))
     joined, token = list(envelope.payload), envelope.page_token
@@ -113,7 +113,7 @@ def test_a_cut_array_can_be_read_on_to_its_end(items: list[int], most: int) -> N
     assert joined == items
 
 
-def test_places_inside_a_page_are_places_in_the_whole() -> None:
+def test_pointers_inside_a_page_refer_to_the_whole_value() -> None:
     pages = Pages()
     rows = [{"text": f"{at}:" + "x" * 50} for at in range(6)]
     first = bound({"rows": rows}, Bounds(string_chars=20, array_items=2, pages=pages))
@@ -123,7 +123,7 @@ def test_places_inside_a_page_are_places_in_the_whole() -> None:
     assert pages.read(second.omitted[0].page_token).payload == rows[2]["text"][20:40]
 
 
-def test_texts_keep_their_head_and_their_tail() -> None:
+def test_a_truncated_text_keeps_its_head_and_its_tail() -> None:
     text = "".join(f"line {at}\n" for at in range(5_000))
     cut = bound(text).payload
     assert cut.startswith("line 0\n") and cut.endswith("line 4999\n") and len(cut) <= 4_000
@@ -135,7 +135,7 @@ def test_the_count_of_omitted_characters_is_exact() -> None:
     assert envelope.payload.count("x") == 10_000 - envelope.omitted_chars
 
 
-def test_small_values_stay_whole_and_the_largest_shrink_first() -> None:
+def test_the_largest_values_are_truncated_first() -> None:
     given = {"ok": True, "log": ["y" * 900] * 40, "note": "all fine", "inner": {"dump": "z" * 3_900, "code": 7}}
     envelope = bound(given, Bounds(total_bytes=8_000))
     assert envelope.payload["ok"] is True and envelope.payload["note"] == "all fine"
@@ -143,33 +143,33 @@ def test_small_values_stay_whole_and_the_largest_shrink_first() -> None:
     assert len(envelope.payload["log"]) == 40 and json_size(envelope.payload) <= 8_000
 
 
-def test_when_nothing_else_helps_fields_are_left_out_and_named() -> None:
+def test_fields_are_omitted_and_listed_if_truncation_is_not_enough() -> None:
     given = {f"field {at}": list(range(30)) for at in range(100)} | {"small": 1}
     envelope = bound(given, Bounds(total_bytes=600, pages=Pages()))
     assert envelope.payload["small"] == 1 and envelope.omitted_values > 0
     assert {each.reason for each in envelope.omitted} >= {"total_bytes"}
 
 
-def test_a_very_long_key_does_not_make_the_text_longer_than_what_was_cut() -> None:
+def test_a_very_long_key_does_not_exceed_the_bounds() -> None:
     envelope = bound({"k" * 200_000: "x" * 9_000, "j" * 900_000: 1}, Bounds(pages=Pages()))
     assert json_size(envelope.payload) <= 256_000 and len(envelope.text) < 260_000 and "Ask for less" in envelope.text
 
 
-def test_kept_items_keep_their_places() -> None:
+def test_kept_items_keep_their_positions() -> None:
     given = ["small", "x" * 5_000, "small too"]
     envelope = bound(given, Bounds(total_bytes=300))
     assert envelope.payload[0] == "small" and envelope.payload[1].startswith("xxx")
     assert envelope.payload[2] == "small too"
 
 
-def test_a_very_large_output_is_cut_in_reasonable_time() -> None:
+def test_a_very_large_output_is_truncated() -> None:
     envelope = bound(
         {"rows": [{"k": "v" * 5_000, "n": at} for at in range(2_000)], **{str(at): at for at in range(50_000)}}
     )
     assert envelope.truncated and json_size(envelope.payload) <= 256_000
 
 
-def test_a_page_token_says_what_was_left_out() -> None:
+def test_a_page_token_contains_pointer_reason_and_limit() -> None:
     token = bound({"a/b": "x" * 5_000}).page_token
     assert token.startswith("v1:") and bytes.fromhex(token[3:]).decode().isascii()
     read = PageToken.read(token)
@@ -177,7 +177,7 @@ def test_a_page_token_says_what_was_left_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "v1:", "v1:zz", "v2:7b7d", "v1:7b7d", "v1:" + "00" * 20_000, "v1:" + b"[]".hex()])
-def test_what_is_no_page_token_is_none(text: str) -> None:
+def test_an_invalid_page_token_is_rejected(text: str) -> None:
     assert PageToken.read(text) is None
     with pytest.raises(ValueError, match="page token"):
         Pages().read(text)
@@ -185,18 +185,18 @@ def test_what_is_no_page_token_is_none(text: str) -> None:
 
 @relaxed
 @given(st.text(max_size=30), st.integers(-5, 500), st.sampled_from(["r1", "r2", ""]))
-def test_a_made_up_token_gives_a_piece_or_a_plain_refusal(pointer: str, at: int, of: str) -> None:
+def test_a_forged_page_token_gives_a_page_or_a_clear_error(pointer: str, at: int, of: str) -> None:
     pages = Pages()
     bound({"log": "x" * 500, "rows": [[1, 2, 3]]}, Bounds(string_chars=10, pages=pages))
-    told = "a page token"
+    message = "a page token"
     try:
         pages.read(str(PageToken(pointer, "string_chars", 10, of, at)))
     except ValueError as error:
-        told = str(error)
-    assert "page token" in told
+        message = str(error)
+    assert "page token" in message
 
 
-def test_the_oldest_outputs_are_forgotten_when_there_is_no_more_room() -> None:
+def test_the_oldest_outputs_are_dropped_over_the_byte_limit() -> None:
     pages = Pages(most_bytes=20_000)
     tokens = [bound("x" * 9_000, Bounds(pages=pages)).page_token for _ in range(4)]
     with pytest.raises(ValueError, match="no longer kept"):
@@ -209,7 +209,7 @@ def test_the_oldest_outputs_are_forgotten_when_there_is_no_more_room() -> None:
 ACCOUNT = {"user": {"name": "Ada", "password": "hunter2"}, "cards": [{"no": 1234}, {"no": 5678}], "a/b": "hunter2"}
 
 
-def test_denied_places_are_replaced() -> None:
+def test_denied_pointers_are_redacted() -> None:
     envelope = bound(ACCOUNT, Bounds(redaction=Redaction(deny=("/user/password", "/cards/1", "/a~1b", "/not/there"))))
     assert envelope.payload == {
         "user": {"name": "Ada", "password": "[redacted]"},
@@ -219,7 +219,7 @@ def test_denied_places_are_replaced() -> None:
     assert envelope.redacted_values == 3 and not envelope.truncated
 
 
-def test_an_allow_list_keeps_what_leads_to_its_places_and_what_is_in_them() -> None:
+def test_an_allow_list_redacts_everything_outside_its_pointers() -> None:
     envelope = bound(ACCOUNT, Bounds(redaction=Redaction(allow=("/user/name", "/cards"), text="-")))
     assert envelope.payload == {"user": {"name": "Ada", "password": "-"}, "cards": ACCOUNT["cards"], "a/b": "-"}
 
@@ -230,17 +230,17 @@ def test_a_star_matches_any_step_and_deny_takes_precedence() -> None:
 
 
 @pytest.mark.parametrize("whole", ["secret", ["secret"], {"a": "secret"}])
-def test_the_empty_pointer_is_everything(whole: Any) -> None:
+def test_the_empty_pointer_matches_the_whole_value(whole: Any) -> None:
     assert bound(whole, Bounds(redaction=Redaction(deny=("",)))).payload == "[redacted]"
     assert bound(whole, Bounds(redaction=Redaction(allow=("",)))).payload == whole
 
 
 @relaxed
 @given(st.dictionaries(st.text(max_size=5), values, max_size=5), small)
-def test_what_is_redacted_is_nowhere_to_be_found(others: dict[str, Any], bounds: Bounds) -> None:
+def test_a_redacted_value_appears_in_no_text_page_or_spill_file(others: dict[str, Any], bounds: Bounds) -> None:
     secret = "s3cr3t-9f2a"
     file, pages = io.BytesIO(), Pages()
-    given = {**others, "deep": [{"key": secret}], "key": secret}
+    value = {**others, "deep": [{"key": secret}], "key": secret}
     redaction = Redaction(deny=("/deep/*/key", "/key"))
     tight = Bounds(
         string_chars=bounds.string_chars,
@@ -250,12 +250,12 @@ def test_what_is_redacted_is_nowhere_to_be_found(others: dict[str, Any], bounds:
         pages=pages,
         spill=spill_to(file),
     )
-    envelope = bound(given, tight)
-    told = [envelope.text, *[pages.read(each.page_token).text for each in envelope.omitted]]
-    assert secret not in "".join(told) and secret.encode() not in file.getvalue()
+    envelope = bound(value, tight)
+    shown_texts = [envelope.text, *[pages.read(each.page_token).text for each in envelope.omitted]]
+    assert secret not in "".join(shown_texts) and secret.encode() not in file.getvalue()
 
 
-# -- what tools give ---------------------------------------------------------------------------------------------------
+# -- tool results as plain JSON ----------------------------------------------------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -277,7 +277,7 @@ class Holder:
     inner: Model
 
 
-class Odd:
+class Unprintable:
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -308,7 +308,7 @@ PLAIN: list[tuple[Any, Any]] = [
     (float("-inf"), "-inf"),
     ("a\ud800b", "a\ufffdb"),
     (CIRCLE, [1, "[refers to itself]"]),
-    (Odd(), "[Odd]"),
+    (Unprintable(), "[Odd]"),
     (Colour.RED, "red"),
     (ValueError("x"), "x"),
 ]
@@ -320,7 +320,7 @@ def test_every_tool_result_becomes_plain_json(given: Any, expected: Any) -> None
     json.dumps(plain(given), allow_nan=False).encode()
 
 
-def test_what_is_nested_without_end_is_cut() -> None:
+def test_deeply_nested_values_are_truncated() -> None:
     deep: Any = 0
     for _ in range(100_000):
         deep = [deep]
@@ -356,7 +356,7 @@ def test_without_bounds_the_output_is_whole_and_only_its_text_is_bounded() -> No
     assert len(result.output) == 50_000 and len(result.text) < 5_000 and "Ask for less" in result.text
 
 
-def test_an_output_that_a_tool_bounded_itself_is_unwrapped_without_bounds_too() -> None:
+def test_output_that_the_tool_has_bounded_is_unwrapped() -> None:
     def dump() -> BoundedOutput:
         return bound("x" * 50_000, Bounds())
 
@@ -365,7 +365,7 @@ def test_an_output_that_a_tool_bounded_itself_is_unwrapped_without_bounds_too() 
     assert isinstance(result.output, str) and result.output == result.envelope.payload
 
 
-def test_a_model_can_read_on_with_the_tool_for_it() -> None:
+def test_a_model_can_read_further_pages_with_the_tool_read_more() -> None:
     pages = Pages()
 
     async def dump() -> str:
@@ -387,7 +387,7 @@ def test_a_model_can_read_on_with_the_tool_for_it() -> None:
     assert wrong.error and "exactly as a result showed it" in wrong.text
 
 
-def test_an_allow_list_does_not_hide_what_is_read_on() -> None:
+def test_an_allow_list_does_not_redact_further_pages() -> None:
     pages = Pages()
 
     async def dump() -> dict[str, str]:
@@ -401,7 +401,7 @@ def test_an_allow_list_does_not_hide_what_is_read_on() -> None:
     assert more.output == "x" * 4_000
 
 
-def test_the_whole_goes_to_a_file_when_configured(tmp_path: Any) -> None:
+def test_the_whole_value_is_written_to_a_configured_spill_file(tmp_path: Any) -> None:
     with (tmp_path / "spill.txt").open("ab") as file:
         bounds = Bounds(spill=spill_to(file))
         assert bound("small", bounds).handle == "" and file.tell() == 0

@@ -1,4 +1,4 @@
-"""Failure classes that no simulated server shows: the part of rightcall that remedies each of them works."""
+"""Failure classes that no simulated server shows: the part of rightcall that remedies each class works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_log(lines: int) -> str:
     return "first line é\n" + "x" * lines + "\nlast line é"
 
 
-def declared(name: str) -> Tool:
+def tool_named(name: str) -> Tool:
     return Tool(name=name, parameters={"type": "object", "properties": {"content": {"type": "string"}}})
 
 
@@ -31,7 +31,7 @@ def test_an_oversized_result_keeps_its_head_and_tail_and_reports_the_omission() 
 
 
 def test_a_scope_offers_few_of_many_tools_and_rejects_calls_of_others() -> None:
-    tools = Toolset([declared(f"tool_{at}") for at in range(300)]).scoped(["tool_7", "tool_8"])
+    tools = Toolset([tool_named(f"tool_{at}") for at in range(300)]).scoped(["tool_7", "tool_8"])
     assert len(tools.definitions("chat")) == 2
     reply = parse('<tool_call>{"name": "tool_9", "arguments": {}}</tool_call>', tools=tools)
     assert [problem.code for problem in reply.problems] == ["not_authorised"] and not reply.calls
@@ -45,8 +45,8 @@ ESCAPED = ["&quot;a&quot; &lt; b &amp;&amp; c", "line one\\nline two", "a\\tb \\
 def test_escapes_in_arguments_are_unchanged(content: str, policy: Any) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": json.dumps({"content": content})}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}
-    (made,) = read(message, api="chat", tools=[declared("f")], repair=policy).calls
-    assert (made.arguments, made.repairs) == ({"content": content}, ())
+    (parsed,) = read(message, api="chat", tools=[tool_named("f")], repair=policy).calls
+    assert (parsed.arguments, parsed.repairs) == ({"content": content}, ())
 
 
 def turn_of(times: int) -> Turn:
@@ -56,14 +56,16 @@ def turn_of(times: int) -> Turn:
         history.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": f"c{at}"}]})
         history.append({"role": "tool", "tool_call_id": f"c{at}", "content": "same as before"})
     again = {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "new"}]}
-    return Turn.of(history, [declared("f")], reply=read(again, api="chat", tools=[declared("f")]))
+    return Turn.of(history, [tool_named("f")], reply=read(again, api="chat", tools=[tool_named("f")]))
 
 
 def test_a_repeated_call_is_warned_about_then_rejected() -> None:
     decisions = [Guard.of("full").judge(turn_of(times)).decision for times in range(8)]
     assert decisions[0] == "run" and "again" in decisions and decisions == sorted(decisions, key=decisions.index)
-    refused = next(judged for times in range(8) if (judged := Guard.of("full").judge(turn_of(times))).decision != "run")
-    assert refused.messages()[-1]["role"] == "tool" and "[guard: repeated]" in str(refused.messages()[-1]["content"])
+    rejected = next(
+        judged for times in range(8) if (judged := Guard.of("full").judge(turn_of(times))).decision != "run"
+    )
+    assert rejected.messages()[-1]["role"] == "tool" and "[guard: repeated]" in str(rejected.messages()[-1]["content"])
 
 
 PARTS: dict[str, Callable[..., None]] = {

@@ -1,6 +1,6 @@
-"""Nothing of the user's is written over: every command that writes a file, against everything that may be there.
+"""No command overwrites a user's file: every command that writes a file is run against every kind of existing file.
 
-The commands are found in the app: an option that takes a path and stands in no table here fails a test.
+The commands are discovered in the app: a path option that is missing from the tables here fails a test.
 """
 
 import json
@@ -31,22 +31,22 @@ from support.stub_model import served
 
 
 class Place(NamedTuple):
-    """A file that a command writes: `option` names it, or the folder that it lies in, where it is called `name`."""
+    """A file that a command writes: `option` names the file, or its folder, where it is called `name`."""
 
     command: str
     option: str
     name: str
-    more: str = ""  # what else the command is told; {source} and {url} are filled in
-    beside: str = ""  # the file that the option names, if it is not this one
-    ends: int = 0  # with this status, where it was written
+    more: str = ""  # further arguments; {source} and {url} are filled in
+    beside: str = ""  # the name that the option gets, if it is not this file
+    ends: int = 0  # exit code of the command when the file was written
 
     def __str__(self) -> str:
         return f"{self.command} {self.option} {self.name}"
 
     def args(self, at: Path, source: str, url: str) -> list[str]:
-        named = at.parent if self.option in FOLDERS else at.with_name(self.beside) if self.beside else at
+        option_path = at.parent if self.option in FOLDERS else at.with_name(self.beside) if self.beside else at
         more = [word.format(source=source, url=url) for word in self.more.split()]
-        return [*self.command.split(), *more, self.option, str(named)]
+        return [*self.command.split(), *more, self.option, str(option_path)]
 
 
 APP = typer.main.get_command(app)
@@ -92,17 +92,17 @@ PLACES = (
         for name in ("none.jsonl", "grammar.jsonl.journal", "labelled.jsonl", "train.jsonl")
     ],
 )
-AT_ONCE = [place for place in PLACES if place.command != "demo"]  # the demo takes its time once it begins
+FAST_PLACES = [place for place in PLACES if place.command != "demo"]  # the demo runs for long once it starts
 
-# Options that take a path and only read what is there, or hand a folder to tools that have rules of their own.
-READ = {
+# Options that take a path that is only read, or a folder for tools with their own rules.
+READ_OPTIONS = {
     *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local", "--lora", "--system"),
     *("--ca", "--config", "--cwd"),
     *("FILE|-", "FILES", "FILE|NAME", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
 }
-# Of a server, and the journal of a run, which is never written over: line by line, see below.
-APPENDED = {"--log", "--capture", "--record", "--journal"}
-INSIDE = {"--combined-output"}  # a name in a folder that has its own rows above
+# Logs of a server and the journal of a run are never overwritten: lines are appended, see below.
+APPENDING_OPTIONS = {"--log", "--capture", "--record", "--journal"}
+FOLDER_ENTRY_OPTIONS = {"--combined-output"}  # a name in a folder that has its own rows above
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Rows to work on, and beside them the same in the other kinds that commands read."""
+    """Write the rows to work on and, beside them, the same rows in the other kinds that commands read."""
     path = tmp_path_factory.mktemp("source") / "rows.jsonl"
     write(path, rows())
     redact_files([path], f"{path}.redacted")
@@ -129,13 +129,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "theirs"
-    made.mkdir()
-    return made
+    user_folder = tmp_path / "theirs"
+    user_folder.mkdir()
+    return user_folder
 
 
-def invoked(*args: str) -> Any:
-    """As `command.run`, without making the whole app anew each time."""
+def invoke_app(*args: str) -> Any:
+    """Like `command.run`, without building the whole app for each call."""
     runner: Any = click.testing.CliRunner()
     return runner.invoke(APP, args, input="Hello\n")
 
@@ -144,22 +144,22 @@ Run = Callable[..., Any]
 
 
 @pytest.fixture
-def go(source: str, url: str, folder: Path) -> Run:
-    def go(place: Place, *more: str) -> Any:
-        return invoked(*place.args(folder / place.name, source, url), *more)
+def run_place(source: str, url: str, folder: Path) -> Run:
+    def run_place(place: Place, *more: str) -> Any:
+        return invoke_app(*place.args(folder / place.name, source, url), *more)
 
-    return go
+    return run_place
 
 
 def listing(folder: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything that is there: names, inodes, modes, contents."""
+    """Return names, inodes, modes and contents of the folder."""
     return {
         path.name: (path.lstat().st_ino, path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
         for path in folder.iterdir()
     }
 
 
-# -- the table is whole ------------------------------------------------------------------------------------------------
+# -- the tables are complete -------------------------------------------------------------------------------------------
 
 
 COMMANDS = commands()
@@ -167,8 +167,8 @@ _PATHLIKE = re.compile(r"FILE|DIR|FOLDER|PATH|CASSETTE")
 _NAMED_SO = re.compile(r"--(?:.*-)?(?:out|output|file|folder|dir|path|record|save|log|html|trace|write|dump|to-file)")
 
 
-def paths(command: Any) -> Iterator[str]:
-    """The options and arguments that take a path."""
+def path_options(command: Any) -> Iterator[str]:
+    """Yield the options and arguments that take a path."""
     for each in command.params:
         shown = each.metavar or ""
         if each.param_type_name == "argument":
@@ -178,40 +178,45 @@ def paths(command: Any) -> Iterator[str]:
             yield next(name for name in each.opts if name.startswith("--"))
 
 
-def test_every_option_that_takes_a_path_is_in_the_table_or_only_read() -> None:
-    written = {(place.command, place.option) for place in PLACES}
-    found = {(name, option) for name, command in COMMANDS.items() for option in paths(command)}
-    assert written <= found
-    rest = {option for _, option in found - written}
-    assert rest - READ - INSIDE - APPENDED == set() and rest >= READ | INSIDE | APPENDED
+def test_every_path_option_is_in_the_tables() -> None:
+    table_options = {(place.command, place.option) for place in PLACES}
+    found = {(name, option) for name, command in COMMANDS.items() for option in path_options(command)}
+    assert table_options <= found
+    rest = {option for _, option in found - table_options}
+    assert (
+        rest - READ_OPTIONS - FOLDER_ENTRY_OPTIONS - APPENDING_OPTIONS == set()
+        and rest >= READ_OPTIONS | FOLDER_ENTRY_OPTIONS | APPENDING_OPTIONS
+    )
 
 
-def test_every_command_that_writes_can_be_forced_and_says_so_alike() -> None:
-    told = {name: each.help for name, command in COMMANDS.items() for each in command.params if "--force" in each.opts}
-    assert set(told) == {place.command for place in PLACES} | {"model pull", "run"}
-    assert len(set(told.values())) == 1
+def test_every_writing_command_has_the_option_force_with_the_same_help() -> None:
+    help_texts = {
+        name: each.help for name, command in COMMANDS.items() for each in command.params if "--force" in each.opts
+    }
+    assert set(help_texts) == {place.command for place in PLACES} | {"model pull", "run"}
+    assert len(set(help_texts.values())) == 1
 
 
-@pytest.mark.parametrize("there", [b"Dear diary,\nno line end", b"\0" * 100, b"\x89PNG\r\n\x1a\n"])
-def test_lines_are_appended_to_lines_and_to_nothing_else(there: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"Dear diary,\nno line end", b"\0" * 100, b"\x89PNG\r\n\x1a\n"])
+def test_lines_are_not_appended_to_a_file_of_another_kind(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "log"
-    file.write_bytes(there)
+    file.write_bytes(content)
     with pytest.raises(NotOurs):
         LineSink(str(file))
-    assert file.read_bytes() == there
+    assert file.read_bytes() == content
 
 
-def test_a_journal_of_a_run_takes_no_other_file_s_place(tmp_path: Path, url: str) -> None:
+def test_the_journal_of_a_run_does_not_replace_another_file(tmp_path: Path, url: str) -> None:
     file = tmp_path / "diary"
     file.write_text("Dear diary,", "utf-8")
-    words = ["run", "Hi", "--model", "m", "--base-url", url, "--journal", str(file), "--cwd", str(tmp_path)]
-    assert run(*words).exit_code == 2
+    arguments = ["run", "Hi", "--model", "m", "--base-url", url, "--journal", str(file), "--cwd", str(tmp_path)]
+    assert run(*arguments).exit_code == 2
     assert file.read_text("utf-8") == "Dear diary,"
 
 
-# -- what is there -----------------------------------------------------------------------------------------------------
+# -- existing files ----------------------------------------------------------------------------------------------------
 
-STRANGERS: dict[str, bytes] = {
+FOREIGN_FILES: dict[str, bytes] = {
     "text": b"Dear diary,\n\ntoday I wrote a thesis.\n",
     "text of one line": b"all on one line " * 300,
     "a picture": b"\x89PNG\r\x1a" + bytes(byte for byte in range(256) if byte != 10) * 20,
@@ -230,42 +235,44 @@ STRANGERS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_a_file_of_another_kind_is_refused_and_left_alone(place: Place, folder: Path, go: Run) -> None:
-    for there in STRANGERS.values():
-        (folder / place.name).write_bytes(there)
+def test_a_file_of_another_kind_is_rejected_and_unchanged(place: Place, folder: Path, run_place: Run) -> None:
+    for content in FOREIGN_FILES.values():
+        (folder / place.name).write_bytes(content)
         before = listing(folder)
-        line = failed(go(place))
+        line = failed(run_place(place))
         assert str(folder / place.name) in line and "it looks like" in line and "--force" in line
         assert listing(folder) == before
 
 
 @pytest.mark.parametrize("place", PLACES[:3], ids=str)
-def test_a_capture_that_is_resumed_empties_no_file_that_is_not_its_own(place: Place, folder: Path, go: Run) -> None:
-    for there in STRANGERS.values():
-        (folder / place.name).write_bytes(there)
+def test_a_resumed_capture_does_not_change_a_foreign_file(place: Place, folder: Path, run_place: Run) -> None:
+    for content in FOREIGN_FILES.values():
+        (folder / place.name).write_bytes(content)
         before = listing(folder)
-        assert "it looks like" in failed(go(place, "--resume"))
+        assert "it looks like" in failed(run_place(place, "--resume"))
         assert listing(folder) == before
 
 
-@pytest.mark.parametrize("place", AT_ONCE, ids=str)
-def test_what_is_forced_is_replaced_and_is_its_own_kind_from_then_on(place: Place, folder: Path, go: Run) -> None:
-    theirs = STRANGERS["text of one line"]
-    (folder / place.name).write_bytes(theirs)
-    forced = go(place, "--force")
+@pytest.mark.parametrize("place", FAST_PLACES, ids=str)
+def test_force_replaces_a_foreign_file_and_the_next_run_needs_no_force(
+    place: Place, folder: Path, run_place: Run
+) -> None:
+    foreign = FOREIGN_FILES["text of one line"]
+    (folder / place.name).write_bytes(foreign)
+    forced = run_place(place, "--force")
     assert forced.exit_code == place.ends, forced.stderr
-    there = folder / place.name  # or it was beside another file, which is whole now
-    assert not there.exists() or b"all on one line" not in there.read_bytes()
-    again = go(place)
+    path = folder / place.name  # or the option named another file, which is complete now
+    assert not path.exists() or b"all on one line" not in path.read_bytes()
+    again = run_place(place)
     assert again.exit_code == place.ends, again.stderr
     assert not [name for name in os.listdir(folder) if name.endswith(".rightcall")]
 
 
-@pytest.mark.parametrize("place", AT_ONCE, ids=str)
-def test_an_empty_file_may_be_written_and_a_missing_one_is_made(place: Place, folder: Path, go: Run) -> None:
+@pytest.mark.parametrize("place", FAST_PLACES, ids=str)
+def test_an_empty_file_is_overwritten_and_a_missing_one_created(place: Place, folder: Path, run_place: Run) -> None:
     (folder / place.name).touch()
     for _ in range(2):
-        done = go(place)
+        done = run_place(place)
         assert done.exit_code == place.ends, done.stderr
         for path in folder.iterdir():
             path.unlink()
@@ -273,11 +280,11 @@ def test_an_empty_file_may_be_written_and_a_missing_one_is_made(place: Place, fo
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("kind", ["folder", "link", "dangling link", "link to our own", "pipe", "read-only"])
-def test_what_is_no_plain_file_is_refused_even_if_forced(
-    kind: str, place: Place, tmp_path: Path, folder: Path, go: Run
+def test_a_path_that_is_not_a_regular_file_is_rejected_even_with_force(
+    kind: str, place: Place, tmp_path: Path, folder: Path, run_place: Run
 ) -> None:
-    at, mine = folder / place.name, tmp_path / "mine"
-    mine.write_bytes(b"" if kind == "link to our own" else b"mine")
+    at, target = folder / place.name, tmp_path / "mine"
+    target.write_bytes(b"" if kind == "link to our own" else b"mine")
     if kind == "folder":
         at.mkdir()
     elif kind == "pipe":
@@ -285,57 +292,55 @@ def test_what_is_no_plain_file_is_refused_even_if_forced(
     elif kind == "read-only":
         at.touch(0o444)
     else:
-        at.symlink_to(tmp_path / "none" if kind == "dangling link" else mine)
+        at.symlink_to(tmp_path / "none" if kind == "dangling link" else target)
     before = listing(folder)
     for more in ((), ("--force",)):
-        line = failed(go(place, *more))
+        line = failed(run_place(place, *more))
         assert str(at) in line and re.search("name (a|another|the) ", line)
-    assert listing(folder) == before and mine.read_bytes() in (b"", b"mine")
+    assert listing(folder) == before and target.read_bytes() in (b"", b"mine")
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("place", [each for each in AT_ONCE if each.name.startswith(("c.", "tape"))], ids=str)
+@pytest.mark.parametrize("place", [each for each in FAST_PLACES if each.name.startswith(("c.", "tape"))], ids=str)
 @pytest.mark.parametrize("at", [1, 20, -1])
-def test_only_an_incomplete_line_is_removed(place: Place, at: int, folder: Path, go: Run) -> None:
-    """A capture does so when it is resumed; of a cassette and a journal, which nobody could read, always."""
-    assert go(place).exit_code == 0
+def test_only_an_incomplete_line_is_removed(place: Place, at: int, folder: Path, run_place: Run) -> None:
+    """A capture removes it on --resume; a cassette and a journal, which would be unreadable, always."""
+    assert run_place(place).exit_code == 0
     path = folder / place.name
     whole = path.read_bytes()
     path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:at])
-    done = go(place, *(["--resume"] if place.command == "capture" else []))
+    done = run_place(place, *(["--resume"] if place.command == "capture" else []))
     assert done.exit_code == 0, done.stderr
     assert path.read_bytes().startswith(whole) and path.read_bytes().endswith(b"\n")
     assert all(isinstance(json.loads(line), dict) for line in path.read_bytes().splitlines())
 
 
 @pytest.mark.parametrize("place", PLACES[:1] + PLACES[2:4], ids=str)
-def test_a_first_line_cut_at_any_byte_is_recognized(place: Place, folder: Path, go: Run) -> None:
-    assert go(place).exit_code == 0
+def test_a_first_line_cut_at_any_byte_is_recognized(place: Place, folder: Path, run_place: Run) -> None:
+    assert run_place(place).exit_code == 0
     path = folder / place.name
     first = path.read_bytes().partition(b"\n")[0]
     resume = ["--resume"] if place.command == "capture" else []
     for end in (*range(1, 60, 7), len(first) - 1):
         path.write_bytes(first[:end])
-        done = go(place, *resume)
+        done = run_place(place, *resume)
         assert done.exit_code == 0, done.stderr
 
 
-def test_a_capture_with_its_journal_is_not_replaced_by_rows_that_can_be_made_again(
-    folder: Path, go: Run, source: str
-) -> None:
-    assert go(PLACES[0]).exit_code == 0
-    kept = folder / "c.jsonl"
-    before = kept.read_bytes()
+def test_derived_rows_do_not_replace_a_capture_with_its_journal(folder: Path, run_place: Run, source: str) -> None:
+    assert run_place(PLACES[0]).exit_code == 0
+    capture = folder / "c.jsonl"
+    before = capture.read_bytes()
     for command in (["label", source], ["split", source, "--out-dir"]):
-        kept.rename(kept.with_name("train.jsonl")) if command[0] == "split" else None
-        at = [str(folder)] if command[0] == "split" else ["--output", str(kept)]
+        capture.rename(capture.with_name("train.jsonl")) if command[0] == "split" else None
+        at = [str(folder)] if command[0] == "split" else ["--output", str(capture)]
         if command[0] == "split":
-            journal_path(kept).rename(folder / "train.jsonl.journal")
+            journal_path(capture).rename(folder / "train.jsonl.journal")
         assert "rightcall-capture/v1" in failed(run("dataset", *command, *at))
     assert (folder / "train.jsonl").read_bytes() == before
 
 
-def test_recording_to_where_the_rows_go_is_wrong_usage(folder: Path, url: str) -> None:
+def test_recording_to_the_output_file_is_a_usage_error(folder: Path, url: str) -> None:
     args = ["capture", *_CAPTURE.format(url=url).split(), "-o", str(folder / "c.jsonl"), "--record"]
     for name in ("c.jsonl", "c.jsonl.journal"):
         assert "name another file" in failed(run(*args, str(folder / name), "--force"))
@@ -346,32 +351,34 @@ def test_recording_to_where_the_rows_go_is_wrong_usage(folder: Path, url: str) -
 
 
 @pytest.mark.parametrize("name", ["labelled.jsonl", "redacted.jsonl", "prompts.jsonl"])
-def test_the_mode_of_the_file_before_is_kept_and_a_new_one_is_private(name: str, folder: Path, go: Run) -> None:
+def test_the_mode_of_an_existing_file_is_kept_and_a_new_file_is_private(
+    name: str, folder: Path, run_place: Run
+) -> None:
     place = next(each for each in PLACES if each.name == name)
     at = folder / name
-    assert go(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o600
+    assert run_place(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o600
     at.chmod(0o640)
-    assert go(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o640
+    assert run_place(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o640
 
 
-def test_a_private_export_is_private_after_replacing_a_file(folder: Path, go: Run) -> None:
+def test_a_private_export_is_private_even_if_the_replaced_file_was_not(folder: Path, run_place: Run) -> None:
     place = next(each for each in PLACES if each.name == "train.jsonl")
-    assert go(place).exit_code == 0
+    assert run_place(place).exit_code == 0
     (folder / place.name).chmod(0o644)
-    assert go(place).exit_code == 0 and stat.S_IMODE((folder / place.name).stat().st_mode) == 0o600
+    assert run_place(place).exit_code == 0 and stat.S_IMODE((folder / place.name).stat().st_mode) == 0o600
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
-def test_rows_can_go_to_standard_output_and_are_alone_there(source: str) -> None:
+def test_rows_can_be_written_to_standard_output_without_other_output(source: str) -> None:
     done = process("dataset", "label", source, "-o", "/dev/stdout")
     assert done.returncode == 0, done.stderr
     assert len([json.loads(line)["label"] for line in done.stdout.splitlines() if b'"label"' in line]) == len(rows())
     assert b"/dev/stdout" in done.stderr and len(done.stdout.splitlines()) == len(rows())
 
 
-def test_standard_output_that_is_a_file_is_gone_on_with(source: str, tmp_path: Path) -> None:
+def test_standard_output_that_is_a_file_is_appended_to(source: str, tmp_path: Path) -> None:
     args = [sys.executable, "-m", "rightcall", "dataset", "export", source, "--to", "trl-kto", "-o", "/dev/fd/1"]
     with (tmp_path / "all.jsonl").open("wb", buffering=0) as file:
         file.write(b"first\n")
@@ -380,37 +387,40 @@ def test_standard_output_that_is_a_file_is_gone_on_with(source: str, tmp_path: P
     assert text.startswith(b'first\n{"prompt"') and not list(tmp_path.glob("*.manifest.json"))
 
 
-@pytest.mark.parametrize("place", [each for each in AT_ONCE if each.option in ("--output", "--record")], ids=str)
-def test_what_goes_to_dev_null_is_gone_and_dev_null_stays_as_it_is(place: Place, source: str, url: str) -> None:
+@pytest.mark.parametrize("place", [each for each in FAST_PLACES if each.option in ("--output", "--record")], ids=str)
+def test_writing_to_dev_null_does_not_change_dev_null(place: Place, source: str, url: str) -> None:
     before = os.stat("/dev/null")
     args = place._replace(beside="").args(Path("/dev/null"), source, url)
-    done = invoked(*args)
+    done = invoke_app(*args)
     assert done.exit_code == 0, done.stderr
     after = os.stat("/dev/null")
     assert (after.st_mode, after.st_ino, after.st_rdev) == (before.st_mode, before.st_ino, before.st_rdev)
     assert not [name for name in os.listdir("/dev") if name.startswith(("null.", "."))]
 
 
-def test_a_stream_that_is_full_is_a_clear_error(source: str, url: str) -> None:
-    for place in [each for each in AT_ONCE if each.option in ("--output", "--record") and not each.beside]:
-        done = invoked(*place.args(Path("/dev/full"), source, url))
+def test_a_full_device_is_a_clear_error(source: str, url: str) -> None:
+    for place in [each for each in FAST_PLACES if each.option in ("--output", "--record") and not each.beside]:
+        done = invoke_app(*place.args(Path("/dev/full"), source, url))
         assert done.exit_code == 1 and "cannot write /dev/full: No space left on device" in done.stderr
 
 
 # -- kills and full disks ----------------------------------------------------------------------------------------------
 
 
-def test_killed_or_without_room_every_file_is_the_old_one_or_the_new_one_and_is_completed() -> None:
-    """Real processes, ended at the steps they take on a disk; RIGHTCALL_KILL_SECONDS, for `make killtest`: at each.
-    The disk is really full, too, where the kernel lets us have one."""
+def test_after_a_kill_or_a_full_disk_every_file_is_old_or_new_and_can_be_completed() -> None:
+    """Real processes are killed at the steps of a write.
+
+    RIGHTCALL_KILL_SECONDS, set by `make killtest`, means every step. The disk is really full, too, where the kernel
+    allows a small one.
+    """
     stride = "1" if "RIGHTCALL_KILL_SECONDS" in os.environ else "8"
-    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a disk that does not wait for a real one
+    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a RAM disk is faster
     with tempfile.TemporaryDirectory(dir=room) as scratch:
         disk = on_small_disk(Path(scratch))
         command = [*disk, sys.executable, str(Path(__file__).parent / "support" / "starved.py"), scratch, stride]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    outcomes = [json.loads(line) for line in done.stdout.splitlines()]
     jobs = "parts capture eval record import label assemble split export parquet"
-    assert {each["job"] for each in told} == set(jobs.split())
-    assert [each for each in told if each["wrong"] or each["tries"] < 8 or each["filled"] != bool(disk)] == []
+    assert {each["job"] for each in outcomes} == set(jobs.split())
+    assert [each for each in outcomes if each["wrong"] or each["tries"] < 8 or each["filled"] != bool(disk)] == []

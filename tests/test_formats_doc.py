@@ -1,4 +1,4 @@
-"""docs/formats.md has every format, and the TOML it shows is a format that works."""
+"""docs/formats.md lists every format, and the TOML that it shows is a working format."""
 
 import re
 from pathlib import Path
@@ -21,26 +21,26 @@ def test_the_page_has_every_format_with_a_sample() -> None:
     assert headings == list(formats.FORMATS)
 
 
-def test_every_sample_has_two_calls_and_no_line_that_ends_its_block() -> None:
+def test_every_sample_has_two_calls_and_no_closing_fence() -> None:
     for format in formats.FORMATS.values():
         text = render_sample(format)
         assert "get_weather" in text and "get_time" in text and "~~~" not in text
 
 
-def test_the_toml_on_the_page_is_a_format_that_keeps_the_laws() -> None:
-    block, _ = re.findall(r"(?ms)^~~~toml\n(.*?)^~~~$", PAGE.read_text("utf-8"))  # the other is of a package
+def test_the_toml_format_of_the_page_satisfies_the_laws() -> None:
+    block, _ = re.findall(r"(?ms)^~~~toml\n(.*?)^~~~$", PAGE.read_text("utf-8"))  # the other block belongs to a package
     assert check_format(Format.from_toml(block), samples=20) == []
 
 
 @pytest.mark.parametrize("key", examples())
-def test_the_example_of_a_key_is_a_format_that_reads_what_it_writes(key: str) -> None:
+def test_the_example_of_a_key_is_a_format_that_parses_its_own_rendering(key: str) -> None:
     format = Format.from_toml(examples()[key])
     text = render_sample(format, calls=1)
     assert "get_weather" in text
     assert [call.name for call in parse(text, format=format).calls] == ["get_weather"]
 
 
-def test_every_key_of_a_format_file_is_explained() -> None:
+def test_every_key_of_a_format_file_is_documented() -> None:
     tables = {"format": (Format, AROUND), "channels": (Channels, CHANNELS), "protocol": (Protocol, PROTOCOL)}
     tables |= {kind: (body, BODY[kind]) for kind, body in KINDS.items()}
     assert set(KINDS.values()) == set(BODIES)

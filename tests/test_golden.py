@@ -1,4 +1,4 @@
-"""`make golden` finds every difference between two trees, and ranks it by what it would do to a user."""
+"""`make golden` finds every difference between two trees and ranks it by its effect on a user."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ def test_a_difference_has_its_class(before: Json, after: Json, classes: list[str
     assert differences(before, after) == classes
 
 
-def test_a_call_that_runs_only_when_streamed_is_a_call_that_runs() -> None:
+def test_a_call_that_is_runnable_only_when_streamed_counts_as_runnable() -> None:
     classes = differences(outcome(), outcome(streamed={"fours": outcome(F)}))
     assert classes == [RUNS, "streamed reply differs from the whole one"]
 
 
-def test_arguments_of_a_new_call_are_compared_with_those_of_the_call_of_its_name() -> None:
+def test_arguments_are_compared_between_calls_of_the_same_name() -> None:
     changed = {**F, "json": '{"x": 2}'}
     assert differences(outcome(G, F), outcome(changed)) == [CHANGED, LOST]
 
 
-def test_the_order_of_keys_is_no_other_argument() -> None:
+def test_another_order_of_keys_is_not_a_changed_argument() -> None:
     one, other = {**F, "json": '{"x": 1, "y": 2}'}, {**F, "json": '{"y": 2, "x": 1}'}
     assert differences(outcome(one), outcome(other)) == ["argument text or id of a call"]
 
@@ -102,7 +102,7 @@ def test_the_order_of_keys_is_no_other_argument() -> None:
 # -- the report --------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_begins_with_the_worst_class_and_counts_by_format() -> None:
+def test_the_report_starts_with_the_worst_class_and_counts_by_format() -> None:
     row = {"id": "1", "kind": "parse", "text": "x", "format": "hermes", "options": {}, "source": "tests/a.py"}
     spans = Difference(["spans"], row, outcome(), outcome())
     runs = Difference([RUNS], {**row, "format": "auto"}, outcome(), outcome(F))
@@ -113,7 +113,7 @@ def test_the_report_begins_with_the_worst_class_and_counts_by_format() -> None:
     assert as_json([runs], 10, 1)["classes"][RUNS]["count"] == 1
 
 
-def test_an_example_shows_the_text_and_what_differs() -> None:
+def test_an_example_shows_the_text_and_the_differing_fields() -> None:
     row = {"id": "1", "kind": "parse", "text": "the text", "options": {}, "source": "tests/a.py"}
     shown = report([Difference([LOST], row, outcome(F), outcome())], 1, 1)
     assert "'the text'" in shown and "- attempts" in shown and "format:" not in shown
@@ -122,23 +122,25 @@ def test_an_example_shows_the_text_and_what_differs() -> None:
 # -- inputs ------------------------------------------------------------------------------------------------------------
 
 
-def recorded(tmp_path: Path, rows: list[Json]) -> Inputs:
+def write_input_rows(tmp_path: Path, rows: list[Json]) -> Inputs:
     (tmp_path / "1.jsonl").write_text("".join([input_line(row) + "\n" for row in rows]), "ascii")
     path = tmp_path / "inputs.jsonl.gz"
     write_inputs(tmp_path, path)
     return Inputs(path)
 
 
-def rows(source: str, count: int, first: int = 0) -> list[Json]:
+def input_rows(source: str, count: int, first: int = 0) -> list[Json]:
     return [
         {"id": f"{at:04}", "kind": "parse", "text": str(at), "source": source, "options": {}, "format": "hermes"}
         for at in range(first, first + count)
     ]
 
 
-def test_a_sample_has_the_corpus_and_something_of_every_source(tmp_path: Path) -> None:
+def test_a_sample_contains_the_corpus_and_inputs_of_every_source(tmp_path: Path) -> None:
     sources = {"tests/test_corpus.py": 3, "tests/a.py": 2, "tests/b.py": 100, "shown": 100}
-    inputs = recorded(tmp_path, [row for at, name in enumerate(sources) for row in rows(name, sources[name], at * 100)])
+    inputs = write_input_rows(
+        tmp_path, [row for at, name in enumerate(sources) for row in input_rows(name, sources[name], at * 100)]
+    )
     ids = inputs.sample(15, "")
     assert Counter([json.loads(inputs.lines[id])["source"] for id in ids]) == {**sources, "tests/b.py": 6, "shown": 4}
     assert len(inputs.sample(0, "")) == 205
@@ -146,13 +148,13 @@ def test_a_sample_has_the_corpus_and_something_of_every_source(tmp_path: Path) -
     assert inputs.sample(9, "llama3_json") == []
 
 
-def test_an_input_that_two_sources_have_belongs_to_the_tests(tmp_path: Path) -> None:
-    inputs = recorded(tmp_path, [*rows("damaged", 1), *rows("tests/a.py", 1)])
+def test_an_input_of_two_sources_is_assigned_to_the_tests(tmp_path: Path) -> None:
+    inputs = write_input_rows(tmp_path, [*input_rows("damaged", 1), *input_rows("tests/a.py", 1)])
     assert [json.loads(line)["source"] for line in inputs.lines.values()] == ["tests/a.py"]
 
 
 def test_a_missing_outcome_fails(tmp_path: Path) -> None:
-    inputs = recorded(tmp_path, rows("tests/a.py", 2))
+    inputs = write_input_rows(tmp_path, input_rows("tests/a.py", 2))
     lines = {id: f'{{"id":"{id}","outcome":{{}}}}\n' for id in inputs.lines}
     assert compare(inputs, lines, lines.values(), list(lines)) == []
     with pytest.raises(SystemExit, match="0001 is missing"):
@@ -166,7 +168,7 @@ def test_a_missing_outcome_fails(tmp_path: Path) -> None:
 # -- recording and replaying -------------------------------------------------------------------------------------------
 
 
-def test_a_recorded_input_is_replayed_as_it_was_read(tmp_path: Path) -> None:
+def test_a_recorded_input_is_replayed_with_its_options_and_tools(tmp_path: Path) -> None:
     recorder = Recorder(str(tmp_path))
     tools = Toolset([Tool(name="f", parameters=X)])
     text = 'Hello \ud800 <tool_call>{"name": "f", "arguments": {"x": "1"}}</tool_call>'
@@ -176,14 +178,14 @@ def test_a_recorded_input_is_replayed_as_it_was_read(tmp_path: Path) -> None:
     write_inputs(tmp_path, tmp_path / "inputs.jsonl.gz")
     inputs = Inputs(tmp_path / "inputs.jsonl.gz")
     (line,) = inputs.lines.values()
-    found = Replayer(inputs.toolsets).outcome(json.loads(line))
-    assert found["attempts"][0]["json"] == '{"x": 1}'
-    assert found["content"] == "Hello \ud800"
-    assert "streamed" not in found
+    replayed = Replayer(inputs.toolsets).outcome(json.loads(line))
+    assert replayed["attempts"][0]["json"] == '{"x": 1}'
+    assert replayed["content"] == "Hello \ud800"
+    assert "streamed" not in replayed
     assert json.loads(line)["options"] == {"limits": {"reply": 16_000_000, "call": 4_000_000, "depth": 200, "calls": 3}}
 
 
-def test_arguments_that_the_text_of_a_call_does_not_say_are_part_of_its_outcome() -> None:
+def test_arguments_that_differ_from_the_text_of_the_call_are_in_the_outcome() -> None:
     row = {"id": "1", "kind": "parse", "text": '<tool_call>{"name": "f", "arguments": {"x": ', "source": "tests"}
     attempt = Replayer({}).outcome({**row, "options": {}, "format": "hermes"})["attempts"][0]
     assert attempt == {"name": "f", "json": '{"x": ', "ok": False, "arguments": {}}
@@ -196,21 +198,21 @@ def test_an_exception_is_an_outcome() -> None:
 
 @pytest.mark.parametrize("name", sorted(formats.FORMATS))
 def test_a_format_that_is_not_built_in_is_recorded_with_its_fields(name: str) -> None:
-    own = formats.replace(formats.FORMATS[name], name="mine")
+    custom = formats.replace(formats.FORMATS[name], name="mine")
     assert plain_format(formats.FORMATS[name]) == name
-    assert format_from(json.loads(encoded(plain_format(own)))) == own
+    assert format_from(json.loads(encoded(plain_format(custom)))) == custom
 
 
 def test_special_tokens_of_a_format_are_recorded() -> None:
-    own = formats.replace(formats.FORMATS["hermes"], name="mine", ends=(formats.Special("<e>", ("<", "e>")),))
-    made = format_from(json.loads(encoded(plain_format(own))))
-    assert isinstance(made.ends[0], formats.Special) and made.ends[0].tokens == ("<", "e>")
+    custom = formats.replace(formats.FORMATS["hermes"], name="mine", ends=(formats.Special("<e>", ("<", "e>")),))
+    restored = format_from(json.loads(encoded(plain_format(custom))))
+    assert isinstance(restored.ends[0], formats.Special) and restored.ends[0].tokens == ("<", "e>")
 
 
 def test_tools_are_recorded_with_their_scope() -> None:
     tools = Toolset([Tool(name="f", parameters=X, aliases={"y": "x"}, read_only=True), Tool(name="g")])
-    made = tools_from(json.loads(encoded(plain_tools(tools.scoped(["f"])))))
-    assert made.names == ("f",) and made.authorise("h") == "not_authorised"
+    restored = tools_from(json.loads(encoded(plain_tools(tools.scoped(["f"])))))
+    assert restored.names == ("f",) and restored.authorise("h") == "not_authorised"
     assert tools_from(plain_tools(tools)).get("f") == tools.get("f")
     assert tools_from(plain_tools([{"name": "f", "input_schema": {}}])).names == ("f",)
 

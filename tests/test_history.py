@@ -1,4 +1,4 @@
-"""The end of a loop: the assistant's turn for the history, and an answer for every call in it."""
+"""The last step of a loop: the assistant message for the history, and an answer for every call in it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ WRONG_TYPE = '<tool_call>{"name": "look", "arguments": {"city": "Oslo", "days": 
 BROKEN = '<tool_call>{"name": "look", "arguments": {"city": "Oslo", "days": }}</tool_call>'
 UNKNOWN = '<tool_call>{"name": "drop", "arguments": {"city": "Oslo"}}</tool_call>'
 FAILS = '<tool_call>{"name": "fail", "arguments": {"city": "Rome"}}</tool_call>'
-CUT = '<tool_call>{"name": "look", "arguments": {"city": "Os'
+TRUNCATED = '<tool_call>{"name": "look", "arguments": {"city": "Os'
 texts = st.lists(st.sampled_from([GOOD, WRONG_TYPE, BROKEN, UNKNOWN, FAILS]), min_size=1, max_size=5).map("\n".join)
 
 
-def written_calls(message: Any, api: str) -> list[tuple[str, Any]]:
-    """Id (or name, where the wire has no ids) and arguments of the calls in a message, straight from its JSON."""
+def calls_in_message(message: Any, api: str) -> list[tuple[str, Any]]:
+    """Return id (or name, if the API has no ids) and arguments of the calls in a message, read from its JSON."""
     match api:
         case "chat":
             return [(each["id"], each["function"]["arguments"]) for each in message["tool_calls"]]
@@ -56,8 +56,8 @@ def written_calls(message: Any, api: str) -> list[tuple[str, Any]]:
     raise AssertionError(f"{api}: say here where its assistant's turn has the calls")
 
 
-def written_answers(messages: list[Json], api: str) -> list[tuple[str, str]]:
-    """Id (or name) and text of the answers, straight from their JSON."""
+def answers_in_messages(messages: list[Json], api: str) -> list[tuple[str, str]]:
+    """Return id (or name) and text of the answers, read from their JSON."""
     match api:
         case "chat":
             return [(each["tool_call_id"], each["content"]) for each in messages if each["role"] == "tool"]
@@ -76,47 +76,47 @@ def written_answers(messages: list[Json], api: str) -> list[tuple[str, str]]:
 
 @every_api
 @given(text=texts)
-def test_every_call_in_the_message_has_one_answer_whichever_calls_were_dispatched(api: str, text: str) -> None:
+def test_every_call_in_the_message_has_exactly_one_answer(api: str, text: str) -> None:
     reply = parse(text, tools=TOOLS, format="hermes")
-    calls = written_calls(reply.message(api), api)
+    calls = calls_in_message(reply.message(api), api)
     assert len(calls) == len(reply.attempts)
     for results in (dispatch_sync(reply, TOOLS), dispatch_sync(reply.calls, TOOLS)):
-        given_back = written_answers(answers(reply, results, api=api), api)
+        given_back = answers_in_messages(answers(reply, results, api=api), api)
         assert [id for id, _ in given_back] == [id for id, _ in calls]
-        assert all(said for _, said in given_back)
+        assert all(text_of_answer for _, text_of_answer in given_back)
 
 
 @every_api
 @given(text=texts)
 def test_the_arguments_in_a_message_are_always_an_object(api: str, text: str) -> None:
-    for _, arguments in written_calls(parse(text, tools=TOOLS, format="hermes").message(api), api):
+    for _, arguments in calls_in_message(parse(text, tools=TOOLS, format="hermes").message(api), api):
         assert isinstance(json.loads(arguments) if isinstance(arguments, str) else arguments, dict)
 
 
 @every_api
-@pytest.mark.parametrize("text", [BROKEN, WRONG_TYPE, UNKNOWN, CUT])
+@pytest.mark.parametrize("text", [BROKEN, WRONG_TYPE, UNKNOWN, TRUNCATED])
 def test_each_problem_is_reported_once(api: str, text: str) -> None:
     reply = parse(text, tools=TOOLS, format="hermes")
-    said = json.dumps(answers(reply, api=api), ensure_ascii=False)
+    answer_text = json.dumps(answers(reply, api=api), ensure_ascii=False)
     for problem in reply.problems:
-        assert said.count(json.dumps(problem.message, ensure_ascii=False)[1:-1]) == 1, problem
+        assert answer_text.count(json.dumps(problem.message, ensure_ascii=False)[1:-1]) == 1, problem
 
 
 @every_api
-def test_a_refusal_shows_what_was_written_where_the_message_cannot(api: str) -> None:
+def test_the_answer_to_a_broken_call_shows_its_original_text(api: str) -> None:
     reply = parse(BROKEN, tools=TOOLS, format="hermes")
-    ((_, arguments),) = written_calls(reply.message(api), api)
+    ((_, arguments),) = calls_in_message(reply.message(api), api)
     assert arguments in ("{}", {})
-    ((_, said),) = written_answers(answers(reply, api=api), api)
-    assert "Oslo" in said and "days" in said
+    ((_, answer_text),) = answers_in_messages(answers(reply, api=api), api)
+    assert "Oslo" in answer_text and "days" in answer_text
 
 
-def test_what_is_shown_of_it_is_bounded() -> None:
+def test_the_text_shown_of_a_broken_call_is_bounded() -> None:
     reply = parse(BROKEN.replace("Oslo", "O" * 100_000), tools=TOOLS, format="hermes")
     assert len(json.dumps(answers(reply))) < 3_000
 
 
-def test_argument_text_that_was_not_repaired_goes_out_as_it_came() -> None:
+def test_argument_text_without_repairs_is_sent_back_unchanged() -> None:
     text = '{"city":"\\u00d8rsta",  "days": 2}'
     response = {
         "choices": [{"message": {"tool_calls": [{"id": "a", "function": {"name": "look", "arguments": text}}]}}]
@@ -124,24 +124,24 @@ def test_argument_text_that_was_not_repaired_goes_out_as_it_came() -> None:
     assert read(response, tools=TOOLS).message()["tool_calls"][0]["function"]["arguments"] == text
 
 
-def test_an_answer_without_calls_leaves_nothing_to_answer() -> None:
+def test_a_reply_without_calls_has_no_answers() -> None:
     assert answers(parse("Sunny.", tools=TOOLS)) == []
 
 
-def test_a_near_miss_is_reported_where_there_is_no_call() -> None:
+def test_a_near_miss_without_a_call_is_reported_to_the_model() -> None:
     reply = parse('I would {"name": "look", "arguments": {"city": "Oslo"}} now.', tools=TOOLS)
-    (told,) = answers(reply)
-    assert told["role"] == "user" and told["content"] == feedback(reply)
+    (message,) = answers(reply)
+    assert message["role"] == "user" and message["content"] == feedback(reply)
 
 
-def test_the_servers_own_errors_are_not_fed_back_to_the_model() -> None:
+def test_server_errors_are_not_sent_to_the_model() -> None:
     for response in ({"error": {"message": "quota exceeded"}}, {"choices": 3}):
         reply = read(response, tools=TOOLS, api="chat")
         assert any(problem.blocking for problem in reply.problems)
         assert feedback(reply) == "" and answers(reply) == []
 
 
-def test_reasoning_goes_back_under_its_own_name_and_only_beside_calls() -> None:
+def test_reasoning_is_sent_back_under_its_field_name_and_only_with_calls() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}}
     for name in ("reasoning_content", "reasoning"):
         message = {"role": "assistant", "content": "", "tool_calls": [call], name: "Hm."}
@@ -149,7 +149,7 @@ def test_reasoning_goes_back_under_its_own_name_and_only_beside_calls() -> None:
         assert name not in read({"choices": [{"message": {"content": "Hi", name: "Hm."}}]}).message()
 
 
-def test_what_one_api_wants_back_is_not_sent_to_another() -> None:
+def test_opaque_fields_of_one_api_are_not_sent_to_another() -> None:
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "tool_use", "id": "a", "name": "f", "input": {}},
@@ -160,7 +160,7 @@ def test_what_one_api_wants_back_is_not_sent_to_another() -> None:
 
 
 @every_api
-def test_a_single_result_writes_its_own_message(api: str) -> None:
+def test_a_single_result_can_be_written_as_a_message(api: str) -> None:
     (good,) = dispatch_sync(parse(GOOD, tools=TOOLS, format="hermes"), TOOLS)
     assert "1 days of sun in Oslo" in json.dumps(good.message(api))
     (bad,) = dispatch_sync(parse(FAILS, tools=TOOLS, format="hermes"), TOOLS)
@@ -168,16 +168,16 @@ def test_a_single_result_writes_its_own_message(api: str) -> None:
 
 
 @given(text=texts)
-def test_dispatch_agrees_with_itself_on_a_reply_its_calls_and_each_call(text: str) -> None:
+def test_dispatching_a_reply_its_calls_or_each_call_gives_the_same_results(text: str) -> None:
     reply = parse(text, tools=TOOLS, format="hermes")
     whole = [(result.kind, result.text) for result in dispatch_sync(reply, TOOLS)]
     alone = [(result.kind, result.text) for call in reply.attempts for result in dispatch_sync(call, TOOLS)]
-    ran = [(result.kind, result.text) for result in dispatch_sync(reply.calls, TOOLS)]
+    runnable = [(result.kind, result.text) for result in dispatch_sync(reply.calls, TOOLS)]
     assert whole == alone
-    assert ran == [each for each in whole if each[0] != "refused"]
+    assert runnable == [each for each in whole if each[0] != "refused"]
 
 
-# -- a call of a name and argument text --------------------------------------------------------------------------------
+# -- calls from a name and argument text -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_dispatch_agrees_with_itself_on_a_reply_its_calls_and_each_call(text: st
         ("[1]", {}, False),
     ],
 )
-def test_a_call_is_made_of_argument_text(text: str, arguments: Json, ok: bool) -> None:
+def test_a_call_is_built_from_argument_text(text: str, arguments: Json, ok: bool) -> None:
     call = Call.from_text("look", text, tools=TOOLS, id="a")
     assert (call.arguments, call.ok, call.id) == (arguments, ok, "a")
     assert ok or call.problems
@@ -201,7 +201,7 @@ def test_a_call_is_made_of_argument_text(text: str, arguments: Json, ok: bool) -
     assert kinds == ["completed" if ok else "refused"]
 
 
-def test_a_call_of_text_names_a_tool_that_is_declared() -> None:
+def test_a_call_built_from_text_must_name_a_declared_tool() -> None:
     assert [problem.code for problem in Call.from_text("drop", "{}", tools=TOOLS).problems] == ["unknown_tool"]
     assert Call.from_text("drop", "{}").ok
 
@@ -215,37 +215,37 @@ async def _each(chunks: list[Any]) -> AsyncIterator[Any]:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_the_events_of_a_stream_are_those_of_feeding_and_closing(live: bool) -> None:
-    text = f"<think>Hm.</think>Look.\n{GOOD}\n{CUT}"
+def test_events_yields_the_events_of_feed_and_close(live: bool) -> None:
+    text = f"<think>Hm.</think>Look.\n{GOOD}\n{TRUNCATED}"
     chunks = [{"choices": [{"delta": {"content": text[at : at + 5]}}]} for at in range(0, len(text), 5)]
     pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
 
-    def makes() -> list[tuple[Any, list[Any]]]:
+    def readers() -> list[tuple[Any, list[Any]]]:
         return [
             (Parser("hermes", tools=TOOLS, live=live, ids=Ids.numbered("c")), pieces),
             (Stream("chat", format="hermes", tools=TOOLS, live=live, ids=Ids.numbered("c")), chunks),
         ]
 
-    async def collected(reader: Any, every: list[Any]) -> list[Any]:
+    async def collect_events(reader: Any, every: list[Any]) -> list[Any]:
         return [event async for event in reader.events(_each(every))]
 
-    for (one, chunked), (other, _), (third, _) in zip(makes(), makes(), makes(), strict=True):
+    for (one, chunked), (other, _), (third, _) in zip(readers(), readers(), readers(), strict=True):
         fed = [event for chunk in chunked for event in one.feed(chunk)] + one.close()
-        assert list(other.events(chunked)) == fed == asyncio.run(collected(third, chunked))
+        assert list(other.events(chunked)) == fed == asyncio.run(collect_events(third, chunked))
         assert one.reply == other.reply == third.reply
 
 
-def test_a_stream_can_hold_back_what_may_be_recast() -> None:
+def test_a_holding_stream_emits_no_recast_event() -> None:
     text = 'Hm, so.</think>Sure.\n{"name": "look", "arguments": {"city": "Oslo"}}'
     chunks = [{"choices": [{"delta": {"content": text[at : at + 5]}}]} for at in range(0, len(text), 5)]
-    held, plain = Stream("chat", tools=TOOLS, hold=True), Stream("chat", tools=TOOLS)
-    events = list(held.events(chunks))
+    holding, plain = Stream("chat", tools=TOOLS, hold=True), Stream("chat", tools=TOOLS)
+    events = list(holding.events(chunks))
     assert Recast in [type(event) for event in plain.events(chunks)]
     assert Recast not in [type(event) for event in events]
-    assert held.reply.parts == plain.reply.parts
-    assert [event for event in events if isinstance(event, Text | Reasoning)] == list(held.reply.parts)
+    assert holding.reply.parts == plain.reply.parts
+    assert [event for event in events if isinstance(event, Text | Reasoning)] == list(holding.reply.parts)
 
 
-def test_a_reply_is_plain_data() -> None:
+def test_a_reply_can_be_converted_to_json() -> None:
     reply = Reply((Text("Hi"),), (Problem("x", "y", blocking=False),))
     assert json.loads(json.dumps(reply.to_json()))["content"] == "Hi"

@@ -1,4 +1,4 @@
-"""`live`: a plain string argument is passed on while it arrives, everything else when it is whole."""
+"""`live`: a plain string argument is emitted while it arrives, all other arguments when they are complete."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from support.replies import (
 every_format = pytest.mark.parametrize("name", sampled())
 
 
-HELD = BARE | {"generic_json"}
-"""Where nothing opens a call, it is one only if the reply is nothing else: nothing goes out before the end."""
+HELD_UNTIL_CLOSE = BARE | {"generic_json"}
+"""Formats without an opener: a call must be the whole reply, so nothing is emitted before the end."""
 
 
-def given(events: list[Event]) -> str:
+def emitted_json(events: list[Event]) -> str:
     return "".join([event.json for event in events if isinstance(event, Arguments)])
 
 
 @every_format
-def test_live_passes_a_plain_string_on_while_it_arrives(name: str) -> None:
+def test_live_mode_emits_a_plain_string_while_it_arrives(name: str) -> None:
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     parser = Parser(name, tools=TOOLS, live=True)
     events = parser.feed(text[: text.index("hay")])
-    if name in HELD:
-        assert events == [] and "needle" in given(parser.feed(text[text.index("hay") :]) + parser.close())
+    if name in HELD_UNTIL_CLOSE:
+        assert events == [] and "needle" in emitted_json(parser.feed(text[text.index("hay") :]) + parser.close())
     else:
-        assert "needle" in given(events)
+        assert "needle" in emitted_json(events)
 
 
 @pytest.mark.parametrize(
     "schema", [{"enum": ["needle"]}, {**STRING, "pattern": "n"}, {**STRING, "format": "uri"}, NULLABLE, {}]
 )
 @every_format
-def test_live_holds_back_a_string_that_its_schema_may_reject(name: str, schema: Json) -> None:
+def test_live_mode_holds_back_a_string_that_its_schema_may_reject(name: str, schema: Json) -> None:
     tools = Toolset([tool("f", s=schema)])
     text = render(made("f", s="needle in hay"), format=name, tools=tools)
     parser = Parser(name, tools=tools, live=True)
-    assert "needle" not in given(parser.feed(text[: text.index("hay")]))
+    assert "needle" not in emitted_json(parser.feed(text[: text.index("hay")]))

@@ -12,7 +12,7 @@ from rightcall import Call, Parser, Tool, Toolset, check, dispatch_sync, parse, 
 from rightcall.repairs.argument_text import read_arguments
 from support.replies import INTEGER, STRING, Json, runnable
 
-# -- nothing runs that was not read -----------------------------------------------------------------------------------
+# -- nothing runs that was not read ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ['{"folder": "/tmp/x", "dry_run": tru', '{"folder": 007}', "nothing", '"folder"'])
