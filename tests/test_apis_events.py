@@ -143,7 +143,7 @@ def test_a_payload_is_read_with_and_without_its_sse_lines(payload: str) -> None:
     assert run(text, text.encode(), "data: [DONE]").content == "HiHi"
 
 
-def test_several_payloads_in_one_chunk_are_read_one_by_one() -> None:
+def test_several_payloads_of_a_chunk_are_read_one_by_one() -> None:
     text = "".join([f"data: {json.dumps(delta(content=char))}\r\n\r\n" for char in "Hi!"]) + "data: [DONE]\n\n"
     assert run(text).content == "Hi!"
 
@@ -176,7 +176,7 @@ def test_feeding_a_closed_stream_raises() -> None:
         stream.feed({})
 
 
-def test_reasoning_precedes_text_of_the_same_chunk() -> None:
+def test_reasoning_precedes_text_of_one_chunk() -> None:
     assert run(delta(reasoning_content="hm", content="Hi")).parts == (Reasoning("hm"), Text("Hi"))
 
 

@@ -277,7 +277,7 @@ class Holder:
     inner: Model
 
 
-class Unprintable:
+class Odd:
     def __str__(self) -> str:
         raise RuntimeError
 
@@ -308,7 +308,7 @@ PLAIN: list[tuple[Any, Any]] = [
     (float("-inf"), "-inf"),
     ("a\ud800b", "a\ufffdb"),
     (CIRCLE, [1, "[refers to itself]"]),
-    (Unprintable(), "[Odd]"),
+    (Odd(), "[Odd]"),
     (Colour.RED, "red"),
     (ValueError("x"), "x"),
 ]

@@ -1,6 +1,6 @@
-"""A model in a child process: it answers, it says why it cannot, and it never outlives whoever started it.
+"""A local model in a child process: it answers, reports why it cannot start, and never outlives its parent.
 
-The real xllamacpp takes part where it and the model are installed; else a package of the same name stands in for it.
+The tests use the real xllamacpp if it and the model are installed, otherwise a stand-in package of the same name.
 """
 
 import importlib.util
@@ -34,7 +34,7 @@ def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def said(address: str, path: str, body: Any = None, *, key: str = "") -> Any:
+def request_json(address: str, path: str, body: Any = None, *, key: str = "") -> Any:
     data = None if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
     request = urllib.request.Request(address + path, data, headers)
@@ -42,7 +42,7 @@ def said(address: str, path: str, body: Any = None, *, key: str = "") -> Any:
         return json.load(answer)
 
 
-def listens(address: str) -> bool:
+def is_listening(address: str) -> bool:
     try:
         socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=5).close()
     except OSError:
@@ -50,43 +50,43 @@ def listens(address: str) -> bool:
     return True
 
 
-def falls_silent(address: str) -> bool:
-    """Within half a minute, for a busy machine; usually at once."""
+def stops_listening(address: str) -> bool:
+    """Return whether the address stops listening within half a minute; usually it is immediate."""
     until = time.monotonic() + 30
-    while listens(address) and time.monotonic() < until:
+    while is_listening(address) and time.monotonic() < until:
         time.sleep(0.05)
-    return not listens(address)
+    return not is_listening(address)
 
 
-# -- life and death ----------------------------------------------------------------------------------------------------
+# -- lifetime of the server --------------------------------------------------------------------------------------------
 
 
-def test_a_model_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None:
+def test_a_local_server_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None:
     with LocalServer(model_file(tmp_path)) as server:
         assert server.key is not None
         key = server.key.reveal()
-        assert said(server.base_url, "/models", key=key)["data"] == [{"id": "own"}]
+        assert request_json(server.base_url, "/models", key=key)["data"] == [{"id": "own"}]
         body = {"messages": [{"role": "user", "content": "Hi"}]}
-        answer = said(server.base_url, "/chat/completions", body, key=key)
+        answer = request_json(server.base_url, "/chat/completions", body, key=key)
         assert answer["choices"][0]["message"]["content"] == "Hi"
-    assert not listens(server.address)
+    assert not is_listening(server.address)
     server.close()
 
 
-def test_an_adapter_is_stored_next_to_the_model(llama: Path, tmp_path: Path) -> None:
+def test_an_adapter_is_loaded_next_to_the_model(llama: Path, tmp_path: Path) -> None:
     (tmp_path / "beside.gguf").write_text("GGUF adapter")
     with LocalServer(model_file(tmp_path), lora=str(tmp_path / "beside.gguf"), key="open-sesame") as server:
-        found = said(server.base_url, "/models", key="open-sesame")["data"]
+        found = request_json(server.base_url, "/models", key="open-sesame")["data"]
     assert [each["id"] for each in found] == ["own", f"{tmp_path / 'beside.gguf'} x 1.0"]
     with pytest.raises(CallerError, match=r"cannot read the model .*gone\.gguf"):
         LocalServer(model_file(tmp_path), lora="gone.gguf")
 
 
-def test_a_server_that_is_forgotten_is_ended(llama: Path, tmp_path: Path) -> None:
+def test_a_garbage_collected_server_is_stopped(llama: Path, tmp_path: Path) -> None:
     server = LocalServer(model_file(tmp_path))
     address = server.address
     del server
-    assert falls_silent(address)
+    assert stops_listening(address)
 
 
 PARENT = """
@@ -96,7 +96,7 @@ server = LocalServer(sys.argv[1])
 print(server.address, flush=True)
 {then}
 """
-ENDS = {
+PARENT_ENDS = {
     "falls off its end": ("", None),
     "raises": ("raise ValueError", None),
     "is killed": ("time.sleep(60)", signal.SIGKILL),
@@ -109,8 +109,8 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("then, number", ENDS.values(), ids=ENDS)
-def test_nothing_is_left_running_when_the_parent(then: str, number: int | None, llama: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("then, number", PARENT_ENDS.values(), ids=PARENT_ENDS)
+def test_the_server_is_stopped_when_the_parent_ends(then: str, number: int | None, llama: Path, tmp_path: Path) -> None:
     code = PARENT.format(then=then)
     path = os.pathsep.join([str(llama), *filter(None, sys.path)])
     parent = subprocess.Popen(
@@ -127,10 +127,10 @@ def test_nothing_is_left_running_when_the_parent(then: str, number: int | None, 
         if number is not None:
             os.kill(parent.pid, number)
         parent.wait(60)
-        assert falls_silent(address)
+        assert stops_listening(address)
 
 
-def test_a_fork_that_ends_does_not_take_the_server_with_it(llama: Path, tmp_path: Path) -> None:
+def test_a_fork_that_exits_does_not_stop_the_server(llama: Path, tmp_path: Path) -> None:
     then = "import os\nif os.fork() == 0:\n    sys.exit(0)\nos.wait()\nimport urllib.request\n"
     then += "print(urllib.request.urlopen(server.address + '/health', timeout=60).status, flush=True)"
     done = subprocess.run(
@@ -144,7 +144,7 @@ def test_a_fork_that_ends_does_not_take_the_server_with_it(llama: Path, tmp_path
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child notices once the model is loaded")
-def test_a_child_that_holds_the_interpreter_while_it_loads_is_ended_too(llama: Path, tmp_path: Path) -> None:
+def test_a_child_that_blocks_the_interpreter_while_loading_is_stopped(llama: Path, tmp_path: Path) -> None:
     put(llama, PACKAGE.replace("time.sleep(60)", "9**9**9"))
     code = PARENT.format(then="")
     path = os.pathsep.join([str(llama), *filter(None, sys.path)])
@@ -176,9 +176,9 @@ def is_running(pid: str) -> bool:
         return False
 
 
-# -- why it cannot -----------------------------------------------------------------------------------------------------
+# -- startup errors ----------------------------------------------------------------------------------------------------
 
-REFUSALS = {
+STARTUP_ERRORS = {
     "a processor that is too old": (DIES.format("SIGILL"), "GGUF", r"processor lacks.*SIGILL.*--no-binary xllamacpp"),
     "no memory": (DIES.format("SIGKILL"), "GGUF", r"killed from outside, most likely for lack of memory"),
     "another death": ("import os; os._exit(3)", "GGUF", r"its process ended with 3"),
@@ -189,8 +189,8 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("package, text, message", REFUSALS.values(), ids=REFUSALS)
-def test_a_model_that_cannot_be_served_says_why(
+@pytest.mark.parametrize("package, text, message", STARTUP_ERRORS.values(), ids=STARTUP_ERRORS)
+def test_a_model_that_cannot_be_served_is_reported_with_the_reason(
     package: str, text: str, message: str, llama: Path, tmp_path: Path
 ) -> None:
     put(llama, package)
@@ -198,21 +198,21 @@ def test_a_model_that_cannot_be_served_says_why(
     assert re.search(message, line), line
 
 
-def test_a_port_that_is_taken_is_named(llama: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+def test_a_port_in_use_is_an_error(llama: Path, tmp_path: Path) -> None:
+    with socket.socket() as busy_socket:
+        busy_socket.bind(("127.0.0.1", 0))
+        busy_socket.listen()
+        port = busy_socket.getsockname()[1]
         with pytest.raises(LocalServerError, match=f"cannot listen on port {port}: .* 0 for a free one"):
             LocalServer(model_file(tmp_path), port=port)
 
 
-def test_a_model_that_takes_too_long_is_given_up(llama: Path, tmp_path: Path) -> None:
+def test_a_model_that_is_not_ready_in_time_is_an_error(llama: Path, tmp_path: Path) -> None:
     with pytest.raises(LocalServerError, match=r"not ready after 0\.2 seconds"):
         LocalServer(model_file(tmp_path, "GGUF slow"), wait=0.2)
 
 
-def test_a_model_that_was_not_pulled_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_was_not_pulled_cannot_be_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
     with pytest.raises(ModelUnavailable, match="rightcall model pull smollm2"):
         LocalServer()
@@ -233,21 +233,21 @@ def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_pat
         preexec_fn=hear_ctrl_c,
     )
     assert serving.stdout is not None
-    shown = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
-    address = shown["url"].removesuffix("/v1")
-    assert shown["model"] == "own" and said(address, "/v1/models", key=shown["key"])
+    server_info = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
+    address = server_info["url"].removesuffix("/v1")
+    assert server_info["model"] == "own" and request_json(address, "/v1/models", key=server_info["key"])
     os.kill(serving.pid, number)
     rest, errors = serving.communicate(timeout=60)
     assert (serving.returncode, rest) == (0, "") and errors.endswith("rightcall: stopped\n")
-    assert "the chat template of the model does not support tools" in errors and shown["key"] not in errors
-    assert falls_silent(address)
+    assert "the chat template of the model does not support tools" in errors and server_info["key"] not in errors
+    assert stops_listening(address)
 
 
-# -- the real thing ----------------------------------------------------------------------------------------------------
+# -- the real model ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not MODEL_IS_HERE, reason="needs the extra `local` and `rightcall model pull smollm2`")
-def test_the_real_model_answers_and_says_the_same_again() -> None:
+def test_the_real_model_gives_the_same_answer_twice() -> None:
     body = {
         "messages": [{"role": "user", "content": "Name a colour."}],
         "max_tokens": 12,
@@ -257,7 +257,7 @@ def test_the_real_model_answers_and_says_the_same_again() -> None:
     with LocalServer(threads=1, key="open-sesame") as server:
 
         def ask(path: str, body: Any = None) -> Any:
-            return said(server.base_url, path, body, key="open-sesame")
+            return request_json(server.base_url, path, body, key="open-sesame")
 
         assert ask("/models")["data"][0]["id"] == "smollm2"
         first, second = [ask("/chat/completions", body)["choices"] for _ in range(2)]
@@ -267,11 +267,11 @@ def test_the_real_model_answers_and_says_the_same_again() -> None:
 
 
 @pytest.mark.skipif(not MODEL_IS_HERE, reason="needs the extra `local` and `rightcall model pull smollm2`")
-def test_the_real_model_is_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is far too small for the work; what it does is seen, kept and counted."""
+def test_the_real_model_can_run_an_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model is far too small for the task; its actions are shown, recorded and counted."""
     monkeypatch.setenv("RIGHTCALL_RUNS", str(tmp_path / "runs"))
     limits = ["--max-turns", "1", "--max-tokens", "24", "--temperature", "0", "--guard", "none"]
     done = run("run", "Say hello.", "--local", "smollm2", "--cwd", str(tmp_path), "--plan", "--json", *limits)
-    over = json.loads(done.stdout.splitlines()[-1])
-    assert done.exit_code == (over["status"] != "done"), done.output
-    assert over["event"] == "over" and over["turns"] and over["completion"]
+    final_event = json.loads(done.stdout.splitlines()[-1])
+    assert done.exit_code == (final_event["status"] != "done"), done.output
+    assert final_event["event"] == "over" and final_event["turns"] and final_event["completion"]

@@ -1,4 +1,4 @@
-"""`make measure` and `make walk`: goals that were reached stay reached, and the figures count what they claim."""
+"""`make measure` and `make walk`: reached goals stay reached, and the figures count what they claim."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_package(folder: Path, **modules: str) -> list[measure.Source]:
 
 
 @pytest.mark.sweep  # it parses the package several times
-def test_goals_that_were_reached_stay_reached() -> None:
+def test_reached_goals_stay_reached() -> None:
     rows = {row.name: row for row in measure.measure()}
     assert rows.keys() >= measure.REACHED
     assert [row for name, row in rows.items() if name in measure.REACHED and not row.is_met] == []
@@ -46,11 +46,11 @@ def test_goals_that_were_reached_stay_reached() -> None:
         ("def f(a):\n    return lambda b: b or a", 1),
     ],
 )
-def test_complexity_counts_branches_but_not_those_of_inner_functions(text: str, branches: int) -> None:
+def test_complexity_counts_branches_outside_inner_functions(text: str, branches: int) -> None:
     assert measure.complexity(parse_function(text)) == branches
 
 
-def test_code_lines_leave_out_comments_blanks_and_docstrings(tmp_path: Path) -> None:
+def test_code_lines_exclude_comments_blank_lines_and_docstrings(tmp_path: Path) -> None:
     text = '"""Doc.\n\nMore."""\n\n# a comment\na = 1  # one\nb = [\n    2,\n]\n'
     (source,) = write_package(tmp_path, one=text)
     assert source.code_lines == {6, 7, 8, 9}

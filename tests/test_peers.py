@@ -1,4 +1,4 @@
-"""The failures that users of other parsers pay for, each one reproduced there, and none of them here."""
+"""Failures that users of other parsers reported, each reproduced there; none of them occurs here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ every_format = pytest.mark.parametrize("name", sampled())
 
 
 @every_format
-def test_a_cut_off_call_never_runs(name: str) -> None:
+def test_a_truncated_call_is_never_runnable(name: str) -> None:
     text = render([made("f", s="first"), made("f", s="second", n=-12)], format=name, tools=TOOLS)
     allowed: list[Args] = [[], [("f", {"s": "first"})], [("f", {"s": "first"}), ("f", {"s": "second", "n": -12})]]
     for end in range(len(text)):
@@ -40,14 +40,14 @@ def test_a_cut_off_call_never_runs(name: str) -> None:
 
 @pytest.mark.parametrize("call", ['[{"name": "g", "arguments": {}}', '{"name": "g", "parameters": {}}', "[g()", "g()"])
 @every_format
-def test_a_call_without_markers_that_was_cut_off_never_runs(name: str, call: str) -> None:
+def test_a_truncated_call_without_markers_is_never_complete(name: str, call: str) -> None:
     for end in range(len(call)):
         reply = parse(call[:end], format=name, tools=TOOLS)
         assert not any(found.complete for found in reply.attempts), call[:end]
 
 
 @every_format
-def test_one_big_delta_gives_all_arguments(name: str) -> None:
+def test_one_large_delta_gives_all_arguments(name: str) -> None:
     calls = [made("f", s="x" * 300, n=n) for n in range(5)]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_chunks([text], Setting(name, TOOLS), live=True).reply) == [(c.name, c.arguments) for c in calls]
@@ -79,13 +79,13 @@ BAD_FIRST = [
 
 
 @pytest.mark.parametrize("format, text", BAD_FIRST)
-def test_one_bad_call_leaves_its_sibling_alone(format: str, text: str) -> None:
+def test_an_invalid_call_does_not_affect_its_sibling(format: str, text: str) -> None:
     reply = read(text, format, repair="off")
     assert runnable(reply) == [("g", {})]
     assert {index for _, index in blocking(reply)} == {0}
 
 
-def test_a_nullable_parameter_keeps_its_text() -> None:
+def test_text_of_a_nullable_parameter_is_a_string() -> None:
     tools = Toolset([tool("f", v=NULLABLE, w={"anyOf": [STRING, {"type": "null"}]}, x={**STRING, "nullable": True})])
     text = "<tool_call>\n<function=f>\n%s</function>\n</tool_call>"
     values = "".join(f"<parameter={key}>\nParis\n</parameter>\n" for key in "vwx")
@@ -95,23 +95,23 @@ def test_a_nullable_parameter_keeps_its_text() -> None:
 @pytest.mark.parametrize(
     "format, text", [("pythonic", "[f(n=-3, b=true), g()]"), ("llama4_pythonic", "[f(n=-3, b=true), g()]")]
 )
-def test_a_negative_number_or_a_lower_case_true_costs_nothing(format: str, text: str) -> None:
+def test_negative_numbers_and_lower_case_booleans_are_parsed(format: str, text: str) -> None:
     assert runnable(read(text, format)) == [("f", {"n": -3, "b": True}), ("g", {})]
 
 
-def test_arguments_before_the_name_are_read_as_they_are() -> None:
+def test_arguments_before_the_name_are_parsed() -> None:
     text = hermes('{"arguments": {"s": "x", "n": 1}, "name": "f"}')
     got = read_chunks(list(text), Setting("hermes", TOOLS), live=True).reply
     assert args(got) == [("f", {"s": "x", "n": 1})]
     assert got.attempts[0].json == '{"s": "x", "n": 1}'
 
 
-def test_pretty_printed_arguments_are_read() -> None:
+def test_pretty_printed_arguments_are_parsed() -> None:
     inside = json.dumps({"name": "f", "arguments": {"s": "x", "n": 1}}, indent=4)
     assert args(read(hermes(inside), "hermes")) == [("f", {"s": "x", "n": 1})]
 
 
-def test_renamed_keys_and_a_nested_function_are_read() -> None:
+def test_renamed_keys_and_a_nested_function_are_parsed() -> None:
     for inside in (
         '{"tool_name": "f", "parameters": {"s": "x"}}',
         '{"tool": "f", "args": {"s": "x"}}',
@@ -121,12 +121,12 @@ def test_renamed_keys_and_a_nested_function_are_read() -> None:
         assert args(read(hermes(inside), "hermes")) == [("f", {"s": "x"})]
 
 
-# -- calls that were cut off -------------------------------------------------------------------------------------------
+# -- truncated calls ---------------------------------------------------------------------------------------------------
 
 
 @every_format
-def test_a_call_that_was_cut_off_is_kept_and_never_completed(name: str) -> None:
-    """At every place from the argument's first character on, until the body's own end has been seen."""
+def test_a_truncated_call_is_kept_and_never_completed(name: str) -> None:
+    """The text is truncated everywhere from the argument's first character until before the end of the body."""
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     for end in range(text.index("needle"), text.index("hay") + len("hay") + 1):
         reply = parse(text[:end], format=name, tools=TOOLS)
@@ -136,7 +136,7 @@ def test_a_call_that_was_cut_off_is_kept_and_never_completed(name: str) -> None:
         assert call.raw and text[:end].endswith(call.raw)
 
 
-CUT_SHORT = [
+TRUNCATED = [
     ("hermes", "<tool_call>\n" + '{"name": "f", "arguments": {"s": "x"}'),
     ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=s>\nx\n</parameter>"),
     ("glm45", "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>x</arg_value>"),
@@ -147,14 +147,14 @@ CUT_SHORT = [
 ]
 
 
-@pytest.mark.parametrize("format, text", CUT_SHORT)
+@pytest.mark.parametrize("format, text", TRUNCATED)
 def test_a_call_is_complete_only_when_its_own_end_was_seen(format: str, text: str) -> None:
     reply = read(text, format)
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
     assert blocking(reply) == [("truncated", 0)]
 
 
-# -- tags, tokens and headers that models write otherwise --------------------------------------------------------------
+# -- tags, tokens and headers in unusual notation ----------------------------------------------------------------------
 
 _LOOKUP = {"type": "object", "properties": {"word": {"type": "string"}, "n": {"type": "integer"}}}
 _WORDS = Toolset.of([{"name": "lookup", "parameters": _LOOKUP}])
@@ -166,7 +166,7 @@ _K3 = '<|open|>tools<|sep|><|open|>call tool="lookup" index="1"<|sep|>{}<|close|
 _K3_N = '<|open|>argument key="n" type="integer"<|sep|>3<|close|>argument<|sep|>'
 _LING = "<tool_call>lookup{0}<arg_key>word</arg_key>{0}<arg_value>owl</arg_value>{0}</tool_call>"
 
-ODDLY_WRITTEN = {
+UNUSUAL_NOTATIONS = {
     "no blanks between tags": ("ling3", _LING.format(""), _OWL),
     "line breaks between tags": ("ling3", _LING.format("\n"), _OWL),
     "blanks between tags": ("ling3", _LING.format("  \n "), _OWL),
@@ -205,8 +205,8 @@ ODDLY_WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("format, text, arguments", ODDLY_WRITTEN.values(), ids=list(ODDLY_WRITTEN))
-def test_a_call_that_is_written_a_little_otherwise_runs(format: str, text: str, arguments: dict[str, object]) -> None:
+@pytest.mark.parametrize("format, text, arguments", UNUSUAL_NOTATIONS.values(), ids=list(UNUSUAL_NOTATIONS))
+def test_a_call_in_an_unusual_notation_is_runnable(format: str, text: str, arguments: dict[str, object]) -> None:
     for name in (format, "auto"):
         reply = read(text, name, _WORDS, repair="safe")
         assert [(call.name, call.arguments) for call in reply.calls] == [("lookup", arguments)]
@@ -215,7 +215,7 @@ def test_a_call_that_is_written_a_little_otherwise_runs(format: str, text: str, 
 
 @pytest.mark.parametrize("word", ["tool_calls", "function_calls", "tool_call", "function_call", "toolcalls"])
 @pytest.mark.parametrize("name", ["deepseek_v32", "deepseek_v4", "auto"])
-def test_a_wrong_word_around_the_calls_is_a_marker(name: str, word: str) -> None:
+def test_a_misspelled_section_marker_is_recognized(name: str, word: str) -> None:
     text = "I look.\n" + _DSML.format(word, '<｜DSML｜parameter name="word" string="true">owl</｜DSML｜parameter>\n')
     reply = read(text, name, _WORDS)
     assert args(reply) == [("lookup", _OWL)] and reply.content == "I look."
@@ -224,7 +224,7 @@ def test_a_wrong_word_around_the_calls_is_a_marker(name: str, word: str) -> None
 @pytest.mark.parametrize(
     "text", ["<|tool_call>call:lookup the owl<tool_call|>", "<|tool_call>:lookup owls<tool_call|>"]
 )
-def test_a_call_without_its_arguments_is_refused_and_no_text(text: str) -> None:
+def test_a_call_without_its_arguments_is_rejected_and_is_not_text(text: str) -> None:
     reply = read(text + "Done.", "gemma4", _WORDS, repair="safe")
     assert [call.name for call in reply.refused] == ["lookup"] and not reply.calls
     assert reply.content == "Done."
@@ -266,7 +266,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("inside, arguments", NESTED.values(), ids=list(NESTED))
-def test_nested_tags_lose_no_element(inside: str, arguments: dict[str, object]) -> None:
+def test_all_elements_of_nested_tags_are_kept(inside: str, arguments: dict[str, object]) -> None:
     assert args(read(_order(inside), "minimax_m3", _ORDERS)) == [("order", arguments)]
 
 
@@ -275,7 +275,7 @@ def test_text_between_nested_tags_blocks_the_call() -> None:
     assert blocking(reply) == [("unexpected_text", 0)]
 
 
-# -- tokens that are no text -------------------------------------------------------------------------------------------
+# -- tokens that are not text ------------------------------------------------------------------------------------------
 
 TOKENS = [
     ("inkling", "<|content_text|>Good day.<|content_model_end_sampling|>"),
@@ -292,7 +292,7 @@ TOKENS = [
     ("muse", " to=user<|message|>Good day.<|end_of_text|>"),
     ("kimi_k3", '<|end_of_msg|><|open|>message role="assistant"<|sep|><|open|>response<|sep|>Good day.'),
     ("kimi_k3", "<|open|>think<|sep|>Hm.<|close|>think<|sep|><|open|>message<|sep|>Good day.<|close|>message<|sep|>"),
-    # What the prompt ended with, once more.
+    # The end of the prompt, repeated by the model.
     ("hermes", "<|im_start|>assistant\nGood day.<|im_end|>"),
     ("lfm2", "<|im_start|>assistant\nGood day.<|im_end|>"),
     ("apertus", "<|assistant_start|>Good day.<|assistant_end|>"),
@@ -315,32 +315,32 @@ def test_tokens_of_the_format_are_never_text(format: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["phi4_mini", "auto"])
-def test_phi_opens_and_closes_calls_with_tokens_too(name: str) -> None:
+def test_calls_of_phi_between_special_tokens_are_parsed(name: str) -> None:
     call = '[{"name": "f", "arguments": {"s": "x"}}]'
     reply = read(f"Well.<|tool_call|>{call}<|/tool_call|><|end|>", name)
     assert (runnable(reply), reply.content, wrong(reply)) == ([("f", {"s": "x"})], "Well.", [])
 
 
 @pytest.mark.parametrize("name", ["muse", "auto"])
-def test_a_first_header_is_read_inside_a_thought_that_the_prompt_opened(name: str) -> None:
+def test_a_first_header_is_recognized_in_reasoning_opened_by_the_prompt(name: str) -> None:
     text = " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Good day."
     reply = read(text, name, reasoning="open")
     assert (reply.reasoning, reply.content) == ("Hm.", "Good day.")
 
 
-def test_citations_leave_the_thought_whole() -> None:
+def test_citations_are_removed_from_reasoning() -> None:
     text = "<|START_THINKING|>An <co>owl</co: 0:[1]> flies.<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>"
     reply = read(text, "cohere_command3")
     assert (reply.reasoning, reply.content) == ("An owl flies.", "Yes.")
 
 
-def test_auto_takes_no_name_before_the_first_call_for_text() -> None:
+def test_auto_does_not_treat_the_name_before_the_first_call_as_text() -> None:
     text = 'lookup<|content_invoke_tool_json|>{"name": "lookup", "args": {"word": "owl"}}<|end_message|>'
     reply = read(text, "auto", _WORDS)
     assert args(reply) == [("lookup", _OWL)] and reply.content == ""
 
 
-def test_auto_knows_the_end_tokens_of_all_formats_that_begin_alike() -> None:
+def test_auto_recognizes_the_end_tokens_of_all_formats_with_the_same_opener() -> None:
     reply = read(_LING.format("\n") + "<|role_end|>", "auto", _WORDS)
     assert args(reply) == [("lookup", _OWL)] and reply.content == ""
 
@@ -361,13 +361,13 @@ HEADERS = {
     "phi4_mini": "<|assistant|>",
     "seed_oss": "<seed:bos>assistant\n",
 }
-# Whose models end a turn as ChatML does, and write nothing else; two of them share no more than that token.
+# Formats of models whose turn ends as in ChatML; two of them share only that token.
 _CHATML = [name for name, format in FORMATS.items() if "<|im_end|>" in format.ends and "<eos>" not in format.ends]
 _CHATML = [name for name in _CHATML if name not in (*HEADERS, "poolside_v1", "iquest")]
 
 
 @pytest.mark.parametrize("name", [*HEADERS, *sampled(_CHATML)])
-def test_the_header_of_the_next_message_is_no_text(name: str) -> None:
+def test_the_header_of_the_next_message_is_not_text(name: str) -> None:
     header = HEADERS.get(name, "<|im_start|>assistant\n")
     for text, content in ((f"{header}Good day.", "Good day."), (f"Good{header}day.", "Good\nday.")):
         assert (read(text, name).content, read(text, name).problems) == (content, ())

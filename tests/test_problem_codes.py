@@ -1,4 +1,4 @@
-"""The table of problem codes lists just the codes there are, and every example gets its code."""
+"""The table of problem codes lists exactly the existing codes, and every example produces its code."""
 
 import ast
 import re
@@ -33,33 +33,45 @@ LAYERS = (
     "tools/with_pydantic.py",
 )
 TABLES = {"_CODES", "OPEN_CODE"}
-MAKING = {"ValueFault", "Problem", "problem", "_make_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
-MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
-WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
+PROBLEM_MAKERS = {
+    "ValueFault",
+    "Problem",
+    "problem",
+    "_make_problem",
+    "Undecodable",
+    "Fault",
+    "fail",
+    "note",
+    "block_pending",
+}
+PROBLEM_MAKERS |= {"Broken", "BadValue", "LostEnd", "_Refused"}
+IS_CODE = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
 
 def is_message(node: ast.expr) -> bool:
-    """A text of several words: what stands behind a code."""
+    """Return whether the node is a text of several words: the message after a code."""
     pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
     return any(isinstance(piece, ast.Constant) and " " in str(piece.value) for piece in pieces)
 
 
-def word(node: ast.expr) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) and WORD(node.value) else ""
+def code_word(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) and IS_CODE(node.value) else ""
 
 
 def codes_in(source: str) -> Iterator[str]:
-    """Every code that a module uses: before a message, as what makes a problem, or in a table of codes."""
+    """Yield every code in a module: before a message, as the argument of a problem, or in a table of codes."""
     for node in ast.walk(ast.parse(source)):
         items = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
-        yield from (word(code) for code, message in pairwise(items) if is_message(message))
+        yield from (code_word(code) for code, message in pairwise(items) if is_message(message))
         match node:
-            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in MAKING:
-                yield word(first)
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if (
+                name in PROBLEM_MAKERS
+            ):
+                yield code_word(first)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[_, default]) if name in TABLES:
-                yield word(default)
+                yield code_word(default)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if name in TABLES:
-                yield from map(word, values)
+                yield from map(code_word, values)
 
 
 def sources() -> list[str]:
@@ -69,11 +81,11 @@ def sources() -> list[str]:
     return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
 
 
-def test_the_table_lists_every_code_in_the_source_and_no_other() -> None:
+def test_the_table_lists_exactly_the_codes_in_the_source() -> None:
     assert set(CODES) == {code for source in sources() for code in codes_in(source)} - {""}
 
 
-def test_a_new_code_would_be_noticed() -> None:
+def test_codes_in_source_text_are_found() -> None:
     assert list(codes_in('p.problem("new_code", message)')) == ["new_code"]
     assert list(codes_in('wrong = "another", f"it is {what} too"')) == ["another"]
     assert list(codes_in('_CODES = {"enum": "third"}')) == ["third"]
@@ -84,13 +96,13 @@ def test_no_code_is_listed_twice() -> None:
 
 
 @pytest.mark.parametrize("code", [code for code in CODES.values() if code.example], ids=lambda code: code.code)
-def test_an_example_gets_its_code(code: Code) -> None:
+def test_an_example_produces_its_code(code: Code) -> None:
     found = {problem.code: problem for problem in tried(code).problems}
     assert code.code in found and found[code.code].blocking == code.blocking
     assert not any(problem.blocking for problem in found.values()) or code.blocking
 
 
-def _stream(*chunks: str) -> tuple[Problem, ...]:
+def _stream_problems(*chunks: str) -> tuple[Problem, ...]:
     stream = Stream(tools=TOOLS)
     for chunk in chunks:
         stream.feed(chunk)
@@ -98,7 +110,7 @@ def _stream(*chunks: str) -> tuple[Problem, ...]:
     return stream.reply.problems
 
 
-def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
+def _binding_problems(arguments: dict[str, str]) -> tuple[Problem, ...]:
     def f(day: date) -> None: ...
 
     bound = get_binding(to_tool(f).run)
@@ -106,8 +118,8 @@ def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
     return typed if isinstance(typed, tuple) else ()
 
 
-def _late() -> tuple[Problem, ...]:
-    return _stream(
+def _late_problems() -> tuple[Problem, ...]:
+    return _stream_problems(
         'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "name": "book"}}\n\n',
         'data: {"type": "content_block_delta", "index": 0, "delta": {"partial_json": "{\\"city\\": \\"Oslo\\"}"}}\n\n',
         'data: {"type": "content_block_stop", "index": 0}\n\n',
@@ -116,33 +128,35 @@ def _late() -> tuple[Problem, ...]:
 
 
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
-BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
-OPEN = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
-ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
+CALL_WITH_EXTRA_KEY = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
+OPEN_LEDGER = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
+OTHER_EXAMPLES: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
     "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,
     "tool_mended": lambda: Toolset([{"name": "f", "input_schema": {"type": "dict"}}]).notes,
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
     "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
-    "late_arguments": _late,
+    "late_arguments": _late_problems,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
-    "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
-    "misplaced_argument": lambda: parse(BESIDE, tools=TOOLS, format="hermes", repair="off").problems,
-    "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
-    "invalid_argument": lambda: list(_bound_to_a_date({"day": "2026-02-31"})),
+    "malformed_chunk": lambda: _stream_problems(
+        'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'
+    ),
+    "misplaced_argument": lambda: parse(CALL_WITH_EXTRA_KEY, tools=TOOLS, format="hermes", repair="off").problems,
+    "ledger_open": lambda: [refusal] if (refusal := OPEN_LEDGER.refusal()) else [],
+    "invalid_argument": lambda: list(_binding_problems({"day": "2026-02-31"})),
     "stray_text": lambda: violations(parse("So be it.", format="contract")),
     "unknown_tag": lambda: violations(parse("<answer>", format="contract")),
     "empty_done": lambda: violations(parse("<done> </done>", format="contract")),
     "no_blocks": lambda: violations(parse("<think>Hm.</think>", format="contract")),
     "unknown_shape": lambda: read({"object": "thing"}).problems,
 }
-NEVER: set[str] = set()
+WITHOUT_EXAMPLE: set[str] = set()
 
 
-@pytest.mark.parametrize("code", ELSEWHERE)
-def test_what_has_no_text_to_show_still_happens(code: str) -> None:
-    assert (code, CODES[code].blocking) in [(problem.code, problem.blocking) for problem in ELSEWHERE[code]()]
+@pytest.mark.parametrize("code", OTHER_EXAMPLES)
+def test_a_code_without_an_example_text_is_produced(code: str) -> None:
+    assert (code, CODES[code].blocking) in [(problem.code, problem.blocking) for problem in OTHER_EXAMPLES[code]()]
 
 
-def test_every_code_is_shown_to_happen() -> None:
-    assert {code.code for code in CODES.values() if not code.example} == ELSEWHERE.keys() | NEVER
+def test_every_code_has_an_example_or_a_test() -> None:
+    assert {code.code for code in CODES.values() if not code.example} == OTHER_EXAMPLES.keys() | WITHOUT_EXAMPLE

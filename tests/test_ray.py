@@ -1,6 +1,7 @@
-"""The engine of a cluster, a real Ray with two workers: the same bytes as here, and nothing lost with a worker.
+"""The Ray engine with a real cluster of two workers.
 
-Where Ray is not installed, nothing of this runs; `make ray` installs it.
+It writes the same bytes as the local engine and survives the loss of a worker. The tests are skipped if Ray is not
+installed; `make ray` installs it.
 """
 
 import json
@@ -30,7 +31,7 @@ from support.command import run
 from support.row_works import KillsAlways, KillsOnce, Numbered, Raises
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of Ray itself
 
 TESTS = Path(__file__).parent
 ROWS = [{"id": number, "text": f"row {number} " + "é" * (number % 17)} for number in range(2_000)]
@@ -57,55 +58,55 @@ def source(tmp_path: Path) -> str:
     return str(path)
 
 
-def mapped(source: str, out: str, work: RowWork, engine: str, **more: Any) -> Totals:
+def map_file(source: str, out: str, work: RowWork, engine: str, **more: Any) -> Totals:
     with sink_to(out, LINES, **more) as sink:
         return map_rows(sources_of([source]), work, sink, make_engine(engine, 2), part_size=4_000)
 
 
 def test_both_engines_give_the_same_bytes_in_the_same_order(source: str, tmp_path: Path) -> None:
-    told = [mapped(source, str(tmp_path / f"{name}.jsonl"), Numbered(), name) for name in ("local", "ray")]
-    assert told[0] == told[1]
-    assert told[0].bad == 1
+    totals = [map_file(source, str(tmp_path / f"{name}.jsonl"), Numbered(), name) for name in ("local", "ray")]
+    assert totals[0] == totals[1]
+    assert totals[0].bad == 1
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes() != b""
 
 
-def test_packed_rows_travel_to_the_workers(source: str, tmp_path: Path) -> None:
+def test_compressed_rows_are_sent_to_the_workers(source: str, tmp_path: Path) -> None:
     import gzip
 
     packed = tmp_path / "in.jsonl.gz"
     packed.write_bytes(gzip.compress(Path(source).read_bytes()))
     for name in ("local", "ray"):
-        mapped(str(packed), str(tmp_path / f"{name}.jsonl"), Numbered(), name)
+        map_file(str(packed), str(tmp_path / f"{name}.jsonl"), Numbered(), name)
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes() != b""
 
 
 def test_a_killed_worker_loses_nothing(source: str, tmp_path: Path) -> None:
-    mapped(source, str(tmp_path / "local.jsonl"), Numbered(), "local")
+    map_file(source, str(tmp_path / "local.jsonl"), Numbered(), "local")
     for number in range(2):
         (tmp_path / f"kill{number}").touch()
-    mapped(source, str(tmp_path / "ray.jsonl"), KillsOnce(tmp_path), "ray")
+    map_file(source, str(tmp_path / "ray.jsonl"), KillsOnce(tmp_path), "ray")
     assert not list(tmp_path.glob("kill*"))
     assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
 
 
-def test_a_part_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+def test_a_part_that_kills_every_worker_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(encode_row(ROWS[0]))
     with pytest.raises(WorkerLost, match="--engine local"):
-        mapped(str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), KillsAlways(), "ray")
+        map_file(str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), KillsAlways(), "ray")
 
 
-def test_what_the_work_raises_is_raised_here(source: str, tmp_path: Path) -> None:
+def test_an_exception_of_the_work_is_raised_in_the_caller(source: str, tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="a fault of the work"):
-        mapped(source, str(tmp_path / "out.jsonl"), Raises(), "ray")
+        map_file(source, str(tmp_path / "out.jsonl"), Raises(), "ray")
 
 
-def test_a_run_is_gone_on_with_by_the_other_engine(source: str, tmp_path: Path) -> None:
-    mapped(source, str(tmp_path / "whole.jsonl"), Numbered(), "local")
+def test_a_run_can_be_resumed_by_the_other_engine(source: str, tmp_path: Path) -> None:
+    map_file(source, str(tmp_path / "whole.jsonl"), Numbered(), "local")
     out = tmp_path / "out.jsonl"
     with sink_to(str(out), LINES) as sink, pytest.raises(ZeroDivisionError):
         map_rows(sources_of([source]), Numbered(), sink, make_engine("local", 1), part_size=4_000, watch=_stop_at(5))
-    told = mapped(source, str(out), Numbered(), "ray", resume=True)
-    assert 0 < told.resumed < told.rows
+    totals = map_file(source, str(out), Numbered(), "ray", resume=True)
+    assert 0 < totals.resumed < totals.rows
     assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
@@ -126,8 +127,8 @@ REPLIES = [
 
 
 @pytest.fixture(scope="module")
-def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what the commands read."""
+def input_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a folder with the files that the commands read."""
     folder = tmp_path_factory.mktemp("given")
     entries = [row for at in range(30) for row in conversation(f"g-{at}", CONVERSATIONS["retried"], run=at)]
     write(folder / "rows.jsonl", entries)
@@ -159,28 +160,28 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_writes_the_same_with_both(
-    name: str, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_each_command_writes_the_same_output_with_both_engines(
+    name: str, input_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_files, "PART", 20_000)
     monkeypatch.setattr(mapping.map_rows, "__kwdefaults__", {"part_size": 20_000, "watch": None})
-    monkeypatch.chdir(given)
-    said = []
+    monkeypatch.chdir(input_folder)
+    outputs = []
     for engine in ("local", "ray"):
-        words = [each.replace("OUT", str(tmp_path / engine)) for each in COMMANDS[name]]
-        done = run(*words, "--jobs", "2", "--engine", engine, "--json")
+        arguments = [each.replace("OUT", str(tmp_path / engine)) for each in COMMANDS[name]]
+        done = run(*arguments, "--jobs", "2", "--engine", engine, "--json")
         assert done.exit_code in (0, 1) and done.stdout, done.output
-        said.append({key: each for key, each in json.loads(done.stdout).items() if key not in VARYING})
+        outputs.append({key: each for key, each in json.loads(done.stdout).items() if key not in VARYING})
     suffix = ".parquet" if "Parquet" in name else ""
     here, there = ((tmp_path / f"{engine}{suffix}").read_bytes() for engine in ("local", "ray"))
     assert here == there != b""
-    assert said[0] == said[1] != {}
+    assert outputs[0] == outputs[1] != {}
 
 
 VARYING = {"output", "path", "manifest", "seconds", "rows_per_second"}
 
 
-# -- a store that speaks S3 --------------------------------------------------------------------------------------------
+# -- an S3 store -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +191,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)])
-    told = {
+    environ = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -199,13 +200,13 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "XDG_STATE_HOME": str(tmp_path_factory.mktemp("state")),
     }
     before = dict(os.environ)
-    os.environ.update(told)
+    os.environ.update(environ)
     try:
-        _await(port)
+        _wait_for_port(port)
         from pyarrow import fs  # type: ignore[import-untyped]
 
-        made = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
-        made.create_dir("logs")
+        file_system = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
+        file_system.create_dir("logs")
         yield "s3://logs"
     finally:
         os.environ.clear()
@@ -214,7 +215,7 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.wait()
 
 
-def _await(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     for _ in range(600):
         try:
             socket.create_connection(("127.0.0.1", port)).close()
@@ -226,22 +227,22 @@ def _await(port: int) -> None:
 
 
 @pytest.mark.parametrize("engine", ["local", "ray"])
-def test_rows_go_from_bucket_to_bucket(engine: str, source: str, bucket: str, tmp_path: Path) -> None:
+def test_rows_are_mapped_from_bucket_to_bucket(engine: str, source: str, bucket: str, tmp_path: Path) -> None:
     from rightcall.datasets.rows.stores import RemoteStore
 
     store = RemoteStore()
     for number in range(2):
         with store.writing(f"{bucket}/{engine}/in{number}.jsonl") as write:
             write(Path(source).read_bytes())
-    mapped(source, str(tmp_path / "here.jsonl"), Numbered(), "local")
-    if engine == "ray":  # workers need the address of the store, as those of a real cluster do
+    map_file(source, str(tmp_path / "here.jsonl"), Numbered(), "local")
+    if engine == "ray":  # workers need the address of the store, as in a real cluster
         ray.shutdown()
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": _worker_env()})
-    mapped(f"{bucket}/{engine}/*.jsonl", f"{bucket}/{engine}.jsonl", Numbered(), engine)
+    map_file(f"{bucket}/{engine}/*.jsonl", f"{bucket}/{engine}.jsonl", Numbered(), engine)
     with store.open(f"{bucket}/{engine}.jsonl") as file:
         assert file.read() == 2 * (tmp_path / "here.jsonl").read_bytes()
 
 
 def _worker_env() -> dict[str, str]:
-    told = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
-    return {**told, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    environ = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
+    return {**environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}

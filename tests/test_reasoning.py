@@ -1,4 +1,4 @@
-"""Reasoning: what is told from text, when it is known, and what is held back until then."""
+"""Reasoning: how it is separated from text, when it is recognized, and what is held back until then."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ every_format = pytest.mark.parametrize("name", sampled())
 
 
 MESSAGES_END_ALIKE = ("solar_open", "inkling")
-THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in MESSAGES_END_ALIKE]
+FORMATS_WITH_REASONING = [
+    name for name, format in FORMATS.items() if format.reasoning and name not in MESSAGES_END_ALIKE
+]
 
 
-@pytest.mark.parametrize("name", sampled(THINKING))
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_REASONING))
 def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reasoning(name: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
@@ -41,24 +43,24 @@ def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reason
     assert (opened.parts, opened.problems) == (reply.parts, reply.problems)
 
 
-# In granite3 a sentence closes the reasoning.
-CLOSED_BY_TAG = [name for name in THINKING if is_distinctive_reasoning(name, 1) and name != "granite3"]
+# The reasoning of granite3 is closed by a sentence.
+CLOSED_BY_TAG = [name for name in FORMATS_WITH_REASONING if is_distinctive_reasoning(name, 1) and name != "granite3"]
 
 
 @pytest.mark.parametrize("before", ['They call it "so and', "As in `so and", "```\nso", "Hm."])
 @pytest.mark.parametrize("name", CLOSED_BY_TAG)
-def test_auto_recognises_the_reasoning_close_of_every_format(name: str, before: str) -> None:
+def test_auto_recognizes_the_reasoning_close_of_every_format(name: str, before: str) -> None:
     pair = FORMATS[name].reasoning
     assert pair is not None
     opens, close = [marker_alternatives(marker)[0] for marker in pair]
     reply = read(f"{before}{close}Hello there.", "auto")
     assert (reply.reasoning, reply.content) == (before, "Hello there.")
     shown = [f"The tag `{close.strip()}` closes it.", f"In `{opens.strip()} x {close.strip()} y` it is shown."]
-    for text in shown[: 1 if opens[0].isalpha() else 2]:  # a sentence opens it where a reply begins
+    for text in shown[: 1 if opens[0].isalpha() else 2]:  # a sentence opens it at the start of a reply
         assert read(text, "auto").content == text
 
 
-@pytest.mark.parametrize("name", sampled(THINKING))
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_REASONING))
 def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(name: str) -> None:
     parser = Parser(name, reasoning="open")
     assert parser.feed("Let me") == [Reasoning("Let me")]
@@ -67,18 +69,18 @@ def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(
     assert parser.reply.parts == (Reasoning("Let me think"),)
 
 
-@pytest.mark.parametrize("said", [(), (Text("Let me see."),)], ids=["call", "text and call"])
+@pytest.mark.parametrize("text_parts", [(), (Text("Let me see."),)], ids=["call", "text and call"])
 @every_format
-def test_a_thought_in_the_usual_tags_changes_nothing_of_what_follows_it(name: str, said: tuple[Text, ...]) -> None:
-    # The header that only a reply begins with may stand behind the thought as well.
+def test_reasoning_in_think_tags_does_not_change_the_reply_after_it(name: str, text_parts: tuple[Text, ...]) -> None:
+    # The header of a reply may also follow the reasoning.
     with suppress(CannotCarry):
-        text = render(Reply((*said, made("f", s="x"))), format=name, tools=TOOLS)
+        text = render(Reply((*text_parts, made("f", s="x"))), format=name, tools=TOOLS)
         alone, behind = read(text, name), read(f"<think>hm</think>\n{text}", name)
         assert args(alone) == args(behind) == [("f", {"s": "x"})]
         assert (behind.reasoning, behind.content, codes(behind)) == ("hm", alone.content, codes(alone))
 
 
-def test_text_is_given_at_once_and_recast_when_it_turns_out_to_be_reasoning() -> None:
+def test_emitted_text_is_recast_when_it_turns_out_to_be_reasoning() -> None:
     parser = Parser("hermes")
     assert parser.feed("I look") == [Text("I look")]
     assert parser.feed(" first</think>") == [Text(" first"), Recast(12, "reasoning")]
@@ -87,7 +89,7 @@ def test_text_is_given_at_once_and_recast_when_it_turns_out_to_be_reasoning() ->
     assert parser.reply.parts == (Reasoning("I look first"), Text("Hi"))
 
 
-def test_with_hold_text_waits_until_it_is_known_what_it_is() -> None:
+def test_with_hold_text_is_emitted_only_when_its_kind_is_known() -> None:
     parser = Parser("hermes", hold=True)
     assert parser.feed("I look first") == []
     assert [*parser.feed("</think>Hi"), *parser.close()] == [Reasoning("I look first"), Text("Hi")]
@@ -96,7 +98,7 @@ def test_with_hold_text_waits_until_it_is_known_what_it_is() -> None:
     assert other.close() == [Text("Plain text.")]
 
 
-def test_with_hold_text_goes_out_when_a_call_begins() -> None:
+def test_with_hold_text_is_emitted_when_a_call_begins() -> None:
     parser = Parser("hermes", hold=True)
     events = parser.feed('I look.\n<tool_call>{"name": "f", "arguments": {')
     assert [type(event) for event in events] == [Text, CallStart]
@@ -117,13 +119,13 @@ def test_quoted_reasoning_and_the_call_after_it_are_text(name: str, fence: str) 
     assert (reply.content, reply.attempts) == (text, ())
 
 
-def test_the_name_of_the_opener_in_code_is_no_opener() -> None:
+def test_a_reasoning_opener_in_inline_code_is_text() -> None:
     text = "The tag `<think>` opens a thought."
     assert read(text, "hermes").content == text
 
 
-def _closes(format: Format) -> list[str]:
-    """What closes anything but a thought, in special tokens."""
+def _closing_tokens(format: Format) -> list[str]:
+    """Return the special tokens that close anything but reasoning."""
     kinds = [(BODIES[type(body)], body) for body in format.bodies]
     closes = [pair[1] for pair in (format.call, format.section, *format.content) if pair]
     closes += [close for kind, body in kinds for close in (kind.closing(body), kind.value_closing(body))]
@@ -131,24 +133,24 @@ def _closes(format: Format) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.reasoning))
-def test_special_tokens_are_no_thought_and_neither_are_words_between_them(name: str) -> None:
+def test_special_tokens_and_role_names_between_them_are_not_reasoning(name: str) -> None:
     format = FORMATS[name]
     assert format.reasoning is not None
     opens = marker_alternatives(format.reasoning[0])[0]
-    for token in {*special_tokens(format), *_closes(format)}:
+    for token in {*special_tokens(format), *_closing_tokens(format)}:
         reply = read(f"{opens}Owls {token} hunt", name)
         assert {*f"{reply.reasoning} {reply.content}".split()} <= {"Owls", "hunt"}, (token, reply.parts)
 
 
 @pytest.mark.parametrize("name, close", [("kimi_k2", "<|tool_call_end|>"), ("kimi_k3", "<|close|>response<|sep|>")])
-def test_what_closes_nothing_stays_in_a_thought_that_only_shows_it(name: str, close: str) -> None:
+def test_a_quoted_closing_token_stays_in_the_reasoning(name: str, close: str) -> None:
     text = f"It would write `{close}` there."
     reply = read(text, name, reasoning="open")
     assert (reply.reasoning, codes(reply)) == (text, [])
     assert codes(read(f"So {close} it was", name, reasoning="open")) == ["stray_marker"]
 
 
-def test_a_sentence_that_closes_a_thought_is_text_where_none_is_open() -> None:
+def test_a_sentence_that_closes_reasoning_is_text_without_open_reasoning() -> None:
     for text in ("Good day. Here is my response: no.", "Here is my response: no."):
         assert (read(text, "granite3").content, read(text, "granite3").reasoning) == (text, "")
     thought = "Here is my thought process: Birds. Here is my response: an owl. Here is my response: again."
@@ -156,25 +158,30 @@ def test_a_sentence_that_closes_a_thought_is_text_where_none_is_open() -> None:
     assert (reply.reasoning, reply.content) == ("Birds.", "an owl. Here is my response: again.")
 
 
-MESSAGES = [name for name, format in FORMATS.items() if format.channels and "reasoning" in format.channels.messages]
+FORMATS_WITH_REASONING_MESSAGES = [
+    name for name, format in FORMATS.items() if format.channels and "reasoning" in format.channels.messages
+]
 
 
 @pytest.mark.parametrize("marks", ["`{}`", "``{}``", "\n```\n{}\n```\n", '"{}"', "\u201c{}\u201d"])
-@pytest.mark.parametrize("name", MESSAGES)
-def test_messages_that_a_message_of_reasoning_only_shows_are_thought(name: str, marks: str) -> None:
+@pytest.mark.parametrize("name", FORMATS_WITH_REASONING_MESSAGES)
+def test_messages_quoted_in_a_reasoning_message_are_reasoning(name: str, marks: str) -> None:
     channels = FORMATS[name].channels
     assert channels is not None
     start = str(marker_alternatives(channels.start)[0])
     call = render(made("f", s="x"), format=name, tools=TOOLS).lstrip()
-    (thinks, ends), (says, over) = channels.messages["reasoning"], channels.messages["content"]
+    (opens_reasoning, closes_reasoning), (opens_content, closes_content) = (
+        channels.messages["reasoning"],
+        channels.messages["content"],
+    )
     for shown in (f"{start} {call}", call, f"{start} {call}{start} {call}"):
         thought = f"I could send {marks.format(shown)} but do not."
-        reply = read(f"{thinks}{thought}{ends}{start}{says}Hi{over}", name)
+        reply = read(f"{opens_reasoning}{thought}{closes_reasoning}{start}{opens_content}Hi{closes_content}", name)
         assert (reply.content, reply.attempts, reply.reasoning) == ("Hi", (), thought)
 
 
 @pytest.mark.parametrize("open", ["`", '"', "\u201c", "```\n", "it's"])
-@pytest.mark.parametrize("name", MESSAGES)
+@pytest.mark.parametrize("name", FORMATS_WITH_REASONING_MESSAGES)
 def test_an_unclosed_quotation_in_a_reasoning_message_hides_no_later_call(name: str, open: str) -> None:
     channels = FORMATS[name].channels
     assert channels is not None

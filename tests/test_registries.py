@@ -1,4 +1,4 @@
-"""What is listed in more than one place is listed in all of them; where it is not, the failure says what to write."""
+"""Names that are listed in more than one place are listed in all of them; a failure says what to add."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from support.dialects import WIRES
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def missing(names: Iterable[str], listed: Iterable[str], what: str) -> list[str]:
-    """A line for each name that is not listed: what to write."""
-    there = set(listed)
-    return [f"{name}: {what}" for name in names if name not in there]
+def missing_names(names: Iterable[str], listed: Iterable[str], what: str) -> list[str]:
+    """Return a line for each name that is not listed, which says what to add."""
+    present = set(listed)
+    return [f"{name}: {what}" for name in names if name not in present]
 
 
 DIALECT_LISTS = [
@@ -32,14 +32,14 @@ DIALECT_LISTS = [
 
 
 @pytest.mark.parametrize("listed, what", DIALECT_LISTS)
-def test_a_dialect_is_known_everywhere(listed: Iterable[str], what: str) -> None:
-    unlisted = missing(DIALECTS, listed, what)
+def test_every_dialect_is_in_every_list(listed: Iterable[str], what: str) -> None:
+    unlisted = missing_names(DIALECTS, listed, what)
     assert not unlisted, "; ".join(unlisted)
-    assert missing(["lighthouse"], listed, what) == [f"lighthouse: {what}"]
+    assert missing_names(["lighthouse"], listed, what) == [f"lighthouse: {what}"]
 
 
-def test_the_table_of_shapes_is_the_registry() -> None:
-    """A shape is one entry of `SHAPES`: the command's choices and the columns of Parquet come from there."""
+def test_the_documented_table_of_shapes_equals_the_registry() -> None:
+    """A shape is one entry of `SHAPES`; the choices of the command and the columns of Parquet are derived from it."""
     page = (ROOT / "docs" / "datasets.md").read_text("utf-8")
     rows = [f"| `{name}` | {shape.example} | {shape.arguments} |" for name, shape in SHAPES.items()]
     table = "\n".join(["| `--to` | an example is | arguments |", "|---|---|---|", *rows])

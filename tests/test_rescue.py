@@ -1,4 +1,4 @@
-"""Calls in another shape than the one expected: taken when they are sure, with a note, and never out of prose."""
+"""Calls in another shape than the expected one are rescued if they are certain, with a note, and never out of prose."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ NATIVE = (
 )
 
 
-def read(text: str, format: str = "glm45", tools: Toolset | None = TOOLS, **how: object) -> Reply:
-    return hold_of_every_cut(text, Setting(format, tools, **how))  # type: ignore[arg-type]
+def read(text: str, format: str = "glm45", tools: Toolset | None = TOOLS, **options: object) -> Reply:
+    return hold_of_every_cut(text, Setting(format, tools, **options))  # type: ignore[arg-type]
 
 
 def weather(*cities: str) -> list[tuple[str, Json]]:
     return [("get_weather", {"city": city}) for city in cities]
 
 
-# -- what is rescued ---------------------------------------------------------------------------------------------------
+# -- rescued calls -----------------------------------------------------------------------------------------------------
 
-WHOLE: dict[str, tuple[str, list[tuple[str, Json]]]] = {
+BARE_REPLIES: dict[str, tuple[str, list[tuple[str, Json]]]] = {
     "a bare object": (OSLO, weather("Oslo")),
     "blanks around it": (f"\n  {OSLO}\n\n", weather("Oslo")),
     "an object of several lines": (OSLO.replace(", ", ",\n  "), weather("Oslo")),
@@ -81,7 +81,7 @@ WHOLE: dict[str, tuple[str, list[tuple[str, Json]]]] = {
     "a native JSON array": (f"[{NATIVE}]", weather("Oslo")),
     "tool_calls": (f'{{"tool_calls": [{OSLO}]}}', weather("Oslo")),
 }
-AROUND: dict[str, tuple[str, list[tuple[str, Json]]]] = {
+MARKED_REPLIES: dict[str, tuple[str, list[tuple[str, Json]]]] = {
     "hermes": (f"Let me look.\n{hermes(OSLO)}\nDone.", weather("Oslo")),
     "two blocks": (f"Let me look.\n{hermes(OSLO)}\n{hermes(ROME)}\nDone.", weather("Oslo", "Rome")),
     "mistral": ('Let me look.[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}', weather("Oslo")),
@@ -92,23 +92,23 @@ AROUND: dict[str, tuple[str, list[tuple[str, Json]]]] = {
         weather("Oslo"),
     ),
 }
-# Formats whose own markers are none of those.
-STRANGERS = ["glm45", "kimi_k2", "harmony", "functionary_v31", "gemma4", "deepseek_v31", "granite4"]
+# Formats whose own markers are none of those above.
+OTHER_FORMATS = ["glm45", "kimi_k2", "harmony", "functionary_v31", "gemma4", "deepseek_v31", "granite4"]
 
 
-@pytest.mark.parametrize("format", STRANGERS)
-@pytest.mark.parametrize("shape", WHOLE)
-def test_a_reply_of_nothing_but_calls_is_rescued_in_every_format(format: str, shape: str) -> None:
-    text, calls = WHOLE[shape]
+@pytest.mark.parametrize("format", OTHER_FORMATS)
+@pytest.mark.parametrize("shape", BARE_REPLIES)
+def test_a_reply_that_consists_of_calls_is_rescued_in_every_format(format: str, shape: str) -> None:
+    text, calls = BARE_REPLIES[shape]
     reply = read(text, format)
     assert (runnable(reply), reply.content, reply.reasoning) == (calls, "", "")
     assert [(p.code, p.call, p.blocking) for p in reply.problems] == [("rescued", i, False) for i in range(len(calls))]
 
 
-@pytest.mark.parametrize("format", [name for name in STRANGERS if name != "granite4"])
-@pytest.mark.parametrize("shape", AROUND)
-def test_another_formats_markers_are_taken_with_the_text_around_them(format: str, shape: str) -> None:
-    text, calls = AROUND[shape]
+@pytest.mark.parametrize("format", [name for name in OTHER_FORMATS if name != "granite4"])
+@pytest.mark.parametrize("shape", MARKED_REPLIES)
+def test_calls_in_markers_of_another_format_are_rescued_and_the_text_is_kept(format: str, shape: str) -> None:
+    text, calls = MARKED_REPLIES[shape]
     reply = read(text, format)
     if format == "glm45" and shape in ("hermes", "two blocks"):  # GLM opens its calls with the same tag
         assert runnable(reply) == [] and {code for code, _ in blocking(reply)} == {"invalid_call"}
@@ -120,7 +120,7 @@ def test_another_formats_markers_are_taken_with_the_text_around_them(format: str
 
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE | EITHER))
-def test_calls_in_any_format_are_accepted_where_another_was_named(name: str) -> None:
+def test_calls_of_any_format_are_rescued_if_another_format_was_named(name: str) -> None:
     parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
     text = render(parts, format=name, tools=TOOLS)
     other = "phi4_mini" if name != "phi4_mini" else "hermes"
@@ -130,32 +130,32 @@ def test_calls_in_any_format_are_accepted_where_another_was_named(name: str) -> 
     assert runnable(parse(text, format=other, tools=TOOLS)) == weather("Oslo")
 
 
-def thought(name: str) -> str:
-    """A thought as the format writes it; "" where it has none."""
+def reasoning_text(name: str) -> str:
+    """Return reasoning in the notation of the format, or "" if it has none."""
     format = FORMATS[name]
     messages = {} if format.channels is None else format.channels.messages
     opens, closes = [marker_alternatives(each)[0] for each in format.reasoning or messages.get("reasoning", ("", ""))]
     return f"{opens}hm{closes}" if opens else ""
 
 
-@pytest.mark.parametrize("name", sampled(name for name in FORMATS if thought(name)))
-def test_a_thought_before_them_changes_nothing_for_calls_in_any_format(name: str) -> None:
-    # Of messages with headers only the first may begin without its token.
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if reasoning_text(name)))
+def test_reasoning_before_a_call_does_not_change_its_rescue(name: str) -> None:
+    # Only the first of the messages with headers may begin without its token.
     for other in [each for each in FORMATS if each not in NAMED_ONLY and FORMATS[each].channels is None]:
         text = render([made("get_weather", city="Oslo")], format=other, tools=TOOLS)
-        alone, behind = [parse(before + text, format=name, tools=TOOLS) for before in ("", thought(name))]
+        alone, behind = [parse(before + text, format=name, tools=TOOLS) for before in ("", reasoning_text(name))]
         assert runnable(behind) == runnable(alone), other
         assert (behind.reasoning, behind.content) == ("hm", alone.content), other
 
 
-def test_what_is_repaired_on_the_way_has_its_receipt() -> None:
+def test_repairs_of_a_rescued_call_are_recorded() -> None:
     reply = read("{'name': 'get_weather', 'arguments': {'city': 'Oslo', 'days': '3'}}")
     assert runnable(reply) == [("get_weather", {"city": "Oslo", "days": 3})]
     assert [r.rule for r in reply.attempts[0].repairs] == ["single_quotes", "scalar_type"]
     assert runnable(read("{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}", repair="off")) == []
 
 
-def test_an_id_in_the_text_is_kept() -> None:
+def test_the_id_of_a_rescued_call_is_kept() -> None:
     [call] = read(f"[{NATIVE}]").attempts
     assert call.id == "call_1"
 
@@ -171,7 +171,7 @@ def test_calls_of_the_named_format_are_never_rescued() -> None:
 # -- events ------------------------------------------------------------------------------------------------------------
 
 
-def test_emitted_text_is_taken_back_with_a_recast() -> None:
+def test_emitted_text_of_a_rescued_call_is_recast() -> None:
     got = read_chunks(list(OSLO), Setting("glm45", TOOLS))
     recast = [event for event in got.events if isinstance(event, Recast)]
     assert recast == [Recast(len(OSLO), "call")]
@@ -184,12 +184,12 @@ def test_surrounding_text_is_emitted_again_after_the_recast() -> None:
     got = read_chunks(list(text), Setting("kimi_k2", TOOLS))
     assert [type(part) for part in got.reply.parts] == [Text, Call, Text]
     at = next(i for i, event in enumerate(got.events) if isinstance(event, Recast))
-    given = "".join(event.text for event in got.events[:at] if isinstance(event, Text))
-    assert got.events[at] == Recast(len(given), "call")
+    emitted = "".join(event.text for event in got.events[:at] if isinstance(event, Text))
+    assert got.events[at] == Recast(len(emitted), "call")
     assert [event for event in got.events[at:] if isinstance(event, Text)] == [Text("Let me look."), Text("Done.")]
 
 
-def test_held_text_is_never_taken_back() -> None:
+def test_with_hold_no_text_is_recast() -> None:
     for format in ("glm45", "hermes", "kimi_k2"):
         parser = Parser(format, tools=TOOLS, hold=True)
         events = [event for char in OSLO for event in parser.feed(char)] + parser.close()
@@ -197,12 +197,12 @@ def test_held_text_is_never_taken_back() -> None:
         assert args(parser.reply) == weather("Oslo")
 
 
-def test_the_raw_text_of_a_rescued_call_is_the_text_it_was_read_from() -> None:
-    for text, _ in (*WHOLE.values(), *AROUND.values()):
+def test_the_raw_text_of_a_rescued_call_is_part_of_the_reply() -> None:
+    for text, _ in (*BARE_REPLIES.values(), *MARKED_REPLIES.values()):
         assert all(call.raw in text for call in read(text).attempts)
 
 
-# -- what is not -------------------------------------------------------------------------------------------------------
+# -- text that is not rescued ------------------------------------------------------------------------------------------
 
 NOT_TRUSTED = {
     "an undeclared tool": '{"name": "nope", "arguments": {}}',
@@ -240,7 +240,7 @@ PROSE = {
 
 @pytest.mark.parametrize("format", ["glm45", "kimi_k2", "mistral_v11"])
 @pytest.mark.parametrize("kind", [*NOT_TRUSTED, *PROSE])
-def test_prose_and_calls_that_may_not_run_stay_text_to_the_byte(format: str, kind: str) -> None:
+def test_prose_and_untrusted_calls_are_unchanged_text(format: str, kind: str) -> None:
     text = (NOT_TRUSTED | PROSE)[kind]
     reply = read(text, format)
     assert runnable(reply) == []
@@ -269,19 +269,19 @@ def test_a_token_of_the_format_in_prose_is_dropped_with_a_note() -> None:
         ('```json\n{"name": "get_weather"}\n```', "missing"),
     ],
 )
-def test_a_reply_of_nothing_but_calls_that_do_not_fit_is_refused_calls(format: str, text: str, code: str) -> None:
+def test_a_reply_that_consists_of_invalid_calls_gives_rejected_calls(format: str, text: str, code: str) -> None:
     reply = read(text, format)
     assert (reply.content, len(reply.refused)) == ("", 1)
     assert blocking(reply) == [(code, len(reply.attempts) - 1)]
 
 
-@pytest.mark.parametrize("kind", [*WHOLE, *AROUND])
-def test_without_tools_nothing_is_rescued(kind: str) -> None:
-    text, _ = (WHOLE | AROUND)[kind]
+@pytest.mark.parametrize("kind", [*BARE_REPLIES, *MARKED_REPLIES])
+def test_nothing_is_rescued_without_tools(kind: str) -> None:
+    text, _ = (BARE_REPLIES | MARKED_REPLIES)[kind]
     for tools in (None, Toolset(())):
         reply = read(text, "kimi_k2", tools)
-        said = text.replace("<|tool_call_end|>", "")  # which is a token of Kimi's too: here it closes nothing
-        assert (reply.content, reply.attempts, wrong(reply)) == (said, (), [])
+        expected_text = text.replace("<|tool_call_end|>", "")  # this is a token of Kimi, too, and closes nothing here
+        assert (reply.content, reply.attempts, wrong(reply)) == (expected_text, (), [])
 
 
 @pytest.mark.parametrize("text", [OSLO, hermes(OSLO), "get_weather(city='Oslo')", f"```json\n{OSLO}\n```"])
@@ -299,30 +299,35 @@ def test_a_tool_outside_the_scope_is_not_rescued() -> None:
 
 
 @pytest.mark.parametrize("format", ["auto", "hermes", "forced_choice"])
-def test_where_the_request_named_the_tool_its_arguments_alone_are_the_call(format: str) -> None:
+def test_with_a_forced_choice_bare_arguments_are_the_call(format: str) -> None:
     reply = parse('{"city": "Oslo"}', format=format, tools=TOOLS, choice="get_weather")
     assert (runnable(reply), reply.content) == (weather("Oslo"), "")
     assert runnable(parse('{"town": "Oslo"}', format=format, tools=TOOLS, choice="get_weather")) == []
     assert parse('{"city": "Oslo"}', tools=TOOLS).content == '{"city": "Oslo"}'
 
 
-OTHER = ['{"name": "ping", "arguments": {"city": "Oslo"}}', '{"tool": "ping", "parameters": {"city": "Oslo"}}']
+CALLS_OF_ANOTHER_TOOL = [
+    '{"name": "ping", "arguments": {"city": "Oslo"}}',
+    '{"tool": "ping", "parameters": {"city": "Oslo"}}',
+]
 
 
 @pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("text", [*OTHER, '{"name": "get_weather", "arguments": {"city": "Oslo"}}', '{"city": "Oslo"}'])
-def test_which_tool_a_forced_choice_calls_does_not_depend_on_the_cut(text: str, live: bool) -> None:
+@pytest.mark.parametrize(
+    "text", [*CALLS_OF_ANOTHER_TOOL, '{"name": "get_weather", "arguments": {"city": "Oslo"}}', '{"city": "Oslo"}']
+)
+def test_the_tool_of_a_forced_choice_is_independent_of_chunking(text: str, live: bool) -> None:
     for size in range(1, len(text) + 1):
         parser = Parser("forced_choice", tools=TOOLS, choice="get_weather", live=live)
         for start in range(0, len(text), size):
             parser.feed(text[start : start + size])
         parser.close()
-        assert runnable(parser.reply) == ([] if text in OTHER else weather("Oslo"))
+        assert runnable(parser.reply) == ([] if text in CALLS_OF_ANOTHER_TOOL else weather("Oslo"))
         assert [call.name for call in parser.reply.attempts] == ["get_weather"]
 
 
-@pytest.mark.parametrize("sent", OTHER)
-def test_arguments_that_are_a_call_of_another_tool_are_never_taken_out_of_it(sent: str) -> None:
+@pytest.mark.parametrize("sent", CALLS_OF_ANOTHER_TOOL)
+def test_arguments_that_are_a_call_of_another_tool_are_never_unwrapped(sent: str) -> None:
     reply = parse(hermes(f'{{"name": "get_weather", "arguments": {sent}}}'), format="hermes", tools=TOOLS)
     assert (runnable(reply), [problem.code for problem in reply.problems]) == (
         [],
@@ -330,7 +335,7 @@ def test_arguments_that_are_a_call_of_another_tool_are_never_taken_out_of_it(sen
     )
 
 
-def test_the_definition_of_a_tool_is_no_call() -> None:
+def test_a_tool_definition_is_not_a_call() -> None:
     tool = Tool(name="record", parameters={"type": "object", "properties": {"a": STRING}})
     text = '{"name": "record", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}'
     assert read(text, tools=Toolset([tool])).parts == (Text(text),)
@@ -339,7 +344,7 @@ def test_the_definition_of_a_tool_is_no_call() -> None:
 @pytest.mark.parametrize(
     "shown", ["`a<|call|>` and", "```\na<|call|>\n```", 'the "x<|call|>" is', "in `<|end|>, `<|call|>` or"]
 )
-def test_an_end_token_that_is_shown_is_text(shown: str) -> None:
+def test_a_quoted_end_token_is_text(shown: str) -> None:
     assert read(shown, "harmony").parts == (Text(shown),)
 
 
@@ -350,12 +355,12 @@ def test_an_end_token_that_ends_the_turn_is_never_text(text: str) -> None:
 
 # -- calls in reasoning ------------------------------------------------------------------------------------------------
 
-THOUGHT = f"I should look.\n{hermes(OSLO)}"
+REASONING_WITH_CALL = f"I should look.\n{hermes(OSLO)}"
 
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
-@pytest.mark.parametrize("text", [f"<think>{THOUGHT}</think>", f"<think>{THOUGHT}</think>\n\n"])
-def test_a_call_in_the_reasoning_is_taken_where_there_is_neither_call_nor_content(format: str, text: str) -> None:
+@pytest.mark.parametrize("text", [f"<think>{REASONING_WITH_CALL}</think>", f"<think>{REASONING_WITH_CALL}</think>\n\n"])
+def test_a_call_in_reasoning_is_rescued_if_the_reply_has_no_call_or_content(format: str, text: str) -> None:
     reply = parse(text, format=format, tools=TOOLS)
     assert runnable(reply) == weather("Oslo")
     assert [(p.code, p.call, p.blocking) for p in reply.problems if p.code != "unclosed"] == [
@@ -366,46 +371,46 @@ def test_a_call_in_the_reasoning_is_taken_where_there_is_neither_call_nor_conten
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
 @pytest.mark.parametrize("tools", [TOOLS, None, Toolset(())])
-def test_a_call_in_reasoning_that_was_never_closed_may_not_run(format: str, tools: Toolset | None) -> None:
-    reply = read(f"<think>{THOUGHT}", format, tools)
+def test_a_call_in_reasoning_that_was_never_closed_is_not_runnable(format: str, tools: Toolset | None) -> None:
+    reply = read(f"<think>{REASONING_WITH_CALL}", format, tools)
     assert args(reply) == weather("Oslo") and reply.calls == () and reply.reasoning == "I should look."
     assert "call_in_open_reasoning" in codes(reply)
-    never = parse(f"<think>{THOUGHT}", format=format, tools=tools, reasoning_calls="never")
-    assert never.attempts == () and THOUGHT in never.reasoning
+    never = parse(f"<think>{REASONING_WITH_CALL}", format=format, tools=tools, reasoning_calls="never")
+    assert never.attempts == () and REASONING_WITH_CALL in never.reasoning
 
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
 @pytest.mark.parametrize(
-    "text, ran",
+    "text, expected_calls",
     [
-        (f"<think>{THOUGHT}</think>It is sunny.", []),
-        (f"<think>{THOUGHT}</think>{hermes(ROME)}", weather("Rome")),
-        (f"<think>{THOUGHT}</think>It is sunny.{hermes(ROME)}", weather("Rome")),
-        (f"<think>{THOUGHT} Or rather not.</think>", []),
-        (f"<think>{THOUGHT[:-20]}", []),
+        (f"<think>{REASONING_WITH_CALL}</think>It is sunny.", []),
+        (f"<think>{REASONING_WITH_CALL}</think>{hermes(ROME)}", weather("Rome")),
+        (f"<think>{REASONING_WITH_CALL}</think>It is sunny.{hermes(ROME)}", weather("Rome")),
+        (f"<think>{REASONING_WITH_CALL} Or rather not.</think>", []),
+        (f"<think>{REASONING_WITH_CALL[:-20]}", []),
         ("<think>I could use <tool_call> here.</think>", []),
     ],
 )
-def test_a_rehearsal_is_not_run_where_the_reply_has_more_to_say(
-    format: str, text: str, ran: list[tuple[str, Json]]
+def test_a_call_in_reasoning_is_not_rescued_if_other_content_follows(
+    format: str, text: str, expected_calls: list[tuple[str, Json]]
 ) -> None:
     reply = parse(text, format=format, tools=TOOLS)
-    assert runnable(reply) == ran
+    assert runnable(reply) == expected_calls
     assert "call_in_reasoning" not in codes(reply)
 
 
 def test_a_call_in_reasoning_parses_the_same_under_every_chunking() -> None:
-    reply = read(f"<think>{THOUGHT}</think>", "hermes")
+    reply = read(f"<think>{REASONING_WITH_CALL}</think>", "hermes")
     assert [type(part) for part in reply.parts] == [Reasoning, Call]
 
 
-def test_a_call_out_of_which_a_marker_was_dropped_is_not_taken_out_of_reasoning() -> None:
+def test_a_call_in_reasoning_with_a_dropped_token_is_not_rescued() -> None:
     text = hermes('{"name": "get_weather", "arguments": {"city": "Os<|im_end|>lo"}}')
     assert parse(text, format="hermes", tools=TOOLS, reasoning="open").calls == ()
 
 
-def test_a_call_at_the_end_of_the_reasoning_is_checked_like_any_other() -> None:
-    text = f"<think>{THOUGHT}</think>"
+def test_a_call_rescued_from_reasoning_is_checked_against_the_tools() -> None:
+    text = f"<think>{REASONING_WITH_CALL}</think>"
     assert args(parse(text, format="hermes")) == weather("Oslo")
     for tools in (Toolset(()), TOOLS.scoped(["ping"])):
         reply = parse(text, format="hermes", tools=tools)
@@ -414,7 +419,7 @@ def test_a_call_at_the_end_of_the_reasoning_is_checked_like_any_other() -> None:
 
 
 def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:
-    reply = parse(f"<think>{THOUGHT}</think>", format="hermes", tools=TOOLS, reasoning="off")
+    reply = parse(f"<think>{REASONING_WITH_CALL}</think>", format="hermes", tools=TOOLS, reasoning="off")
     assert (runnable(reply), codes(reply), reply.reasoning) == (weather("Oslo"), [], "")
 
 
@@ -441,26 +446,29 @@ OUTER = [
     {"type": "object", "default": INNER},
     {"plan": [INNER, {"name": "lookup", "arguments": {"word": "owl"}}]},
 ]
-WRITTEN = [json.dumps(outer) for outer in OUTER] + [f"[nope(then={json.dumps(INNER)}, n=1)]"]
+NESTED_CALL_TEXTS = [json.dumps(outer) for outer in OUTER] + [f"[nope(then={json.dumps(INNER)}, n=1)]"]
 
 
 @pytest.mark.parametrize("name", ["auto", *sampled()])
-def test_what_a_call_is_called_with_is_no_call(name: str) -> None:
+def test_an_object_inside_the_arguments_is_not_a_call(name: str) -> None:
     word = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
     tools = Toolset.of([{"name": "lookup", "parameters": word}, {"name": "stop"}])
-    for written in WRITTEN:
-        for end in range(written.index("{"), len(written) + 1):
-            reply = parse(f"Sure: {written[:end]}", format=name, tools=tools)
-            assert "stop" not in [call.name for call in reply.calls], written[:end]
+    for text in NESTED_CALL_TEXTS:
+        for end in range(text.index("{"), len(text) + 1):
+            reply = parse(f"Sure: {text[:end]}", format=name, tools=tools)
+            assert "stop" not in [call.name for call in reply.calls], text[:end]
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_a_token_that_ends_turns_inside_a_string_of_a_broken_bare_call_does_not_make_it_text(name: str) -> None:
+def test_an_end_token_in_a_string_of_a_broken_bare_call_does_not_make_it_text(name: str) -> None:
     for end in [str(end) for end in ends_of(FORMATS[name]) if isinstance(end, Special) and '"' not in end]:
-        # The name is not valid JSON, and behind the sign no quotation begins that would show the token.
+        # The name is not valid JSON, and no quotation begins after the equals sign that would make the token quoted
+        # text.
         text = f'[{{"name": "get_w\neather", "arguments": {{"city": "={end}x", "days": 3}}}}]'
-        found = [("get_weather", {"city": f"={end}x", "days": 3})]
-        assert [runnable(hold_of_every_cut(text, Setting(each, TOOLS))) for each in ("auto", name)] == [found] * 2, end
+        expected_calls = [("get_weather", {"city": f"={end}x", "days": 3})]
+        assert [runnable(hold_of_every_cut(text, Setting(each, TOOLS))) for each in ("auto", name)] == [
+            expected_calls
+        ] * 2, end
 
 
 UNMARKED = {
@@ -476,7 +484,7 @@ UNMARKED = {
 @pytest.mark.parametrize("name", sampled(UNMARKED))
 @pytest.mark.parametrize("close", ["", "</think>"])
 @pytest.mark.parametrize("is_open", [False, True])
-def test_a_call_without_a_marker_in_reasoning_is_thought(name: str, close: str, is_open: bool) -> None:
+def test_a_call_without_a_marker_in_reasoning_is_reasoning(name: str, close: str, is_open: bool) -> None:
     text = ("" if is_open else "<think>\n") + UNMARKED[name] + close
     reply = hold_of_every_cut(text, Setting(name, TOOLS, reasoning="open" if is_open else "auto"))
     assert (reply.attempts, reply.reasoning) == ((), UNMARKED[name]) and "looks_like_a_call" in codes(reply)

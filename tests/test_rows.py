@@ -1,4 +1,4 @@
-"""Rows by the million: whatever cuts, packs, kills or resumes a run, the same bytes come out in the same order."""
+"""Mapping of many rows: chunking, compression, kills and resumption do not change the bytes or their order."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from rightcall.storage.file_kinds import LINES
 from rightcall.storage.jsonl import LineFault, encode_row
 
 ROWS = [{"id": number, "text": f"row {number} " + "é" * (number % 17)} for number in range(300)]
-LINES_OF = b"".join(map(encode_row, ROWS))
+ROW_BYTES = b"".join(map(encode_row, ROWS))
 
 
 class Echo:
-    """Writes every row again; bad ones as null."""
+    """Writes every row unchanged, and invalid ones as null."""
 
     key = "echo"
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        made = RowOutcome()
+        outcome = RowOutcome()
         lines = []
         for line, row in batch.rows():
-            made.rows += 1
+            outcome.rows += 1
             if isinstance(row, LineFault):
-                made.add_fault(line, row.message)
+                outcome.add_fault(line, row.message)
                 lines.append(b"null\n")
             else:
                 lines.append(encode_row(row))
-        made.data, made.counts = b"".join(lines), {"seen": made.rows}
-        return made
+        outcome.data, outcome.counts = b"".join(lines), {"seen": outcome.rows}
+        return outcome
 
 
-def echoed(tmp_path: Path, data: bytes, name: str = "in.jsonl", **more: Any) -> bytes:
+def echo_rows(tmp_path: Path, data: bytes, name: str = "in.jsonl", **more: Any) -> bytes:
     (tmp_path / name).write_bytes(data)
     out = tmp_path / "out.jsonl"
     with FileSink(out, LINES) as sink:
@@ -50,22 +50,22 @@ def echoed(tmp_path: Path, data: bytes, name: str = "in.jsonl", **more: Any) -> 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("size", [1, 100, 4096, 1 << 20])
-def test_rows_come_out_as_they_went_in(tmp_path: Path, jobs: int, size: int) -> None:
+def test_mapped_rows_keep_their_bytes_and_order(tmp_path: Path, jobs: int, size: int) -> None:
     if jobs * size == 2:
-        size = 50  # a process for every byte proves nothing more
-    assert echoed(tmp_path, LINES_OF, engine=LocalEngine(jobs), part_size=size) == LINES_OF
+        size = 50  # a process for every byte would prove nothing more
+    assert echo_rows(tmp_path, ROW_BYTES, engine=LocalEngine(jobs), part_size=size) == ROW_BYTES
 
 
-def test_packed_rows_are_the_same_rows(tmp_path: Path) -> None:
+def test_compressed_rows_are_read(tmp_path: Path) -> None:
     import pyarrow  # type: ignore[import-untyped]
 
-    assert echoed(tmp_path, gzip.compress(LINES_OF), "in.jsonl.gz", part_size=1000) == LINES_OF
-    packed = pyarrow.compress(LINES_OF, codec="zstd", asbytes=True)
-    assert echoed(tmp_path, packed, "in.jsonl.zst", part_size=1000) == LINES_OF
+    assert echo_rows(tmp_path, gzip.compress(ROW_BYTES), "in.jsonl.gz", part_size=1000) == ROW_BYTES
+    packed = pyarrow.compress(ROW_BYTES, codec="zstd", asbytes=True)
+    assert echo_rows(tmp_path, packed, "in.jsonl.zst", part_size=1000) == ROW_BYTES
 
 
 class Killer(Echo):
-    """Kills its own process, once for each mark that is in the way."""
+    """Kills its own process once for each mark file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,10 +78,10 @@ class Killer(Echo):
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_bytes(LINES_OF)
+    (tmp_path / "in.jsonl").write_bytes(ROW_BYTES)
     (tmp_path / "kill1").touch()
     (tmp_path / "kill2").touch()
     with FileSink(tmp_path / "out.jsonl", LINES) as sink:
         map_rows(sources_of([str(tmp_path / "in.jsonl")]), Killer(tmp_path), sink, LocalEngine(2), part_size=1000)
-    assert (tmp_path / "out.jsonl").read_bytes() == LINES_OF
+    assert (tmp_path / "out.jsonl").read_bytes() == ROW_BYTES
     assert not list(tmp_path.glob("kill*"))

@@ -1,4 +1,4 @@
-"""The rules where sources disagree, each pinned by name. Every text is read under every cut."""
+"""Rules on which sources disagree, each fixed by a test. Every text is parsed under every chunking."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.replies import (
 )
 
 every_format = pytest.mark.parametrize("name", sampled())
-BESIDE = [name for name in FORMATS if name not in BARE | EITHER]
+FORMATS_WITH_TEXT_AROUND_CALLS = [name for name in FORMATS if name not in BARE | EITHER]
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
@@ -80,9 +80,7 @@ NOT_OBJECTS = ["[1]", "5", "true", '"x"', "[]", "-0.5"]
         ("apertus", '<|tools_prefix|>[{"f": %s}]<|tools_suffix|>'),
     ],
 )
-def test_arguments_that_are_no_object_keep_the_call_and_their_text_and_block_it(
-    format: str, text: str, sent: str
-) -> None:
+def test_arguments_that_are_not_an_object_block_the_call_and_keep_their_text(format: str, text: str, sent: str) -> None:
     reply = read(text % sent, format)
     assert args(reply) == [("f", {})]
     assert reply.attempts[0].json == sent
@@ -91,7 +89,7 @@ def test_arguments_that_are_no_object_keep_the_call_and_their_text_and_block_it(
 
 # -- types of bare values ----------------------------------------------------------------------------------------------
 
-TYPING: list[tuple[str, Json, Any]] = [
+BARE_VALUES: list[tuple[str, Json, Any]] = [
     # text, schema, value
     ("007", STRING, "007"),
     ("null", STRING, "null"),
@@ -143,8 +141,8 @@ TAGGED = {
 
 
 @pytest.mark.parametrize("format", TAGGED)
-@pytest.mark.parametrize("text, schema, value", TYPING)
-def test_the_schema_says_how_a_bare_value_is_read(format: str, text: str, schema: Json, value: Any) -> None:
+@pytest.mark.parametrize("text, schema, value", BARE_VALUES)
+def test_the_schema_determines_the_type_of_a_bare_value(format: str, text: str, schema: Json, value: Any) -> None:
     reply = read(TAGGED[format] % text, format, Toolset([tool("f", v=schema)]))
     assert json.dumps(reply.attempts[0].arguments) == json.dumps({"v": value})
     assert reply.problems == ()
@@ -152,14 +150,14 @@ def test_the_schema_says_how_a_bare_value_is_read(format: str, text: str, schema
 
 @pytest.mark.parametrize("format", TAGGED)
 @pytest.mark.parametrize("text, value", UNDECLARED)
-def test_an_undeclared_argument_is_json_if_it_is_valid_json_and_else_text(format: str, text: str, value: Any) -> None:
+def test_an_undeclared_argument_is_json_if_valid_and_otherwise_text(format: str, text: str, value: Any) -> None:
     for tools in (Toolset([tool("f")]), None):
         reply = read(TAGGED[format] % text, format, tools)
         assert json.dumps(reply.attempts[0].arguments) == json.dumps({"v": value})
 
 
 @pytest.mark.parametrize("format", TAGGED)
-def test_text_that_is_not_of_its_type_stays_text_with_a_problem(format: str) -> None:
+def test_a_bare_value_of_the_wrong_type_stays_text_with_a_problem(format: str) -> None:
     reply = read(TAGGED[format] % "a dozen", format, Toolset([tool("f", v=INTEGER)]))
     assert args(reply) == [("f", {"v": "a dozen"})]
     assert blocking(reply) == [("wrong_type", 0)]
@@ -184,16 +182,16 @@ def test_text_that_is_not_of_its_type_stays_text_with_a_problem(format: str) -> 
         ("gemma4", '<|tool_call>call:f{n:<|"|>7<|"|>}<tool_call|>'),
     ],
 )
-def test_a_type_in_the_text_wins_over_the_schema(format: str, text: str) -> None:
+def test_a_type_in_the_text_takes_precedence_over_the_schema(format: str, text: str) -> None:
     [(_, arguments)] = args(read(text, format))
     assert arguments == {"s": 7, "n": "7"} if "s" in arguments else arguments == {"n": "7"}
 
 
-# -- markers in values, in prose, in the middle ------------------------------------------------------------------------
+# -- markers in values and in prose ------------------------------------------------------------------------------------
 
 
 @every_format
-def test_closing_markers_inside_a_value_do_not_close(name: str) -> None:
+def test_closing_markers_inside_a_value_do_not_close_the_call(name: str) -> None:
     format = FORMATS[name]
     pairs = [format.section, format.call, format.reasoning, *format.content]
     closes = [text.strip() for pair in pairs if pair for text in marker_alternatives(pair[1])]
@@ -206,7 +204,7 @@ def test_closing_markers_inside_a_value_do_not_close(name: str) -> None:
 
 
 @every_format
-def test_an_undeclared_tool_keeps_its_call_and_names_the_nearest(name: str) -> None:
+def test_a_call_of_an_undeclared_tool_is_kept_and_the_nearest_tool_is_named(name: str) -> None:
     text = render([made("f", s="x"), made("get_wether", city="Rome")], format=name)
     reply = read(text, name)
     assert args(reply) == [("f", {"s": "x"}), ("get_wether", {"city": "Rome"})]
@@ -215,7 +213,7 @@ def test_an_undeclared_tool_keeps_its_call_and_names_the_nearest(name: str) -> N
 
 
 @every_format
-def test_with_no_tools_at_all_nothing_may_be_called(name: str) -> None:
+def test_with_an_empty_toolset_every_call_is_blocked(name: str) -> None:
     reply = read(render(made("f", s="x"), format=name), name, Toolset(()))
     assert [call.name for call in reply.attempts] == ["f"]
     assert blocking(reply) == [("unknown_tool", 0)]
@@ -232,14 +230,14 @@ def test_with_no_tools_at_all_nothing_may_be_called(name: str) -> None:
         ("llama3_json", '<|python_tag|>{"name": "größe!", "parameters": {"s": "x"}}', "größe!"),
     ],
 )
-def test_a_name_with_other_characters_keeps_the_call_and_blocks_it(format: str, text: str, name: str) -> None:
+def test_a_name_with_invalid_characters_blocks_the_call(format: str, text: str, name: str) -> None:
     for tools in (TOOLS, None):
         reply = read(text, format, tools)
         assert args(reply) == [(name, {"s": "x"})]
         assert blocking(reply) == [("invalid_name", 0)]
 
 
-@pytest.mark.parametrize("name", sampled(BESIDE))
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_TEXT_AROUND_CALLS))
 def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None:
     parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two."), made("f", s="y"), made("g"), Text("Three.")]
     reply = read(render(parts, format=name, tools=TOOLS), name)
@@ -255,14 +253,14 @@ def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None
 
 
 def is_special(name: str, opener: str) -> bool:
-    """Is this opener made of tokens that nobody writes by chance? Then it is dropped, and a note says so."""
+    """Return whether the opener consists of special tokens, which are dropped from text with a note."""
     pairs = [FORMATS[name].section, FORMATS[name].call]
     found = [text for pair in pairs if pair for text in marker_alternatives(pair[0])]
     return any(isinstance(text, Special) and text.strip() == opener for text in found)
 
 
 def openers(name: str) -> list[str]:
-    """What opens a section or a call, as prose would quote it."""
+    """Return the openers of a section or a call, as prose would quote them."""
     format = FORMATS[name]
     pairs = [format.section, format.call]
     found = [text.strip() for pair in pairs if pair for text in marker_alternatives(pair[0])]
@@ -273,18 +271,18 @@ MENTIONS = [(name, opener) for name in FORMATS for opener in openers(name)]
 
 
 @pytest.mark.parametrize("name, opener", sampled_rows(MENTIONS))
-def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> None:
+def test_prose_that_mentions_an_opener_is_text(name: str, opener: str) -> None:
     for text in (f"Use {opener} to call a tool. Bye.", f'The marker "{opener}" opens a call. Bye.'):
         for tools in (TOOLS, None):
             reply = read(text, name, tools)
             assert (runnable(reply), wrong(reply)) == ([], [])
             assert '"' in text or "```" in opener or notes(reply)
             dropped = is_special(name, opener) and '"' not in text
-            said = text.replace(opener, "") if dropped else text
-            assert "".join(reply.content.split()) == "".join(said.split())
+            expected_text = text.replace(opener, "") if dropped else text
+            assert "".join(reply.content.split()) == "".join(expected_text.split())
 
 
-# What follows an opener with a fence in it stands in the fence.
+# Text after an opener that contains a fence is inside that fence.
 @pytest.mark.parametrize(
     "name, opener", sampled_rows(pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1])
 )
@@ -308,7 +306,7 @@ def test_a_call_after_prose_that_mentions_the_opener_is_parsed(name: str, opener
         "[]",
     ],
 )
-def test_json_that_is_no_call_stays_text(name: str, text: str) -> None:
+def test_json_that_is_not_a_call_is_text(name: str, text: str) -> None:
     reply = read(text, name)
     assert (reply.content, reply.attempts, wrong(reply)) == (text, (), [])
     assert notes(reply) == ({"looks_like_a_call"} if '"name": "f"' in text else set())
@@ -319,14 +317,14 @@ def test_json_that_is_no_call_stays_text(name: str, text: str) -> None:
 
 @every_format
 @pytest.mark.parametrize("text", ["  a  b \n\n", "\n\nHello\n", "\t", " ", "x", "two\r\nlines\r\n"])
-def test_a_reply_without_markers_is_kept_to_the_byte(name: str, text: str) -> None:
+def test_a_reply_without_markers_is_unchanged_text(name: str, text: str) -> None:
     reply = read(text, name)
     assert (reply.content, reply.attempts, wrong(reply)) == (text, (), [])
     assert notes(reply) == ({"looks_like_a_call"} if '"name": "f"' in text else set())
 
 
-@pytest.mark.parametrize("name", sampled(BESIDE))
-def test_white_space_that_touches_a_marker_is_the_markers(name: str) -> None:
+@pytest.mark.parametrize("name", sampled(FORMATS_WITH_TEXT_AROUND_CALLS))
+def test_white_space_next_to_a_marker_is_dropped(name: str) -> None:
     call = render(made("f", s="x"), format=name, tools=TOOLS)
     if not FORMATS[name].channels and not FORMATS[name].content:
         reply = read(f" \n One \n{call} \n ", name)
@@ -348,8 +346,8 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*sampled(), "auto"])
-def test_the_end_of_another_models_turn_is_no_text_at_the_end(name: str) -> None:
-    """A format is written by models of other families too, and none knows the tokens of all."""
+def test_end_of_turn_tokens_of_other_models_are_dropped_at_the_end(name: str) -> None:
+    """A format is used by models of several families, and no model knows the tokens of all."""
     call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     for number, token in enumerate(LAST_TOKENS):
         endings = [token, f"\n{token}\n", f"{token}<|im_end|>"]
@@ -360,7 +358,7 @@ def test_the_end_of_another_models_turn_is_no_text_at_the_end(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if "</s>" not in format.ends))
-def test_the_end_of_another_models_turn_is_text_before_text(name: str) -> None:
+def test_end_of_turn_tokens_of_other_models_are_text_before_text(name: str) -> None:
     text = "Llama 2 writes </s> last."
     assert (read(text, name).content, read(text, name).problems) == (text, ())
 

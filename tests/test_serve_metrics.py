@@ -1,4 +1,4 @@
-"""What the proxy counts and logs: every line can be read back, nothing grows without bound, nothing secret is told."""
+"""Metrics and logs of the proxy: every line can be parsed, nothing grows without bound, and no secret is written."""
 
 import asyncio
 import json
@@ -26,17 +26,17 @@ _VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"[a-z_]+(?:\{{[a-z_]+={_VALUE}(?:,[a-z_]+={_VALUE})*\}})? [0-9.e+-]+").fullmatch
 
 
-def _done(**facts: object) -> Exchanged:
-    usual = {"id": "req_1", "route": "chat", "client_api": "chat", "upstream_api": "ollama", "upstream": "here",
-             "status": 200, "model": "m", "mode": "native", "total": 0.5, "first_byte": 0.1}  # fmt: skip
-    return Exchanged(**{**usual, **facts})  # type: ignore[arg-type]
+def _finished_exchange(**fields: object) -> Exchanged:
+    defaults = {"id": "req_1", "route": "chat", "client_api": "chat", "upstream_api": "ollama", "upstream": "here",
+                "status": 200, "model": "m", "mode": "native", "total": 0.5, "first_byte": 0.1}  # fmt: skip
+    return Exchanged(**{**defaults, **fields})  # type: ignore[arg-type]
 
 
-def test_one_request_is_counted_in_every_family_that_it_concerns() -> None:
+def test_one_request_is_counted_in_every_metric_family_it_concerns() -> None:
     metrics = ProxyMetrics()
     metrics.count(
-        _done(repairs=["fence", "fence"], rescues=["hermes"], problems=["missing"], retries=2, near=1, calls=3,
-              guard=["loops: nudge"], error="upstream_error", client_gone=True, gave_up="pass", failovers=1,
+        _finished_exchange(repairs=["fence", "fence"], rescues=["hermes"], problems=["missing"], retries=2, near=1,
+              calls=3, guard=["loops: nudge"], error="upstream_error", client_gone=True, gave_up="pass", failovers=1,
               tokens=AnswerUsage(10, 5), bytes_in=7, bytes_out=9, upstream_first_byte=0.05)
     )  # fmt: skip
     text = metrics.text()
@@ -66,7 +66,7 @@ def test_one_request_is_counted_in_every_family_that_it_concerns() -> None:
         assert line + "\n" in text, line
 
 
-def test_every_family_says_what_it_is() -> None:
+def test_every_metric_family_has_help_and_type() -> None:
     lines = ProxyMetrics().text().splitlines()
     helped = [line.split()[2] for line in lines if line.startswith("# HELP")]
     typed = [line.split()[2] for line in lines if line.startswith("# TYPE")]
@@ -74,24 +74,24 @@ def test_every_family_says_what_it_is() -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
-def test_no_name_of_a_model_can_break_a_line(model: str, upstream: str) -> None:
+def test_model_names_are_escaped_in_metric_lines(model: str, upstream: str) -> None:
     metrics = ProxyMetrics()
-    metrics.count(_done(model=model, upstream=upstream or "x", error=model))
+    metrics.count(_finished_exchange(model=model, upstream=upstream or "x", error=model))
     text = metrics.text().encode("utf-8").decode("utf-8")
     for line in text.removesuffix("\n").split("\n"):
         assert line.startswith("# ") or SAMPLE(line), line
 
 
-def test_names_without_end_are_counted_as_other() -> None:
+def test_label_values_over_the_limit_are_counted_as_other() -> None:
     metrics = ProxyMetrics()
     for at in range(1000):
-        metrics.count(_done(model=f"model-{at}", error=f"code-{at}"))
+        metrics.count(_finished_exchange(model=f"model-{at}", error=f"code-{at}"))
     assert metrics.text().count("rightcall_model_requests_total{") <= 101
     assert 'rightcall_model_requests_total{model="other",upstream="other",mode="other"} 900\n' in metrics.text()
 
 
 @given(st.lists(st.floats(0, 1000), max_size=30))
-def test_a_histogram_counts_every_value_once_and_its_buckets_only_grow(values: list[float]) -> None:
+def test_histogram_buckets_are_cumulative(values: list[float]) -> None:
     family = HistogramFamily("x", "X.", bounds=(1.0, 10.0))
     for value in values:
         family.add(value)
@@ -99,15 +99,15 @@ def test_a_histogram_counts_every_value_once_and_its_buckets_only_grow(values: l
     assert found == ([] if not values else [sum(v <= 1 for v in values), sum(v <= 10 for v in values), len(values)])
 
 
-def test_a_gauge_goes_down_too() -> None:
+def test_a_gauge_can_decrease() -> None:
     family = CounterFamily("x", "X.", kind="gauge")
     family.add()
     family.add((), -1)
     assert "".join(family.lines()).endswith("# TYPE x gauge\nx 0\n")
 
 
-def test_requests_and_streams_are_open_until_they_are_over() -> None:
-    metrics, one, other = ProxyMetrics(), _done(id="1"), _done(id="2", stream=True)
+def test_open_requests_and_streams_are_counted_until_they_end() -> None:
+    metrics, one, other = ProxyMetrics(), _finished_exchange(id="1"), _finished_exchange(id="2", stream=True)
     metrics.opened(one)
     metrics.opened(other)
     assert "rightcall_requests_open 2\n" in metrics.text() and "rightcall_streams_open 1\n" in metrics.text()
@@ -116,7 +116,7 @@ def test_requests_and_streams_are_open_until_they_are_over() -> None:
     assert "rightcall_requests_open 0\n" in metrics.text() and "rightcall_streams_open 0\n" in metrics.text()
 
 
-def test_rows_beside_the_traffic_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
+def test_background_rows_are_counted_by_outcome(tmp_path: Path) -> None:
     metrics, writers = ProxyMetrics(), [BoundedWriter(LineSink(str(tmp_path / name)), bytes) for name in "ab"]
     metrics.watch("capture", *writers)
     for writer in writers:
@@ -127,14 +127,14 @@ def test_rows_beside_the_traffic_are_counted_by_what_became_of_them(tmp_path: Pa
     assert 'rightcall_rows_total{file="capture",outcome="dropped"} 2\n' in metrics.text()
 
 
-# -- the log -----------------------------------------------------------------------------------------------------------
+# -- the request log ---------------------------------------------------------------------------------------------------
 
 SETTINGS = ProxySettings(
     upstream=(UpstreamSettings(url="http://a", name="a", key=Key("a-key-of-ours", "K")),), key=Key("door-key-1", "D")
 )
 
 
-def _logged(path: Path, *exchanges: Exchanged, content: bool = False) -> list[dict[str, object]]:
+def _log_rows(path: Path, *exchanges: Exchanged, content: bool = False) -> list[dict[str, object]]:
     log = RequestLog(msgspec.structs.replace(SETTINGS, log=str(path), log_content=content))
     for each in exchanges:
         log.add(each)
@@ -142,8 +142,10 @@ def _logged(path: Path, *exchanges: Exchanged, content: bool = False) -> list[di
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_the_log_has_a_line_for_each_request_and_says_only_what_there_is_to_say(tmp_path: Path) -> None:
-    first, second = _logged(tmp_path / "log", _done(repairs=["a", "a"], began=0.5), _done(id="req_2", status=400))
+def test_the_log_has_one_line_per_request_without_empty_fields(tmp_path: Path) -> None:
+    first, second = _log_rows(
+        tmp_path / "log", _finished_exchange(repairs=["a", "a"], began=0.5), _finished_exchange(id="req_2", status=400)
+    )
     assert first["time"] == "1970-01-01T00:00:00.500Z" and first["repairs"] == {"a": 2}
     assert (second["id"], second["status"]) == ("req_2", 400) and "error" not in second
 
@@ -153,28 +155,28 @@ CONTENT = ExchangedContent(
 )
 
 
-def test_the_log_holds_no_content_unless_asked_and_then_no_secrets(tmp_path: Path) -> None:
-    assert "swordfish" not in json.dumps(_logged(tmp_path / "log", _done(content=CONTENT)))
-    asked = json.dumps(_logged(tmp_path / "more", _done(content=CONTENT), content=True))
-    assert "swordfish" in asked and "a-key-of-ours" not in asked
+def test_the_log_has_content_only_if_configured_and_never_secrets(tmp_path: Path) -> None:
+    assert "swordfish" not in json.dumps(_log_rows(tmp_path / "log", _finished_exchange(content=CONTENT)))
+    logged = json.dumps(_log_rows(tmp_path / "more", _finished_exchange(content=CONTENT), content=True))
+    assert "swordfish" in logged and "a-key-of-ours" not in logged
 
 
-def test_the_log_is_one_line_of_json_without_keys_for_every_model_name(tmp_path: Path) -> None:
+def test_a_hostile_model_name_gives_one_json_line_without_keys(tmp_path: Path) -> None:
     hostile = "x\n\u2028\x1b[2J door-key-1 \ud800" + "y" * 1000
-    (line,) = _logged(tmp_path / "log", _done(model=hostile, warnings=[hostile], why=(hostile,)))
+    (line,) = _log_rows(tmp_path / "log", _finished_exchange(model=hostile, warnings=[hostile], why=(hostile,)))
     assert "door-key-1" not in json.dumps(line) and "\x1b" not in str(line["model"]) and len(str(line["model"])) < 500
 
 
 def test_an_unwritable_log_is_reported_at_the_start(tmp_path: Path) -> None:
     with pytest.raises(FileFailed):
-        _logged(tmp_path)
+        _log_rows(tmp_path)
 
 
-# -- writing beside the traffic ----------------------------------------------------------------------------------------
+# -- background writing ------------------------------------------------------------------------------------------------
 
 
 class _StuckSink(LineSink):
-    """A disk that takes its time, or is full."""
+    """A sink that blocks until it is opened, or fails because the disk is full."""
 
     def __init__(self, is_full: bool = False) -> None:
         self.path, self._is_full = "stuck", is_full
@@ -190,35 +192,35 @@ class _StuckSink(LineSink):
         pass
 
 
-def test_what_a_slow_disk_has_no_room_for_is_dropped_and_counted() -> None:
+def test_rows_over_the_buffer_limit_are_dropped_and_counted() -> None:
     sink = _StuckSink()
-    told: list[str] = []
-    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=told.append, most_rows=3, most_bytes=100)
-    taken = [writer.put(b"x\n", 2) for _ in range(10)]
+    messages: list[str] = []
+    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=messages.append, most_rows=3, most_bytes=100)
+    accepted = [writer.put(b"x\n", 2) for _ in range(10)]
     assert writer.put(b"y" * 200, 200) is False
     sink.open.set()
     writer.close(30)
-    assert writer.written == sum(taken) == len(sink.got) // 2 >= 3
-    assert writer.written + writer.dropped == 11 and len(told) == 1 and "dropped" in told[0]
+    assert writer.written == sum(accepted) == len(sink.got) // 2 >= 3
+    assert writer.written + writer.dropped == 11 and len(messages) == 1 and "dropped" in messages[0]
     assert writer.put(b"x", 1) is False
 
 
-def test_a_full_disk_is_reported_once_and_breaks_no_request() -> None:
+def test_a_full_disk_is_reported_once_and_fails_no_request() -> None:
     sink = _StuckSink(is_full=True)
-    told: list[str] = []
+    messages: list[str] = []
     sink.open.set()
-    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=told.append)
+    writer: BoundedWriter[bytes] = BoundedWriter(sink, bytes, tell=messages.append)
     for _ in range(50):
         assert writer.put(b"x\n", 2)
     writer.close(30)
-    assert (writer.failed, writer.written) == (50, 0) and len(told) == 1 and "no space" in told[0]
+    assert (writer.failed, writer.written) == (50, 0) and len(messages) == 1 and "no space" in messages[0]
 
 
-def test_a_row_that_cannot_be_made_costs_only_itself() -> None:
+def test_a_row_that_cannot_be_encoded_does_not_affect_others() -> None:
     sink = _StuckSink()
-    told: list[str] = []
+    messages: list[str] = []
     sink.open.set()
-    writer: BoundedWriter[int] = BoundedWriter(sink, lambda at: b"%d\n" % (1 // at), tell=told.append)
+    writer: BoundedWriter[int] = BoundedWriter(sink, lambda at: b"%d\n" % (1 // at), tell=messages.append)
     for at in (1, 0, 1):
         writer.put(at)
     writer.close(30)
@@ -231,19 +233,19 @@ def test_every_watcher_is_notified_of_a_request(tmp_path: Path) -> None:
     )
     metrics = ProxyMetrics()
 
-    async def told() -> None:
+    async def watch_request() -> None:
         watch = ProxyWatch(settings, metrics)
         content = ExchangedContent(sent={"messages": []}, received={"choices": []})
-        watch.over(_done(content=content), watch.begin({}))
+        watch.over(_finished_exchange(content=content), watch.begin({}))
         await watch.close()
 
-    asyncio.run(told())
+    asyncio.run(watch_request())
     assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
     assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
     assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]
 
 
-def test_who_cannot_watch_with_all_files_leaves_none_open(tmp_path: Path) -> None:
+def test_a_watcher_that_fails_to_open_a_file_closes_the_others(tmp_path: Path) -> None:
     settings = msgspec.structs.replace(SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path))
     before = threading.active_count()
     with pytest.raises(FileFailed):

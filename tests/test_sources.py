@@ -1,7 +1,7 @@
-"""The provenance table, `docs/capabilities.md`, keeps its word.
+"""The provenance table, `docs/capabilities.md`, is complete and correct.
 
-Each function and each test of the source documents has its row, and what a row names exists: our module, and our test
-as pytest would find it. Tests are found by reading their files, not by importing them.
+Each function and each test of the source documents has a row, and a row names an existing module and existing
+tests. Tests are found by parsing their files, not by importing them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADER = ("source item", "kind", "what it does / asserts", "ours", "test")
 KINDS = {"function", "test", "extra"}
 AREAS = {"trust", "contract", "backend", "constrain", "dispatch", "capture"}
 
-# Counted in the source documents, which are not part of this repository: functions, tests.
+# Numbers of functions and tests, counted in the source documents, which are not part of this repository.
 SOURCES = {
     "Capture CLI": (13, 5),
     "Normaliser and dispatch": (45, 32),
@@ -58,8 +58,8 @@ def read_rows(markdown: str) -> Iterator[Row]:
                 yield Row(section, *cells)
 
 
-def faults(row: Row, *, root: Path = ROOT) -> list[str]:
-    """What is wrong with this row alone, in words; nothing if it is right."""
+def row_faults(row: Row, *, root: Path = ROOT) -> list[str]:
+    """Return what is wrong with this row alone; an empty list if it is correct."""
     found = [f"unknown kind {row.kind!r}"] if row.kind not in KINDS else []
     found += [] if ITEM.fullmatch(row.item) else ["the source item is not in backticks"]
     found += [] if row.what else ["does not say what it does"]
@@ -75,7 +75,7 @@ def _module_faults(ours: str, root: Path) -> list[str]:
     if not MODULES.fullmatch(ours):
         return [f"neither a module nor 'planned': {ours!r}"]
     package = root / "src" / "rightcall"
-    return [f"no module {name}" for name in _quoted(ours) if not (package / name).is_file()]
+    return [f"no module {name}" for name in _names_in_backticks(ours) if not (package / name).is_file()]
 
 
 def _test_faults(test: str, root: Path) -> list[str]:
@@ -83,21 +83,21 @@ def _test_faults(test: str, root: Path) -> list[str]:
         return [] if planned[1] in AREAS else [f"unknown area {planned[1]!r}"]
     if not NODE_IDS.fullmatch(test):
         return [f"unknown status {test!r}"]
-    return [f"no test {node_id}" for node_id in _quoted(test) if not is_a_test(node_id, root=root)]
+    return [f"no test {node_id}" for node_id in _names_in_backticks(test) if not is_a_test(node_id, root=root)]
 
 
-def _quoted(cell: str) -> list[str]:
+def _names_in_backticks(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
 def is_a_test(node_id: str, *, root: Path = ROOT) -> bool:
-    """Does `tests/file.py::test_name` or `tests/file.py::TestClass::test_name` name a test that is there?"""
+    """Return whether `tests/file.py::test_name` or `tests/file.py::TestClass::test_name` names an existing test."""
     file, *names = node_id.split("::")
-    return names[-1].startswith("test_") and tuple(names) in _defined(root / file)
+    return names[-1].startswith("test_") and tuple(names) in _defined_functions(root / file)
 
 
 @cache
-def _defined(path: Path) -> frozenset[tuple[str, ...]]:
+def _defined_functions(path: Path) -> frozenset[tuple[str, ...]]:
     if not path.is_file():
         return frozenset()
     return frozenset(_functions(ast.parse(path.read_text(encoding="utf-8")).body, ()))
@@ -111,8 +111,11 @@ def _functions(body: Sequence[ast.stmt], outer: tuple[str, ...]) -> Iterator[tup
             yield from _functions(node.body, (*outer, node.name))
 
 
-def doubled(rows: Sequence[Row]) -> list[str]:
-    """Items with two rows. A test's name must be unique over all sources, a function's within its own."""
+def duplicate_items(rows: Sequence[Row]) -> list[str]:
+    """Return the items with two rows.
+
+    The name of a test is unique over all sources, that of a function in its source.
+    """
     keys = Counter(row.item if row.kind == "test" else f"{row.section}: {row.item}" for row in rows)
     return [key for key, count in keys.items() if count > 1]
 
@@ -121,12 +124,12 @@ def _rows() -> list[Row]:
     return list(read_rows(TABLE.read_text(encoding="utf-8")))
 
 
-def test_every_row_names_a_module_and_a_test_that_exist_or_a_known_plan() -> None:
-    wrong = [f"{row.section}, {row.item}: {fault}" for row in _rows() for fault in faults(row)]
+def test_every_row_names_an_existing_module_and_test_or_a_known_plan() -> None:
+    wrong = [f"{row.section}, {row.item}: {fault}" for row in _rows() for fault in row_faults(row)]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_table_has_one_section_per_source_and_no_other() -> None:
+def test_the_table_has_exactly_one_section_per_source() -> None:
     assert list(dict.fromkeys(row.section for row in _rows())) == list(SOURCES)
 
 
@@ -134,16 +137,16 @@ def test_each_of_the_65_source_tests_has_a_row() -> None:
     assert sum(row.kind == "test" for row in _rows()) == 65
 
 
-def test_each_source_has_as_many_functions_and_tests_as_were_counted_in_it() -> None:
-    count = Counter((row.section, row.kind) for row in _rows())
-    assert {name: (count[name, "function"], count[name, "test"]) for name in SOURCES} == SOURCES
+def test_each_source_has_the_counted_number_of_functions_and_tests() -> None:
+    counts = Counter((row.section, row.kind) for row in _rows())
+    assert {name: (counts[name, "function"], counts[name, "test"]) for name in SOURCES} == SOURCES
 
 
 def test_no_source_item_has_two_rows() -> None:
-    assert doubled(_rows()) == []
+    assert duplicate_items(_rows()) == []
 
 
-def test_a_wrong_row_is_found_out(tmp_path: Path) -> None:
+def test_a_wrong_row_is_reported(tmp_path: Path) -> None:
     (tmp_path / "src/rightcall").mkdir(parents=True)
     (tmp_path / "src/rightcall/m.py").touch()
     (tmp_path / "tests").mkdir()
@@ -161,11 +164,13 @@ def test_a_wrong_row_is_found_out(tmp_path: Path) -> None:
         "no module n.py": right._replace(ours="`n.py`"),
         "unknown kind 'macro'": right._replace(kind="macro"),
     }
-    assert faults(right, root=tmp_path) == []
-    assert {fault: faults(row, root=tmp_path) for fault, row in wrong.items()} == {fault: [fault] for fault in wrong}
+    assert row_faults(right, root=tmp_path) == []
+    assert {fault: row_faults(row, root=tmp_path) for fault, row in wrong.items()} == {
+        fault: [fault] for fault in wrong
+    }
 
 
-def test_a_second_row_for_a_source_test_is_found_out() -> None:
+def test_a_second_row_for_a_source_test_is_reported() -> None:
     row = Row("S", "`t`", "test", "asserts it", "planned", "planned: trust")
-    assert doubled([row, row._replace(section="Other")]) == ["`t`"]
-    assert doubled([row._replace(kind="function"), row._replace(kind="function", section="Other")]) == []
+    assert duplicate_items([row, row._replace(section="Other")]) == ["`t`"]
+    assert duplicate_items([row._replace(kind="function"), row._replace(kind="function", section="Other")]) == []

@@ -1,4 +1,4 @@
-"""gpt-oss behind a server that leaves special tokens out: thoughts are told from what is said, and no call runs."""
+"""gpt-oss behind a server that omits special tokens: reasoning is separated from text, and no call is runnable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOOKUP = Tool(name="lookup", parameters={"type": "object", "properties": {"word"
 TOOLS = Toolset([LOOKUP])
 CALL = 'commentary to=functions.lookup json{"word": "owl"}'
 
-# A text, and what of it was thought and said.
+# Input, reasoning and content.
 MESSAGES = [
     ("analysisLet me see.assistantfinalIt is a bird.", "Let me see.", "It is a bird."),
     ("assistantanalysisHm.assistantfinalHi", "Hm.", "Hi"),
@@ -31,13 +31,13 @@ def codes(reply: Reply) -> set[str]:
 
 
 @every_format
-@pytest.mark.parametrize("text, thought, said", MESSAGES)
-def test_reasoning_is_separated_from_text(format: str, text: str, thought: str, said: str) -> None:
+@pytest.mark.parametrize("text, reasoning, content", MESSAGES)
+def test_reasoning_is_separated_from_text(format: str, text: str, reasoning: str, content: str) -> None:
     reply = hold_of_every_cut(text, Setting(format, TOOLS))
-    assert (reply.reasoning, reply.content, reply.attempts) == (thought, said, ())
+    assert (reply.reasoning, reply.content, reply.attempts) == (reasoning, content, ())
     assert "stray_marker" in codes(reply) and ("looks_like_a_call" in codes(reply)) == ("to=" in text)
     without = parse(text, format=format)
-    assert (without.reasoning, without.content) == (thought, said)
+    assert (without.reasoning, without.content) == (reasoning, content)
 
 
 @every_format
@@ -51,7 +51,7 @@ def test_reasoning_is_separated_from_text(format: str, text: str, thought: str, 
         "The answer. assistantfinalThe answer",
     ],
 )
-def test_any_other_text_stays_as_it_is(format: str, text: str) -> None:
+def test_other_text_is_unchanged(format: str, text: str) -> None:
     reply = hold_of_every_cut(text, Setting(format, TOOLS))
     assert (reply.content, reply.reasoning, reply.problems) == (text, "", ())
 
@@ -60,7 +60,7 @@ def test_any_other_text_stays_as_it_is(format: str, text: str) -> None:
 @pytest.mark.parametrize(
     "before", ["", "assistant", "analysisHm.assistant", "analysisHm.assistantcommentaryA.assistant"]
 )
-def test_a_call_without_its_special_tokens_is_reported_and_does_not_run(format: str, before: str) -> None:
+def test_a_call_without_its_special_tokens_is_reported_and_not_runnable(format: str, before: str) -> None:
     text = before + CALL
     rescue: Literal["off", "safe"]
     for rescue in ("off", "safe"):

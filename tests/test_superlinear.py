@@ -1,4 +1,4 @@
-"""The search for what costs more than it is long finds nothing in the source, and finds what is put there."""
+"""The search for superlinear cost finds nothing in the source and detects superlinear samples."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ sys.path.insert(0, str(FUZZ))
 patterns: Any = importlib.import_module("patterns")
 superlinear: Any = importlib.import_module("superlinear")
 
-FEW = 24
-# What the search found once.
-FOUND = [
+SEEDS = 24
+# Inputs that the search has found.
+FOUND_INPUTS = [
     ("read", "inkling", '\'{"name": "write", "arguments": {', "'1\t", "<|content_invoke_tool_text|>"),
     ("parse", "lfm2", "<|tool_call_start|>[write(text='a'", ",", ""),
 ]
 
 
-@pytest.mark.parametrize("found", FOUND, ids=lambda found: str(found[1]))
-def test_what_was_found_once_is_linear(found: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("found", FOUND_INPUTS, ids=lambda found: str(found[1]))
+def test_inputs_found_earlier_are_linear(found: tuple[str, ...]) -> None:
     assert superlinear.times(superlinear.Case(*found)) <= MOST
 
 
-@pytest.mark.parametrize("seed", range(FEW))
-def test_the_steps_of_a_case_grow_with_its_text_and_no_faster(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_steps_of_a_random_case_are_linear(seed: int) -> None:
     case = superlinear.draw(random.Random(seed), list(FORMATS))
     assert superlinear.times(case) <= MOST, case
 
@@ -49,18 +49,18 @@ SLOW = {
 }
 
 
-@pytest.mark.parametrize("how", SLOW)
-def test_an_attack_finds_a_pattern_that_is_not_linear(how: str) -> None:
-    source, methods = SLOW[how]
+@pytest.mark.parametrize("case", SLOW)
+def test_an_attack_detects_a_superlinear_pattern(case: str) -> None:
+    source, methods = SLOW[case]
     assert patterns.slow(patterns.Found(source, re.S, "", methods)) is not None
 
 
 @pytest.mark.parametrize("source", [r"\s*+a?+\s*+:", r"(?<![ \t])[ \t]++x", r"(?:a++)++b", r"[^>]*+>"])
-def test_an_attack_leaves_a_linear_pattern_alone(source: str) -> None:
+def test_an_attack_does_not_report_a_linear_pattern(source: str) -> None:
     assert patterns.slow(patterns.Found(source, 0, "", ("match",))) is None
 
 
 @pytest.mark.sweep  # it loads the package a second time
-def test_the_patterns_of_the_source_are_known() -> None:
+def test_the_patterns_of_the_source_are_collected() -> None:
     found = {each.place.partition(":")[0] for each in patterns.known()}
     assert {"parsing/markers.py", "repairs/loose_json.py"} <= found

@@ -1,6 +1,6 @@
 """Behaviour that no law determines: each test detects a one-line bug of fuzz/mutants.toml that every law accepts.
 
-Two more of the same kind, joins that are quadratic, are found by `test_cost.py`.
+Two more bugs of the same kind, quadratic joins, are detected by `test_cost.py`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ TOOLS = Toolset(
 OWL = ("lookup", {"word": "owl"})
 
 
-def seen(text: str, format: str) -> tuple[list[tuple[str, Any]], list[str], str]:
-    """The calls that may run, the names of those that may not, and the text."""
+def parse_outcome(text: str, format: str) -> tuple[list[tuple[str, Any]], list[str], str]:
+    """Return the runnable calls, the names of the rejected ones, and the text."""
     reply = hold_of_every_cut(text, Setting(format, TOOLS))
     calls = [(call.name, call.arguments) for call in reply.calls]
     return calls, [call.name for call in reply.refused], reply.content
@@ -51,15 +51,15 @@ def seen(text: str, format: str) -> tuple[list[tuple[str, Any]], list[str], str]
         ),
     ],
 )
-def test_a_call_that_was_cut_off_beside_a_whole_one_is_an_attempt_and_no_text(format: str, text: str) -> None:
-    assert seen(text, format) == ([OWL], ["lookup"], "")
+def test_a_call_cut_off_beside_a_complete_one_is_an_attempt_and_not_text(format: str, text: str) -> None:
+    assert parse_outcome(text, format) == ([OWL], ["lookup"], "")
     for end in range(text.index("owl") + len('owl"}}'), len(text)):
         reply = parse(text[:end], format=format, tools=TOOLS)
         assert (len(reply.calls), reply.content) == (1, ""), text[:end]
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_a_call_that_was_cut_off_inside_its_arguments_is_an_attempt_wherever_the_cut_is(format: str) -> None:
+def test_a_call_cut_off_inside_its_arguments_is_an_attempt_at_every_position(format: str) -> None:
     text = render([Call("lookup", {"word": "owl", "n": 3})], format=format, tools=TOOLS)
     for end in range(text.index("owl") + 1, len(text)):
         reply = parse(text[:end], format=format, tools=TOOLS)
@@ -68,8 +68,8 @@ def test_a_call_that_was_cut_off_inside_its_arguments_is_an_attempt_wherever_the
 
 def test_bare_calls_that_turn_out_to_be_text_are_not_counted() -> None:
     call = '{"name": "lookup", "parameters": {"word": "owl"}}'
-    assert seen(f"{call} is it. <|python_tag|>{call}", "llama3_json") == ([OWL], [], f"{call} is it.")
-    assert seen(f"{call} is what I send:\n{call}", "llama3_json") == ([OWL], [], f"{call} is what I send:")
+    assert parse_outcome(f"{call} is it. <|python_tag|>{call}", "llama3_json") == ([OWL], [], f"{call} is it.")
+    assert parse_outcome(f"{call} is what I send:\n{call}", "llama3_json") == ([OWL], [], f"{call} is what I send:")
 
 
 @pytest.mark.parametrize(
@@ -84,25 +84,25 @@ def test_bare_calls_that_turn_out_to_be_text_are_not_counted() -> None:
     ],
 )
 def test_a_declared_name_without_arguments_is_a_call(format: str, text: str) -> None:
-    assert seen(text, format) == ([("ping", {})], [], "")
+    assert parse_outcome(text, format) == ([("ping", {})], [], "")
     assert parse(text, format=format, tools=TOOLS).problems == ()
 
 
 @pytest.mark.parametrize("format", ["glm45", "ling3"])
 def test_a_word_after_an_opener_is_a_call_only_if_it_is_declared(format: str) -> None:
-    assert seen("Use <tool_call>tags to call.", format) == ([], [], "Use <tool_call>tags to call.")
-    assert seen("Use <tool_call>ping now.", format)[1] == ["ping"]
+    assert parse_outcome("Use <tool_call>tags to call.", format) == ([], [], "Use <tool_call>tags to call.")
+    assert parse_outcome("Use <tool_call>ping now.", format)[1] == ["ping"]
 
 
 @pytest.mark.parametrize(
     "format", ["hermes", "pythonic", "gemma4", "contract", "mistral_v11", "qwen3_coder", "kimi_k3"]
 )
 @pytest.mark.parametrize("number", [12, -305, 120])
-def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
+def test_a_number_is_parsed_only_at_its_end(format: str, number: int) -> None:
     text = render([Call("lookup", {"word": "owl", "n": number})], format=format, tools=TOOLS)
-    assert seen(text, format)[0] == [("lookup", {"word": "owl", "n": number})]
+    assert parse_outcome(text, format)[0] == [("lookup", {"word": "owl", "n": number})]
     for cut in range(len(text)):
-        calls = seen(text[:cut], format)[0]
+        calls = parse_outcome(text[:cut], format)[0]
         assert all(arguments["n"] == number for _, arguments in calls), text[:cut]
 
 
@@ -117,8 +117,8 @@ def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
         ),
     ],
 )
-def test_arguments_that_are_null_are_none_live_or_not(format: str, text: str) -> None:
-    assert seen(text, format) == ([("ping", {})], [], "")
+def test_arguments_that_are_null_are_none_with_and_without_live(format: str, text: str) -> None:
+    assert parse_outcome(text, format) == ([("ping", {})], [], "")
 
 
 @pytest.mark.parametrize("format", ["kimi_k2", "auto"])
@@ -136,8 +136,8 @@ def test_text_after_a_call_that_ended_reasoning_is_text(format: str) -> None:
         ("xlam", '[{"n": 12, "name": "lookup", "arguments": {"word": "owl"}}]'),
     ],
 )
-def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, text: str) -> None:
-    assert seen(text, format)[0] == [("lookup", {"word": "owl", "n": 12})]
+def test_a_number_beside_the_arguments_is_parsed_only_at_its_end(format: str, text: str) -> None:
+    assert parse_outcome(text, format)[0] == [("lookup", {"word": "owl", "n": 12})]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_a_call_after_a_repaired_one_has_its_own_text(format: str, text: str) ->
         ),
     ],
 )
-def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str) -> None:
-    calls, _, _ = seen(text, format)
+def test_a_repeated_key_does_not_make_a_shorter_value_runnable(format: str, text: str) -> None:
+    calls, _, _ = parse_outcome(text, format)
     assert calls == []
     assert "duplicate_argument" in {problem.code for problem in parse(text, format=format, tools=TOOLS).problems}
 
@@ -203,8 +203,8 @@ def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str
         ("mistral_v11", '[TOOL_CALLS]lookup[ARGS]{"word": "a", "word": "b"}'),
     ],
 )
-def test_an_argument_that_is_given_twice_with_two_values_runs_with_neither(format: str, text: str) -> None:
-    assert seen(text, format)[:2] == ([], ["lookup"])
+def test_an_argument_given_twice_with_two_values_blocks_the_call(format: str, text: str) -> None:
+    assert parse_outcome(text, format)[:2] == ([], ["lookup"])
 
 
 @pytest.mark.parametrize("arguments", ["{'word': owl}", '{"word": owl, }', '{"word": "owl" "n": 1, }'])
@@ -212,7 +212,7 @@ def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str
     text = f'<tool_call>\n{{"name": "lookup", "arguments": {arguments}}}\n</tool_call>'
     kinds = {repair.kind for repair in parse(text, format="hermes", tools=TOOLS, repair="lenient").calls[0].repairs}
     assert kinds == {"exact", "guess"}
-    assert seen(text, "hermes")[:2] == ([], ["lookup"])
+    assert parse_outcome(text, "hermes")[:2] == ([], ["lookup"])
     assert parse(text, format="hermes", tools=TOOLS).refused[0].repairs == ()
 
 
@@ -232,7 +232,7 @@ def test_held_back_text_is_emitted_at_the_end() -> None:
         assert reply_of_events(events, "hermes", None) == parser.reply
 
 
-# -- what only the end decides -----------------------------------------------------------------------------------------
+# -- decisions at the end of the text ----------------------------------------------------------------------------------
 
 BARE = '{"name": "lookup", "arguments": {"word": "owl"}}'
 
@@ -247,7 +247,7 @@ BARE = '{"name": "lookup", "arguments": {"word": "owl"}}'
     ],
 )
 @pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
-def test_nothing_is_rescued_out_of_an_answer_that_was_cut(format: str, text: str, finish: str) -> None:
+def test_nothing_is_rescued_from_an_answer_that_was_cut_off(format: str, text: str, finish: str) -> None:
     assert [call.arguments for call in parse(text, format=format, tools=TOOLS).calls] == [{"word": "owl"}]
     assert parse(text, format=format, tools=TOOLS, finish=finish).attempts == ()
 
@@ -267,7 +267,7 @@ def test_a_rescued_call_has_an_id_of_its_own() -> None:
     ],
 )
 def test_a_quoted_bare_call_or_a_definition_is_not_rescued_after_text(text: str) -> None:
-    assert seen(text, "llama3_json") == ([], [], text)
+    assert parse_outcome(text, "llama3_json") == ([], [], text)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_quoted_bare_call_or_a_definition_is_not_rescued_after_text(text: str)
         ("hermes", "Write `lookup(word)` for it.", "looks_like_a_call"),
     ],
 )
-def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
+def test_a_note_blocks_no_call(format: str, text: str, code: str) -> None:
     assert [(each.code, each.blocking) for each in parse(text, format=format, tools=TOOLS).problems] == [(code, False)]
 
 
@@ -286,13 +286,13 @@ def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
 @pytest.mark.parametrize("around", ["``{}`` and", "``a ` b {}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
 def test_a_quoted_call_stays_quoted_under_every_chunking_of_its_backticks(format: str, around: str) -> None:
     call = render([Call(*OWL)], format=format, tools=TOOLS)
-    assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
+    assert parse_outcome(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
 def test_text_before_a_late_end_of_reasoning_is_not_content(format: str) -> None:
     reply = hold_of_every_cut("I wonder.</think>Good morning.", Setting(format, TOOLS))
-    if format != "llama3_json":  # which does not think
+    if format != "llama3_json":  # this format has no reasoning
         assert (reply.reasoning, reply.content) == ("I wonder.", "Good morning.")
 
 
@@ -300,10 +300,10 @@ def test_text_before_a_late_end_of_reasoning_is_not_content(format: str) -> None
 @pytest.mark.parametrize("format", ["hermes", "glm45"])
 def test_a_bare_call_after_a_late_end_of_reasoning_is_the_only_content(format: str, thought: str) -> None:
     text = thought + '</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
-    assert seen(text, format) == ([OWL], [], "")
+    assert parse_outcome(text, format) == ([OWL], [], "")
 
 
-# -- the grammar that llama.cpp is sent --------------------------------------------------------------------------------
+# -- the grammar for llama.cpp -----------------------------------------------------------------------------------------
 
 FLAGS = {
     "type": "object",
@@ -314,7 +314,7 @@ CALL = '<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>'
 
 
 @pytest.mark.parametrize("least, accepted", [(0, {"{}", '{"a": true}'}), (1, {'{"a": true}'}), (2, set())])
-def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[str]) -> None:
+def test_gbnf_enforces_how_many_members_an_object_needs(least: int, accepted: set[str]) -> None:
     tool = Tool(name="f", parameters={**FLAGS, "minProperties": least})
     gbnf = grammar([tool], format="hermes", choice="required").gbnf()
     assert {text for text in ("{}", '{"a": true}') if Ebnf(gbnf).accepts(CALL % text)} == accepted
@@ -322,15 +322,15 @@ def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[s
 
 
 @pytest.mark.parametrize("shown", ["`{}", '"{}', "'{}", "```\n{}"])
-def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
+def test_gbnf_does_not_accept_a_call_that_is_only_shown_as_an_example(shown: str) -> None:
     gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required", text=True).gbnf()
     call = CALL % "{}"
     assert Ebnf(gbnf).accepts(f"See {call}")
     assert not Ebnf(gbnf).accepts(f"See {shown.format(call)}")
 
 
-def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
-    """Those of the values that GBNF takes for an argument of this schema."""
+def accepted_values(schema: dict[str, Any], values: list[Any]) -> list[Any]:
+    """Return the values that the GBNF grammar accepts for an argument of this schema."""
     tool = Tool(
         name="f",
         parameters={
@@ -343,8 +343,8 @@ def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
     return [value for value in values if Ebnf(gbnf).accepts(CALL % json.dumps({"a": value}))]
 
 
-def test_gbnf_takes_no_declared_name_for_an_undeclared_one() -> None:
-    assert accepted({"type": "integer"}, [3, "three"]) == [3]
+def test_gbnf_does_not_accept_a_declared_name_as_an_undeclared_one() -> None:
+    assert accepted_values({"type": "integer"}, [3, "three"]) == [3]
 
 
 @pytest.mark.parametrize(
@@ -356,11 +356,11 @@ def test_gbnf_takes_no_declared_name_for_an_undeclared_one() -> None:
         ({"exclusiveMinimum": -1, "exclusiveMaximum": 1}, [0]),
     ],
 )
-def test_gbnf_takes_no_number_that_a_range_leaves_out(bounds: dict[str, int], values: list[int]) -> None:
-    assert accepted({"type": "integer", **bounds}, [-1, 0, 1, 2]) == values
+def test_gbnf_accepts_no_number_that_a_range_leaves_out(bounds: dict[str, int], values: list[int]) -> None:
+    assert accepted_values({"type": "integer", **bounds}, [-1, 0, 1, 2]) == values
 
 
 @pytest.mark.parametrize("least, most, sizes", [(0, 1, [0, 1]), (2, 2, [2]), (2, 3, [2, 3]), (1, 2, [1, 2])])
-def test_gbnf_knows_how_many_items_a_list_has(least: int, most: int, sizes: list[int]) -> None:
+def test_gbnf_enforces_how_many_items_a_list_has(least: int, most: int, sizes: list[int]) -> None:
     schema = {"type": "array", "items": {"type": "integer"}, "minItems": least, "maxItems": most}
-    assert [len(items) for items in accepted(schema, [[], [1], [1, 2], [1, 2, 3], [1, 2, 3, 4]])] == sizes
+    assert [len(items) for items in accepted_values(schema, [[], [1], [1, 2], [1, 2, 3], [1, 2, 3, 4]])] == sizes

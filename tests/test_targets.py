@@ -1,4 +1,4 @@
-"""The fuzzer's targets: a few cases of each hold, and each sees what it looks for."""
+"""The targets of the fuzzer: sample cases of each pass, and each detects the faults it is for."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ targets: Any = importlib.import_module("targets")
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", targets.TARGETS)
-def test_a_case_of_a_target_holds(name: str, seed: int) -> None:
+def test_sample_cases_of_a_target_pass(name: str, seed: int) -> None:
     case = targets.TARGETS[name](Random(seed))
     case.judge(case.text)
     assert case.repro(case.text)
 
 
 @pytest.mark.parametrize("name", targets.TARGETS)
-def test_the_same_dice_make_the_same_case(name: str) -> None:
+def test_the_same_seed_gives_the_same_case(name: str) -> None:
     first, second = (targets.TARGETS[name](Random(7)) for _ in range(2))
     assert first.text == second.text and first.repro(first.text) == second.repro(second.text)
 
 
-def _blind(call: Any, tools: Any) -> list[Any]:
+def _check_with_a_problem(call: Any, tools: Any) -> list[Any]:
     return [rightcall.Problem("missing", "not so")]
 
 
 @pytest.mark.parametrize("name", ["parse", "read", "stream", "repair", "check", "grammar"])
-def test_a_target_sees_a_check_that_disagrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "check", _blind)
-    assert any(_breaks(name, seed) for seed in range(30))
+def test_a_target_detects_a_check_that_disagrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "check", _check_with_a_problem)
+    assert any(_detects_a_fault(name, seed) for seed in range(30))
 
 
-def test_the_target_of_dispatch_sees_calls_that_run_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_of_them(reply: Reply, tools: Any) -> None:
+def test_the_dispatch_target_detects_calls_that_run_without_permission(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_all_twice(reply: Reply, tools: Any) -> None:
         for call in reply.attempts:
             for _ in range(2):
                 rightcall.dispatch_sync([call], tools)
 
-    monkeypatch.setattr(targets, "dispatch_sync", all_of_them)
-    assert any(_breaks("dispatch", seed) for seed in range(30))
+    monkeypatch.setattr(targets, "dispatch_sync", run_all_twice)
+    assert any(_detects_a_fault("dispatch", seed) for seed in range(30))
 
 
-def _breaks(name: str, seed: int) -> bool:
+def _detects_a_fault(name: str, seed: int) -> bool:
     case = targets.TARGETS[name](Random(seed))
     try:
         case.judge(case.text)

@@ -1,4 +1,4 @@
-"""Chat templates: read from where they are kept, rendered without trust, and which formats read what they write."""
+"""Chat templates: read from model files, rendered in a sandbox, and matched with the formats that parse their text."""
 
 import contextlib
 import io
@@ -33,13 +33,13 @@ def source_of(data: bytes | str) -> TemplateSource:
     return read_source(io.BytesIO(data.encode() if isinstance(data, str) else data).read)
 
 
-def rendered(template: str, **context: Any) -> str:
-    (made,) = render_template(template, [context])
-    assert not made.error, made.error
-    return made.text
+def render_text(template: str, **context: Any) -> str:
+    (rendering,) = render_template(template, [context])
+    assert not rendering.error, rendering.error
+    return rendering.text
 
 
-# -- which formats -----------------------------------------------------------------------------------------------------
+# -- detection of formats ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", STYLES)
@@ -48,20 +48,20 @@ def test_the_format_of_a_template_comes_first(name: str) -> None:
     assert found.formats[0] == name, found
 
 
-def test_of_formats_that_find_the_calls_the_one_that_finds_the_reasoning_comes_first() -> None:
+def test_formats_that_also_find_the_reasoning_come_first() -> None:
     assert detect_template(APRIEL).formats[0] == "apriel"
 
 
-def test_a_template_that_needs_reasoning_gets_it_and_text_values_are_recognized_by_type() -> None:
+def test_a_template_that_requires_reasoning_is_detected() -> None:
     assert detect_template(THINKING).formats[0] == "hermes"
 
 
-def test_the_most_telling_conversation_that_works_decides() -> None:
+def test_the_most_specific_conversation_that_renders_decides() -> None:
     assert detect_template(HERMES).shows == PROBES[0].shows
     assert detect_template(LLAMA3).shows == "one call, nested arguments"
 
 
-def test_only_what_the_assistant_wrote_is_looked_at() -> None:
+def test_only_the_text_of_the_assistant_is_matched() -> None:
     assert detect_template(HERMES).text.startswith("\n<tool_call>")
     assert detect_template(LLAMA3).text.startswith('{"name": "get_weather"')
     assert detect_template(DEEPSEEK).text.startswith("<｜tool▁calls▁begin｜>")
@@ -73,7 +73,7 @@ def test_a_template_without_tools_has_no_format() -> None:
     assert found.formats == () and "get_weather" not in found.text
 
 
-def test_a_format_must_give_just_the_calls_that_went_in() -> None:
+def test_a_matching_format_gives_exactly_the_rendered_calls() -> None:
     (call,) = PROBES[3].calls
     whole = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}\n</tool_call>'
     assert matching_formats(whole, (call,))[0] == "hermes"
@@ -81,7 +81,7 @@ def test_a_format_must_give_just_the_calls_that_went_in() -> None:
         assert matching_formats(wrong, (call,)) == ()
 
 
-def test_a_template_that_refuses_every_conversation_says_why() -> None:
+def test_a_template_that_rejects_every_conversation_is_an_error_with_its_reason() -> None:
     with pytest.raises(BadTemplate, match="refuses the conversation: TemplateError: not with me"):
         detect_template("{{ raise_exception('not with me') }}")
     with pytest.raises(BadTemplate, match="writes nothing"):
@@ -91,16 +91,16 @@ def test_a_template_that_refuses_every_conversation_says_why() -> None:
 # -- rendering ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_template_has_what_model_libraries_give_it() -> None:
-    assert rendered("{{ x | tojson }}", x={"a": "<é>"}) == '{"a": "<é>"}'
-    assert rendered("{{ x | tojson(indent=1) }}", x=[1]) == "[\n 1\n]"
-    assert rendered("{{ strftime_now('%Y') }}").isdigit()
-    assert rendered("{% for i in [1, 2] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "1"
-    assert rendered("a{% generation %}b{% endgeneration %}c") == "abc"
-    assert rendered("  {% if true %}\nx\n  {% endif %}\ny") == "x\ny"
+def test_templates_have_the_functions_of_model_libraries() -> None:
+    assert render_text("{{ x | tojson }}", x={"a": "<é>"}) == '{"a": "<é>"}'
+    assert render_text("{{ x | tojson(indent=1) }}", x=[1]) == "[\n 1\n]"
+    assert render_text("{{ strftime_now('%Y') }}").isdigit()
+    assert render_text("{% for i in [1, 2] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "1"
+    assert render_text("a{% generation %}b{% endgeneration %}c") == "abc"
+    assert render_text("  {% if true %}\nx\n  {% endif %}\ny") == "x\ny"
 
 
-def test_each_conversation_is_refused_alone() -> None:
+def test_conversations_are_rejected_individually() -> None:
     refusing = "{% if x %}{{ raise_exception('no') }}{% endif %}y"
     first, second = render_template(refusing, [{"x": True}, {"x": False}])
     assert (first.error, second.text) == ("TemplateError: no", "y")
@@ -111,8 +111,8 @@ def test_an_invalid_template_is_reported() -> None:
         render_template("{% if %}", [{}])
 
 
-def test_a_lone_surrogate_goes_through() -> None:
-    assert rendered("{{ x }}", x="\ud800") == "\ud800"
+def test_a_lone_surrogate_is_rendered() -> None:
+    assert render_text("{{ x }}", x="\ud800") == "\ud800"
 
 
 HOSTILE = {
@@ -132,13 +132,13 @@ LIMITS = {
 
 @pytest.mark.parametrize("template, limit", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not enforce the memory limit")
-def test_a_hostile_template_ends_at_a_limit_that_is_named(template: str, limit: str) -> None:
+def test_a_hostile_template_is_stopped_and_the_limit_is_named(template: str, limit: str) -> None:
     with pytest.raises(TemplateStopped, match=LIMITS[limit]) as caught:
         detect_template(template, bounds=QUICK)
     assert caught.value.limit == limit
 
 
-def test_a_template_that_waits_is_stopped_by_the_clock() -> None:
+def test_a_template_over_the_wall_clock_limit_is_stopped() -> None:
     busy = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     start = time.monotonic()
     with pytest.raises(TemplateStopped, match="longer than 1 seconds"):
@@ -161,12 +161,12 @@ ESCAPES = [
 
 
 @pytest.mark.parametrize("template", ESCAPES)
-def test_a_template_cannot_get_out_of_its_sandbox(template: str) -> None:
+def test_a_template_cannot_escape_its_sandbox(template: str) -> None:
     with pytest.raises(BadTemplate):
         detect_template(template)
 
 
-def test_the_child_can_write_no_file(tmp_path: Path) -> None:
+def test_the_child_process_cannot_write_a_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     program = f"import runpy; runpy.run_path({child.__file__!r})['limit_resources'](5, 10**9); "
     program += f"open({str(path)!r}, 'wb', 0).write(b'x')"
@@ -174,29 +174,29 @@ def test_the_child_can_write_no_file(tmp_path: Path) -> None:
     assert done.returncode != 0 and b"File too large" in done.stderr and path.read_bytes() == b""
 
 
-def test_the_child_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Any] = []
+def test_the_child_process_has_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    environments: list[Any] = []
     popen = subprocess.Popen
 
     def start(*args: Any, **options: Any) -> Any:
-        started.append(options["env"])
+        environments.append(options["env"])
         return popen(*args, **options)
 
     monkeypatch.setenv("SECRET", "1")
     monkeypatch.setattr(subprocess, "Popen", start)
-    assert rendered("x") == "x" and started == [{}]
+    assert render_text("x") == "x" and environments == [{}]
 
 
-def test_a_missing_jinja2_is_one_line_that_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_jinja2_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(CallerError, match=r"pip install 'rightcall\[templates\]'"):
         render_template("x", [{}])
 
 
-# -- where templates are kept ------------------------------------------------------------------------------------------
+# -- sources of templates ----------------------------------------------------------------------------------------------
 
 
-def test_a_jinja_file_is_its_own_template() -> None:
+def test_a_jinja_file_is_one_template() -> None:
     assert source_of(HERMES).templates == {"default": HERMES}
     assert source_of('{"a": {{ x }}').templates == {"default": '{"a": {{ x }}'}
 
@@ -211,17 +211,17 @@ def test_a_tokenizer_config_has_one_template_or_several() -> None:
     assert source_of(json.dumps({"chat_template": {"default": "x"}})).templates == {"default": "x"}
 
 
-def test_a_template_that_wants_its_tools_as_text_gets_them() -> None:
+def test_a_template_that_expects_tools_as_text_is_detected() -> None:
     assert detect_template("{{ functions + datetime }}" + HERMES).formats[0] == "hermes"
 
 
-def test_special_tokens_of_the_config_reach_the_template() -> None:
-    assert rendered("{{ bos_token }}x", bos_token="<s>") == "<s>x"
+def test_special_tokens_of_the_config_are_passed_to_the_template() -> None:
+    assert render_text("{{ bos_token }}x", bos_token="<s>") == "<s>x"
     assert detect_template("{{ bos_token }}" + HERMES, {"bos_token": "<s>"}).formats[0] == "hermes"
 
 
 @pytest.mark.parametrize(
-    "data, words",
+    "data, message",
     [
         ("", "no chat template"),
         ("{}", "no chat template"),
@@ -232,8 +232,8 @@ def test_special_tokens_of_the_config_reach_the_template() -> None:
         (b"\x89PNG\r\n", "neither GGUF nor UTF-8 text"),
     ],
 )
-def test_a_file_without_a_usable_template_is_refused(data: str | bytes, words: str) -> None:
-    with pytest.raises(BadTemplate, match=words):
+def test_a_file_without_a_usable_template_is_rejected(data: str | bytes, message: str) -> None:
+    with pytest.raises(BadTemplate, match=message):
         source_of(data)
 
 
@@ -252,7 +252,7 @@ ENTRIES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("version, order", [(1, "<"), (2, "<"), (3, "<"), (3, ">")])
-def test_only_the_header_of_a_gguf_file_is_read_for_its_templates(version: int, order: str) -> None:
+def test_only_the_header_of_a_gguf_file_is_read(version: int, order: str) -> None:
     data = gguf(ENTRIES, version=version, order=order)
     file = io.BytesIO(data + b"tensors" * 1000)
     assert chat_templates(file.read) == {"tool_use": "for tools", "default": "{{ 'é' }}"}
@@ -264,7 +264,7 @@ def _entry(key: str, kind: int, value: bytes) -> bytes:
     return gguf([], count=1) + struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value
 
 
-BROKEN = {
+BROKEN_HEADERS = {
     "no magic": (b"GGML" + b"\0" * 40, "no GGUF file"),
     "unknown version": (b"GGUF" + struct.pack("<IQQ", 9, 0, 0), "version 9"),
     "too many entries": (gguf([], count=2**60), "at most 65,536"),
@@ -284,15 +284,15 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("data, words", BROKEN.values(), ids=BROKEN)
-def test_a_broken_gguf_header_is_refused_at_once(data: bytes, words: str) -> None:
+@pytest.mark.parametrize("data, message", BROKEN_HEADERS.values(), ids=BROKEN_HEADERS)
+def test_a_broken_gguf_header_is_rejected_quickly(data: bytes, message: str) -> None:
     start = time.process_time()
-    with pytest.raises(BadTemplate, match=words):
+    with pytest.raises(BadTemplate, match=message):
         source_of(data) if data.startswith(b"GGUF") else chat_templates(io.BytesIO(data).read)
     assert time.process_time() - start < 5
 
 
-def test_a_gguf_header_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gguf_header_over_the_size_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(header, "MAX_HEADER", 1_000)
     data = _entry("x", 9, struct.pack("<IQ", 0, 5_000)) + b"\0" * 5_000
     with pytest.raises(BadTemplate, match="longer than 1,000 bytes"):
@@ -300,7 +300,7 @@ def test_a_gguf_header_without_end_is_not_read_to_its_end(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("cut", range(0, 400, 7))
-def test_no_beginning_of_a_gguf_file_raises_anything_else(cut: int) -> None:
+def test_a_truncated_gguf_file_raises_only_bad_template(cut: int) -> None:
     data = gguf(ENTRIES)[:cut]
     with contextlib.suppress(BadTemplate):
         chat_templates(io.BytesIO(data).read)
@@ -309,7 +309,7 @@ def test_no_beginning_of_a_gguf_file_raises_anything_else(cut: int) -> None:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
-def test_the_command_takes_every_kind_of_file(tmp_path: Path) -> None:
+def test_the_command_accepts_every_kind_of_file(tmp_path: Path) -> None:
     for name, data in {
         "chat_template.jinja": HERMES.encode(),
         "tokenizer_config.json": json.dumps({"chat_template": HERMES}).encode(),
@@ -337,28 +337,28 @@ def test_several_templates_are_reported_one_by_one(tmp_path: Path) -> None:
     ]
 
 
-def test_no_format_at_all_ends_in_exit_code_1(tmp_path: Path) -> None:
+def test_no_matching_format_gives_exit_code_1(tmp_path: Path) -> None:
     path = tmp_path / "plain.jinja"
     path.write_text(WITHOUT_TOOLS)
     result = run("formats", "detect", str(path))
     assert result.exit_code == 1 and "no format parses what this template writes" in result.stderr
 
 
-def test_what_cannot_be_rendered_is_one_line(tmp_path: Path) -> None:
+def test_a_template_that_cannot_be_rendered_is_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "bad.jinja"
-    for template, words in (
+    for template, message in (
         ("{% if %}", "cannot be used"),
         ("{{ ''.__class__.x }}", "unsafe"),
         ("", "no chat template"),
     ):
         path.write_text(template)
-        assert words in failed(run("formats", "detect", str(path)))
+        assert message in failed(run("formats", "detect", str(path)))
     assert "No such file" in failed(run("formats", "detect", str(tmp_path / "no.jinja")))
     assert "directory" in failed(run("formats", "detect", str(tmp_path)))
     assert "no file" in failed(run("formats", "detect"))
 
 
-def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:
+def test_control_characters_of_a_template_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "bad.jinja"
     path.write_text("\x1b[2J\u202e{% for m in messages %}{{ m.role }}\x07{% endfor %}")
     result = run("formats", "detect", str(path))
@@ -367,12 +367,12 @@ def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:
     assert "\x1b" not in failed(run("formats", "detect", str(path)))
 
 
-# -- where no format reads it ------------------------------------------------------------------------------------------
+# -- drafts for unknown formats ----------------------------------------------------------------------------------------
 
 _EACH = "{% for m in messages %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}BEFORE{% endfor %}{% endfor %}"
 _ITEMS = "{% for k, v in c.function.arguments | items %}"
 _VALUE = "{{ v if v is string else v | tojson }}"
-UNKNOWN = {
+UNKNOWN_FORMATS = {
     "an envelope with keys of its own": '<<do>>{"verb": "{{ c.function.name }}", '
     '"with": {{ c.function.arguments | tojson }}}<<done>>',
     "tags around each argument": "<do>\n<use tool={{ c.function.name }}>\nITEMS"
@@ -384,9 +384,9 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("kind", UNKNOWN)
-def test_a_wire_that_no_format_reads_is_drafted(kind: str, tmp_path: Path) -> None:
-    template = _EACH.replace("BEFORE", UNKNOWN[kind]).replace("ITEMS", _ITEMS).replace("VALUE", _VALUE)
+@pytest.mark.parametrize("kind", UNKNOWN_FORMATS)
+def test_a_draft_is_written_for_an_unknown_format(kind: str, tmp_path: Path) -> None:
+    template = _EACH.replace("BEFORE", UNKNOWN_FORMATS[kind]).replace("ITEMS", _ITEMS).replace("VALUE", _VALUE)
     found = detect_template(template)
     assert found.formats == () and found.draft
     format = Format.from_toml(found.draft)

@@ -1,4 +1,4 @@
-"""Users' own formats: what TOML can say, what is refused and how, and that nothing in it can do harm."""
+"""User formats in TOML: what can be expressed and what is rejected with which message. Hostile files do no harm."""
 
 import json
 import time
@@ -35,7 +35,7 @@ ENVELOPE = HEAD + 'body = { kind = "envelope" }\n'
 
 
 def as_toml(value: Any) -> str:
-    """A value as TOML; strings as JSON writes them are valid TOML strings."""
+    """Return a value as TOML; JSON strings are valid TOML strings."""
     if isinstance(value, msgspec.Struct):
         return as_toml(fields_of(value))
     if isinstance(value, dict):
@@ -46,7 +46,7 @@ def as_toml(value: Any) -> str:
 
 
 def fields_of(value: msgspec.Struct) -> dict[str, Any]:
-    """What a struct says beside its defaults."""
+    """Return the fields of a struct that are not None, with its tag."""
     fields = {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}
     return {"kind": value.__struct_config__.tag, **fields} if value.__struct_config__.tag else fields
 
@@ -56,7 +56,7 @@ def params(**changes: str) -> str:
     return HEAD + "[body]\nkind = 'params'\n" + "\n".join(f"{key} = {as_toml(text)}" for key, text in body.items())
 
 
-def refusal(text: str) -> str:
+def error_message(text: str) -> str:
     with pytest.raises(BadFormat) as caught:
         Format.from_toml(text)
     return str(caught.value)
@@ -65,9 +65,9 @@ def refusal(text: str) -> str:
 @pytest.mark.parametrize("name", sampled())
 def test_every_built_in_format_can_be_written_in_toml(name: str) -> None:
     built_in = formats.find(name)
-    mine = msgspec.structs.replace(built_in, name="mine", aliases=())
-    text = "\n".join(f"{key} = {as_toml(value)}" for key, value in fields_of(mine).items())
-    assert Format.from_toml(text) == mine
+    custom = msgspec.structs.replace(built_in, name="mine", aliases=())
+    text = "\n".join(f"{key} = {as_toml(value)}" for key, value in fields_of(custom).items())
+    assert Format.from_toml(text) == custom
 
 
 def test_a_format_from_toml_parses_and_renders() -> None:
@@ -85,13 +85,13 @@ def test_a_body_may_be_an_array_of_tables() -> None:
     assert [call.name for call in parse(both, format=format).attempts] == ["f", "g"]
 
 
-def test_newlines_and_escapes_in_toml_strings_are_what_they_say() -> None:
+def test_escapes_in_toml_strings_are_decoded() -> None:
     format = Format.from_toml(ENVELOPE.replace('"<c>"', '"<c>\\n\\u2028"'))
     assert format.call[0] == "<c>\n\u2028"
 
 
 @pytest.mark.parametrize(
-    "text, words",
+    "text, fragments",
     [
         ("name = ", ["no valid TOML"]),
         (HEAD, ["missing", "body"]),
@@ -148,11 +148,11 @@ def test_newlines_and_escapes_in_toml_strings_are_what_they_say() -> None:
         (HEAD + "body = { kind = 'envelope', write_id = 'middle' }", ["body.write_id"]),
     ],
 )
-def test_a_refusal_names_culprit_cause_and_cure(text: str, words: list[str]) -> None:
-    message = refusal(text)
+def test_an_error_message_names_culprit_cause_and_cure(text: str, fragments: list[str]) -> None:
+    message = error_message(text)
     assert message.startswith("format file, ")
     assert ": " in message and "; " in message and "\n" not in message
-    assert [word for word in words if word not in message] == []
+    assert [word for word in fragments if word not in message] == []
 
 
 HOSTILE = {
@@ -170,21 +170,21 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_toml_is_refused_at_once(text: str) -> None:
-    began = time.process_time()
-    assert refusal(text)
-    assert time.process_time() - began < 1.0
+def test_hostile_toml_is_rejected_quickly(text: str) -> None:
+    start = time.process_time()
+    assert error_message(text)
+    assert time.process_time() - start < 1.0
 
 
-def test_something_else_than_text_is_refused() -> None:
-    assert "bytes" in refusal(b"name = 'x'")  # type: ignore[arg-type]
+def test_a_value_that_is_not_text_is_rejected() -> None:
+    assert "bytes" in error_message(b"name = 'x'")  # type: ignore[arg-type]
 
 
 def test_a_path_is_never_opened() -> None:
-    assert "no valid TOML" in refusal("/etc/hostname")
+    assert "no valid TOML" in error_message("/etc/hostname")
 
 
-def test_the_longest_markers_still_compile() -> None:
+def test_markers_of_the_maximum_length_compile() -> None:
     long = "<" + "ab" * 63 + ">"
     assert len(long) == MAX_MARKER
     format = Format.from_toml(ENVELOPE.replace("<c>", long))
@@ -201,7 +201,7 @@ protocol = { done = ["<end>", "</end>"] }
 """
 
 
-def test_a_protocol_with_typescript_calls_can_be_written_in_toml_and_keeps_the_laws() -> None:
+def test_a_protocol_with_typescript_calls_in_toml_satisfies_the_laws() -> None:
     format = Format.from_toml(TYPESCRIPT)
     reply = parse('<say>Hi</say><use>js: f({ s: "x" })</use><end>ok</end>', format=format)
     assert (reply.content, reply.parts[0], reply.done) == ("Hi", Text("Hi", "say"), "ok")
@@ -215,7 +215,7 @@ DONE = 'protocol = { done = ["<d>", "</d>"] }\n'
 
 
 @pytest.mark.parametrize(
-    "text, said",
+    "text, message",
     [
         ('name = "mine"\nbody = { kind = "tscall" }', "without markers around a call"),
         (HEAD + 'body = { kind = "tscall", labels = ["a b:"] }', "is not a label"),
@@ -225,5 +225,5 @@ DONE = 'protocol = { done = ["<d>", "</d>"] }\n'
         (CALLS + DONE + 'content = [[["<a>", "<b>"], "</a>"]]', "one opening"),
     ],
 )
-def test_a_protocol_that_cannot_work_is_refused(text: str, said: str) -> None:
-    assert said in refusal(text)
+def test_an_invalid_protocol_is_rejected(text: str, message: str) -> None:
+    assert message in error_message(text)

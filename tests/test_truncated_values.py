@@ -15,7 +15,7 @@ from support.format_sample import sampled
 
 
 def _markers(format: Format) -> list[str]:
-    """The markers of a call, as they stand in one whose argument is `text`."""
+    """Return the markers of a call as they appear in one with the argument `text`."""
     kind = BODIES[type(format.bodies[0])]
     found = [text for marker in (*kind.markers(format.bodies[0]), *format.call) for text in marker_alternatives(marker)]
     return sorted({str(text).replace("{name}", "take_note").replace("{key}", "text").strip() for text in found} - {""})
@@ -23,11 +23,11 @@ def _markers(format: Format) -> list[str]:
 
 _BRACKETS = ("}", "]", ")", "})")
 _GAPS = ("", " ", "\n\n")
-BARE = [name for name, format in FORMATS.items() if not _markers(format)]  # nothing but brackets tells a call
+BARE = [name for name, format in FORMATS.items() if not _markers(format)]  # formats recognized by brackets only
 
 
-def _cut_texts(format: Format) -> list[str]:
-    """Calls whose one argument holds two of the format's own markers, where it can carry them, cut off behind these."""
+def _truncated_texts(format: Format) -> list[str]:
+    """Return calls truncated after two markers in the argument, if the format can represent those."""
     texts = []
     for first, gap, second in product(_markers(format), _GAPS, [*_markers(format), *_BRACKETS]):
         value = f"x{first}{gap}{second} owl"
@@ -40,7 +40,7 @@ def _cut_texts(format: Format) -> list[str]:
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE))
 def test_markers_in_a_value_complete_no_truncated_call(name: str) -> None:
-    texts = _cut_texts(FORMATS[name])
+    texts = _truncated_texts(FORMATS[name])
     assert texts
     for text in texts:
         assert not any(call.complete for call in parse(text, format=name, tools=TOOLS).attempts), text

@@ -1,4 +1,4 @@
-"""Repairs that once ran a call with other arguments than intended, each with the receipt of a certain repair."""
+"""Repairs that once changed the intended arguments of a call although they were recorded as certain."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from rightcall import Call, Parser, Tool, Toolset, check, dispatch_sync, parse, 
 from rightcall.repairs.argument_text import read_arguments
 from support.replies import INTEGER, STRING, Json, runnable
 
-# -- nothing runs that was not read ------------------------------------------------------------------------------------
+# -- unreadable arguments ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ['{"folder": "/tmp/x", "dry_run": tru', '{"folder": 007}', "nothing", '"folder"'])
-def test_a_call_whose_text_cannot_be_read_never_runs_without_its_arguments(text: str) -> None:
-    ran: list[tuple[str, bool]] = []
+def test_a_call_with_unreadable_arguments_never_runs(text: str) -> None:
+    executed: list[tuple[str, bool]] = []
 
     @tool
     def clean(folder: str = "/", dry_run: bool = False) -> str:
-        ran.append((folder, dry_run))
+        executed.append((folder, dry_run))
         return "ok"
 
     tools = Toolset([clean])
     call = repair(Call("clean", {}, text), tools)
     assert [problem for problem in check(call, tools) if problem.blocking]
-    assert [result.kind for result in dispatch_sync(call, tools)] == ["refused"] and ran == []
+    assert [result.kind for result in dispatch_sync(call, tools)] == ["refused"] and executed == []
 
 
 # -- brackets ----------------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def test_text_after_a_bracket_is_never_dropped(text: str) -> None:
     assert runnable(reply) in ([], [("delete_files", {"filter": {"glob": "*"}, "dry_run": True})])
 
 
-def test_a_bracket_with_two_possible_places_is_a_guess() -> None:
+def test_a_bracket_with_two_possible_positions_is_a_guess() -> None:
     text = '<tool_call>{"name": "delete_files", "arguments": {"filter": {"glob": "*", "dry_run": true}}</tool_call>'
     assert runnable(parse(text, tools=DELETE, format="hermes")) == []
     lenient = parse(text, tools=DELETE, format="hermes", repair="lenient")
@@ -62,12 +62,12 @@ def test_a_bracket_with_two_possible_places_is_a_guess() -> None:
 
 @pytest.mark.parametrize("text, is_guess", [('{"a": 1}}', False), ('{"a": 1,}}', True), ('{"a": [1,]}]', True)])
 def test_a_superfluous_bracket_after_a_trailing_comma_is_a_guess(text: str, is_guess: bool) -> None:
-    """The comma says that something was to follow: the bracket may be the end of that."""
+    """After the comma something is missing, so the bracket may be the end of that."""
     _, deviations = read_arguments(text, 0, None, depth=8, closed=True)
     assert [each.guess for each in deviations if each.rule == "extra_closer"] == [is_guess]
 
 
-def test_a_bracket_with_one_possible_place_is_inserted() -> None:
+def test_a_bracket_with_one_possible_position_is_inserted() -> None:
     text = '<tool_call>{"name": "delete_files", "arguments": {"dry_run": true, "filter": {"glob": "*"}}</tool_call>'
     reply = parse(text, tools=DELETE, format="hermes")
     assert runnable(reply) == [("delete_files", {"dry_run": True, "filter": {"glob": "*"}})]
@@ -92,24 +92,24 @@ ITEMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("how", ["dropped", "doubled", "swapped"])
-def test_one_wrong_bracket_anywhere_never_changes_what_runs(how: str) -> None:
-    dice = random.Random(how)
+@pytest.mark.parametrize("damage", ["dropped", "doubled", "swapped"])
+def test_one_wrong_bracket_never_changes_the_runnable_arguments(damage: str) -> None:
+    dice = random.Random(damage)
     for _ in range(120):
         keys = list(ITEMS)
         dice.shuffle(keys)
         truth = {key: ITEMS[key] for key in keys}
         text = json.dumps(truth)
         at = dice.choice([index for index in range(len(text) - 1) if text[index] in "]}"])
-        put = {"dropped": "", "doubled": text[at] * 2, "swapped": "]" if text[at] == "}" else "}"}[how]
-        sent = f'{{"name": "edit", "arguments": {text[:at]}{put}{text[at + 1 :]}}}'
-        ran = runnable(parse(f"<tool_call>{sent}</tool_call>", tools=EDIT, format="hermes"))
-        assert ran in ([], [("edit", truth)]), sent
+        replacement = {"dropped": "", "doubled": text[at] * 2, "swapped": "]" if text[at] == "}" else "}"}[damage]
+        sent = f'{{"name": "edit", "arguments": {text[:at]}{replacement}{text[at + 1 :]}}}'
+        runnable_calls = runnable(parse(f"<tool_call>{sent}</tool_call>", tools=EDIT, format="hermes"))
+        assert runnable_calls in ([], [("edit", truth)]), sent
 
 
 # -- options -----------------------------------------------------------------------------------------------------------
 
-OTHERS = [
+DIFFERENT_OPTIONS = [
     ([">", "asc"], "<"),
     (["==", "in"], "!="),
     (["c", "java", "python"], "C++"),
@@ -122,7 +122,7 @@ OTHERS = [
     (["+", "times"], "-"),
     (["v1_1", "v2"], "v11"),
 ]
-SAME = [
+EQUAL_OPTIONS = [
     (["read_only", "write"], "Read-Only", "read_only"),
     (["read_only", "write"], "readonly", "read_only"),
     (["All Users", "me"], "ALL_USERS", "All Users"),
@@ -131,20 +131,20 @@ SAME = [
 ]
 
 
-def choice(options: list[str], value: str) -> list[tuple[str, Json]]:
+def repaired_choice(options: list[str], value: str) -> list[tuple[str, Json]]:
     parameters: Json = {"type": "object", "properties": {"v": {"enum": options}}, "required": ["v"]}
     call = repair(Call("f", {"v": value}), [Tool(name="f", parameters=parameters)])
     return [(call.name, call.arguments)] if call.ok and call.repairs else []
 
 
-@pytest.mark.parametrize("options, value", OTHERS)
-def test_a_sign_makes_another_option(options: list[str], value: str) -> None:
-    assert choice(options, value) == []
+@pytest.mark.parametrize("options, value", DIFFERENT_OPTIONS)
+def test_options_that_differ_in_punctuation_are_different(options: list[str], value: str) -> None:
+    assert repaired_choice(options, value) == []
 
 
-@pytest.mark.parametrize("options, value, meant", SAME)
-def test_case_and_the_separators_of_words_do_not(options: list[str], value: str, meant: str) -> None:
-    assert choice(options, value) == [("f", {"v": meant})]
+@pytest.mark.parametrize("options, value, meant", EQUAL_OPTIONS)
+def test_options_that_differ_in_case_or_word_separators_are_equal(options: list[str], value: str, meant: str) -> None:
+    assert repaired_choice(options, value) == [("f", {"v": meant})]
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ CODES: Json = {"zip": STRING, "phone": STRING, "n": INTEGER, "x": {"type": "numb
 CODED = Toolset([Tool(name="f", parameters={"type": "object", "properties": CODES})])
 
 
-def in_wire(format: str, arguments: str) -> str:
+def render_call(format: str, arguments: str) -> str:
     if format == "contract":
         return "<tool_call>\nf({ " + arguments.replace("=", ": ") + " })\n</tool_call>"
     if format == "lfm2":
@@ -179,10 +179,10 @@ def in_wire(format: str, arguments: str) -> str:
         ("n=--5", None),
     ],
 )
-def test_a_number_keeps_its_spelling_or_does_not_run(format: str, arguments: str, meant: Json | None) -> None:
-    ran = runnable(parse(in_wire(format, arguments), tools=CODED, format=format))
-    assert ran in ([], [("f", meant)])
-    assert meant is None or ran or format == "contract"
+def test_a_number_keeps_its_digits_or_is_not_runnable(format: str, arguments: str, meant: Json | None) -> None:
+    runnable_calls = runnable(parse(render_call(format, arguments), tools=CODED, format=format))
+    assert runnable_calls in ([], [("f", meant)])
+    assert meant is None or runnable_calls or format == "contract"
 
 
 ODD_NUMBERS = ['{"n": 1\u0662}', '{"n": 1e400, "x": -1e999}', '{"n": "010"}', '{"n": 010}', '{"n": 0x1f}']
@@ -190,7 +190,7 @@ TWICE = ['{"zip": "a", "zip": "b"}', '{"n": 1, "n": 2}']
 
 
 @pytest.mark.parametrize("sent", [*ODD_NUMBERS, *TWICE])
-def test_json_with_such_numbers_or_a_key_twice_does_not_run(sent: str) -> None:
+def test_json_with_invalid_numbers_or_duplicate_keys_is_not_runnable(sent: str) -> None:
     for text, format in ((f'<tool_call>{{"name": "f", "arguments": {sent}}}</tool_call>', "hermes"), (sent, "")):
         if format:
             assert runnable(parse(text, tools=CODED, format=format)) == []
@@ -224,7 +224,7 @@ GREP = Toolset([Tool(name="grep", parameters={"type": "object", "properties": {"
         (r"\ud83d\ude00 \d+", "\U0001f600 \\d+"),
     ],
 )
-def test_a_backslash_has_its_intended_meaning_or_the_call_does_not_run(sent: str, meant: str) -> None:
+def test_a_backslash_has_its_intended_meaning_or_the_call_is_not_runnable(sent: str, meant: str) -> None:
     text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
     assert runnable(parse(text, tools=GREP, format="hermes")) in ([], [("grep", {"pattern": meant})])
 
@@ -246,8 +246,8 @@ NOTED: Json = {
 NOTE = Toolset([Tool(name="f", parameters={"type": "object", "properties": NOTED, "required": ["note"]})])
 
 
-def in_json_wires(arguments: str) -> list[tuple[str, str]]:
-    """The arguments in an envelope with all its brackets, in one without its last, and behind a name."""
+def render_in_json_formats(arguments: str) -> list[tuple[str, str]]:
+    """Return the arguments in an envelope with all its brackets, in one without its last bracket, and after a name."""
     return [
         (f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>', "hermes"),
         (f'<tool_call>{{"name": "f", "arguments": {arguments}</tool_call>', "hermes"),
@@ -258,7 +258,7 @@ def in_json_wires(arguments: str) -> list[tuple[str, str]]:
     ]
 
 
-def as_written(text: str) -> list[str]:
+def notation_variants(text: str) -> list[str]:
     return [text, text.replace('"', "'"), text.replace(":", " =>"), text.replace("//", "#")]
 
 
@@ -275,9 +275,9 @@ COMMENTED = [
 ]
 
 
-@pytest.mark.parametrize("sent", [each for text in COMMENTED for each in as_written(text)])
-def test_a_comment_that_may_hold_an_argument_is_not_skipped_for_certain(sent: str) -> None:
-    for text, format in in_json_wires(sent):
+@pytest.mark.parametrize("sent", [each for text in COMMENTED for each in notation_variants(text)])
+def test_skipping_a_comment_that_may_contain_an_argument_is_never_certain(sent: str) -> None:
+    for text, format in render_in_json_formats(sent):
         assert runnable(parse(text, tools=NOTE, format=format)) == [], text
 
 
@@ -301,30 +301,28 @@ def test_a_comment_is_skipped_as_a_guess(comment: str) -> None:
         '{"note": "x", "filter": {"a": {"dry_run": true, "b": 1}}',
     ],
 )
-def test_an_argument_is_not_moved_into_an_object_that_happens_to_take_it(sent: str) -> None:
-    for written in as_written(sent):
-        for text, format in in_json_wires(written):
+def test_an_argument_is_not_moved_into_an_object_that_accepts_it(sent: str) -> None:
+    for written in notation_variants(sent):
+        for text, format in render_in_json_formats(written):
             if text.count("{") > text.count("}"):
                 assert runnable(parse(text, tools=NOTE, format=format)) == [], text
 
 
 @pytest.mark.parametrize("steps", ["[{]", "[{}", "{]", "{}", "[[]", "[}", "[{}, {}"])
-def test_an_object_is_not_made_of_a_bracket_too_many(steps: str) -> None:
-    for text, format in in_json_wires(f'{{"note": "x", "steps": {steps}}}'):
-        if not text.endswith(
-            "}}}</function>"
-        ):  # there the last bracket of the list is a wrong one, and all others right
+def test_no_object_is_created_from_a_superfluous_bracket(steps: str) -> None:
+    for text, format in render_in_json_formats(f'{{"note": "x", "steps": {steps}}}'):
+        if not text.endswith("}}}</function>"):  # here one bracket of the list is wrong and all others are right
             assert runnable(parse(text, tools=NOTE, format=format)) == [], text
 
 
-# -- strings of Python's -----------------------------------------------------------------------------------------------
+# -- Python strings ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", ["pythonic", "lfm2"])
 @pytest.mark.parametrize("written", ['f"a{x}"', "F'{x}'", "rf'{x}'", "f'{{x}}'", "f'''{x}'''"])
-def test_a_string_with_unfilled_placeholders_does_not_run(format: str, written: str) -> None:
+def test_a_string_with_unfilled_placeholders_is_not_runnable(format: str, written: str) -> None:
     for arguments in (f"zip={written}", f"any=[{written}]", f"any={{'a': {written}}}"):
-        text = in_wire(format, arguments)
+        text = render_call(format, arguments)
         for size in (len(text), 1, 3):
             parser = Parser(tools=CODED, format=format)
             for start in range(0, len(text), size):
@@ -333,14 +331,14 @@ def test_a_string_with_unfilled_placeholders_does_not_run(format: str, written: 
             assert runnable(parser.reply) == [], (text, size)
 
 
-def test_an_f_string_without_holes_is_a_string() -> None:
-    assert runnable(parse(in_wire("pythonic", "zip=f'a'"), tools=CODED, format="pythonic")) == [("f", {"zip": "a"})]
+def test_an_f_string_without_placeholders_is_a_string() -> None:
+    assert runnable(parse(render_call("pythonic", "zip=f'a'"), tools=CODED, format="pythonic")) == [("f", {"zip": "a"})]
 
 
 @pytest.mark.parametrize("either", [{"type": ["string", "boolean"]}, {"anyOf": [STRING, {"type": "boolean"}]}])
-def test_a_word_is_a_boolean_wherever_one_is_declared(either: Json) -> None:
+def test_a_bare_word_is_a_boolean_if_the_schema_declares_one(either: Json) -> None:
     tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"v": either}})])
     hermes = '<tool_call>{"name": "f", "arguments": {"v": True}}</tool_call>'
-    for text, format in ((in_wire(name, "v=True"), name) for name in ("pythonic", "lfm2", "contract")):
+    for text, format in ((render_call(name, "v=True"), name) for name in ("pythonic", "lfm2", "contract")):
         assert runnable(parse(text, tools=tools, format=format)) == [("f", {"v": True})]
     assert runnable(parse(hermes, tools=tools, format="hermes")) == [("f", {"v": True})]

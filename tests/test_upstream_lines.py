@@ -1,4 +1,4 @@
-"""Connections to a server: what it says is the same in whatever pieces it comes, and what is no answer is told so."""
+"""Upstream connections: answers are parsed independently of chunking, and invalid answers are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rightcall.serve.http_answers import MAX_HEAD, HttpFault, HttpReading
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
 from rightcall.serve.upstream_link import UpstreamLink
 
-# Of nobody: for localhost, to be trusted by nothing but these tests.
+# A self-signed certificate for localhost, which only these tests trust.
 CERTIFICATE = """\
 -----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgyL7hZv//X390gEvs
@@ -48,42 +48,42 @@ def in_chunks(pieces: list[bytes], end: bytes = b"0\r\n\r\n") -> bytes:
     return head + b"".join([b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]) + end
 
 
-def fed(answer: bytes, cuts: list[int], method: str = "POST") -> tuple[bytes, HttpReading]:
+def feed_answer(answer: bytes, cuts: list[int], method: str = "POST") -> tuple[bytes, HttpReading]:
     reading, at = HttpReading(method), [0, *sorted({cut % len(answer) for cut in cuts}), len(answer)]
-    said = [reading.feed(answer[begin:end]) for begin, end in pairwise(at)]
-    return b"".join(said), reading
+    pieces = [reading.feed(answer[begin:end]) for begin, end in pairwise(at)]
+    return b"".join(pieces), reading
 
 
 @given(PIECES, st.lists(st.integers(0, 30_000), max_size=30), st.sampled_from([b"", b"X-Sum: 1\r\n", b"a: b\nc: d\n"]))
-def test_chunks_in_any_pieces_are_the_body(pieces: list[bytes], cuts: list[int], trailer: bytes) -> None:
-    said, reading = fed(in_chunks(pieces, b"0\r\n" + trailer + b"\r\n"), cuts)
-    assert said == b"".join(pieces)
+def test_a_chunked_body_is_independent_of_chunking(pieces: list[bytes], cuts: list[int], trailer: bytes) -> None:
+    body, reading = feed_answer(in_chunks(pieces, b"0\r\n" + trailer + b"\r\n"), cuts)
+    assert body == b"".join(pieces)
     assert reading.is_whole and reading.is_reusable
 
 
-def test_every_cut_in_two_and_every_byte_alone_give_the_same() -> None:
+def test_an_answer_is_parsed_the_same_in_any_two_pieces_or_byte_by_byte() -> None:
     answer = b"HTTP/1.1 100 Continue\r\n\r\n" + in_chunks([b"abc", b"d" * 300, b"\r\n"], b"0;x=y\r\nA: b\r\n\r\n")
     for cuts in ([], list(range(len(answer))), *[[at] for at in range(len(answer))]):
-        said, reading = fed(answer, cuts)
-        assert (said, reading.is_reusable) == (b"abc" + b"d" * 300 + b"\r\n", True)
+        body, reading = feed_answer(answer, cuts)
+        assert (body, reading.is_reusable) == (b"abc" + b"d" * 300 + b"\r\n", True)
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(0, 300), max_size=9), st.booleans())
-def test_a_body_of_a_length_ends_there(body: bytes, cuts: list[int], is_followed: bool) -> None:
+def test_a_body_with_a_length_ends_after_that_length(body: bytes, cuts: list[int], is_followed: bool) -> None:
     answer = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    said, reading = fed(answer + b"HTTP" * is_followed, cuts)
-    assert said == body
+    received, reading = feed_answer(answer + b"HTTP" * is_followed, cuts)
+    assert received == body
     assert reading.is_whole and reading.is_reusable is not is_followed
 
 
 def test_a_body_without_a_length_ends_with_the_connection() -> None:
-    said, reading = fed(HEAD + b"\r\nabc", [])
-    assert (said, reading.is_whole) == (b"abc", False)
+    body, reading = feed_answer(HEAD + b"\r\nabc", [])
+    assert (body, reading.is_whole) == (b"abc", False)
     reading.close()
     assert reading.is_whole and not reading.is_reusable
 
 
-PACKED = {
+COMPRESSED = {
     "gzip": gzip.compress(b"a" * 9000),
     "x-gzip": gzip.compress(b"a" * 4000) + gzip.compress(b"a" * 5000),
     "deflate": zlib.compress(b"a" * 9000),
@@ -91,19 +91,19 @@ PACKED = {
 }
 
 
-@pytest.mark.parametrize("packing", PACKED)
+@pytest.mark.parametrize("packing", COMPRESSED)
 @pytest.mark.parametrize("cut", [1, 3, 10_000])
-def test_packed_bodies_are_unpacked(packing: str, cut: int) -> None:
-    head = f"Content-Encoding: {packing}\r\nContent-Length: {len(PACKED[packing])}\r\n\r\n"
-    answer = HEAD + head.encode() + PACKED[packing]
-    assert fed(answer, list(range(0, len(answer), cut)))[0] == b"a" * 9000
+def test_compressed_bodies_are_decompressed(packing: str, cut: int) -> None:
+    head = f"Content-Encoding: {packing}\r\nContent-Length: {len(COMPRESSED[packing])}\r\n\r\n"
+    answer = HEAD + head.encode() + COMPRESSED[packing]
+    assert feed_answer(answer, list(range(0, len(answer), cut)))[0] == b"a" * 9000
 
 
-def packed(body: bytes) -> bytes:
+def gzip_answer(body: bytes) -> bytes:
     return HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
-NO_ANSWERS = {
+INVALID_ANSWERS = {
     "another protocol": b"SSH-2.0-OpenSSH_9.6\r\n",
     "HTTP/2": b"HTTP/2 200\r\n\r\n",
     "a status of two digits": b"HTTP/1.1 20 OK\r\n\r\n",
@@ -123,9 +123,9 @@ NO_ANSWERS = {
     "a line end within a header": HEAD + b"X: a\rContent-Length: 9\r\nContent-Length: 1\r\n\r\n",
     "nothing within a header": HEAD + b"X: a\0b\r\n\r\n",
     "a coding with a blank that is none": HEAD + "Transfer-Encoding: chunked\u2028\r\n\r\n".encode(),
-    "a packed body that is cut": packed(gzip.compress(b"hello hello")[:-9]),
-    "a packed body with something behind it": packed(gzip.compress(b"hello") + b"junk"),
-    "a body packed in very many parts": packed(gzip.compress(b"") * 5000),
+    "a packed body that is cut": gzip_answer(gzip.compress(b"hello hello")[:-9]),
+    "a packed body with something behind it": gzip_answer(gzip.compress(b"hello") + b"junk"),
+    "a body packed in very many parts": gzip_answer(gzip.compress(b"") * 5000),
     "a packing nobody knows": HEAD + b"Content-Encoding: zstd\r\nContent-Length: 3\r\n\r\n",
     "what was never packed": HEAD + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc",
     "another protocol from now on": b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\n\r\n",
@@ -134,33 +134,33 @@ NO_ANSWERS = {
 
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
 @pytest.mark.parametrize("blank", ["\r\n", "\n"])
-def test_lines_may_end_in_either_way(end: str, blank: str) -> None:
+def test_lines_may_end_with_crlf_or_lf(end: str, blank: str) -> None:
     answer = f"HTTP/1.1 200 OK{end}Content-Length: 2{end}{blank}ab".encode()
     for step in (1, len(answer)):
-        assert fed(answer, list(range(0, len(answer), step)))[0] == b"ab"
+        assert feed_answer(answer, list(range(0, len(answer), step)))[0] == b"ab"
 
 
-def test_a_connection_whose_server_says_two_lengths_is_not_used_again() -> None:
-    _, reading = fed(HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [])
+def test_a_connection_with_two_conflicting_lengths_is_not_reused() -> None:
+    _, reading = feed_answer(HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", [])
     assert reading.is_whole and not reading.is_reusable
 
 
-@pytest.mark.parametrize("what", NO_ANSWERS)
+@pytest.mark.parametrize("case", INVALID_ANSWERS)
 @pytest.mark.parametrize("step", [7, 300_000])
-def test_what_is_no_answer_is_a_fault(what: str, step: int) -> None:
-    answer = NO_ANSWERS[what]
+def test_an_invalid_answer_is_a_fault(case: str, step: int) -> None:
+    answer = INVALID_ANSWERS[case]
     with pytest.raises(HttpFault):
-        fed(answer, list(range(0, len(answer), step)))
+        feed_answer(answer, list(range(0, len(answer), step)))
 
 
-def test_a_piece_that_unpacks_to_a_hundred_million_bytes_is_a_fault() -> None:
+def test_a_decompression_bomb_is_a_fault() -> None:
     bomb = zlib.compress(b"0" * (1 << 27))
     with pytest.raises(HttpFault):
-        fed(HEAD + b"Content-Encoding: deflate\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb, [])
+        feed_answer(HEAD + b"Content-Encoding: deflate\r\nContent-Length: %d\r\n\r\n" % len(bomb) + bomb, [])
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1", HEAD + b"Content-Length: 3\r\n\r\nab", in_chunks([b"ab"], b"")])
-def test_an_answer_that_breaks_off_is_a_fault(answer: bytes) -> None:
+def test_an_incomplete_answer_is_a_fault(answer: bytes) -> None:
     reading = HttpReading("POST")
     reading.feed(answer)
     with pytest.raises(HttpFault):
@@ -173,10 +173,10 @@ Serving = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]
 
 
 @asynccontextmanager
-async def listening(serve: Serving, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def listen(serve: Serving, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     open_ones: set[asyncio.StreamWriter] = set()
 
-    async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         open_ones.add(writer)
         try:
             await serve(reader, writer)
@@ -188,7 +188,7 @@ async def listening(serve: Serving, tls: ssl.SSLContext | None = None) -> AsyncI
                 await writer.wait_closed()
             open_ones.discard(writer)
 
-    server = await asyncio.start_server(served, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(serve_connection, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -199,7 +199,7 @@ async def listening(serve: Serving, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 class Echo:
-    """Says the first line of each request, over connections that stay open."""
+    """Echoes the first line of each request over connections that stay open."""
 
     def __init__(self, *, requests: int = 1000) -> None:
         self._requests = requests
@@ -219,18 +219,18 @@ async def ask(url: str, *paths: str, proxy: str = "", ca: str = "") -> list[str]
     upstream = UpstreamSettings(url=url, proxy=proxy, ca=ca)
     link = UpstreamLink(upstream, ProxySettings(upstream=(upstream,), connect_seconds=20))
     await link.connect()
-    said = []
+    bodies = []
     try:
         for path in paths:
             async with link.opened(url + path, None, {"x": "y"}, "GET") as answer:
-                said.append((await answer.whole(1000)).decode())
+                bodies.append((await answer.whole(1000)).decode())
             await asyncio.sleep(0.01)
     finally:
         await link.close()
-    return said
+    return bodies
 
 
-def trusted(folder: Path) -> tuple[str, ssl.SSLContext]:
+def write_certificate(folder: Path) -> tuple[str, ssl.SSLContext]:
     file = folder / "localhost.pem"
     file.write_text(CERTIFICATE)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -238,10 +238,10 @@ def trusted(folder: Path) -> tuple[str, ssl.SSLContext]:
     return str(file), tls
 
 
-def test_a_connection_is_used_again() -> None:
+def test_a_connection_is_reused() -> None:
     async def story() -> None:
         server = Echo()
-        async with listening(server) as port:
+        async with listen(server) as port:
             assert await ask(f"http://127.0.0.1:{port}", "/a", "/b?c=d") == ["GET /a HTTP/1.1", "GET /b?c=d HTTP/1.1"]
         assert server.connections == 1
         assert f"host: 127.0.0.1:{port}\r\n" in server.heads[0].lower()
@@ -249,24 +249,24 @@ def test_a_connection_is_used_again() -> None:
     asyncio.run(story())
 
 
-def test_a_server_that_closed_a_waiting_connection_is_asked_over_a_new_one() -> None:
+def test_a_closed_idle_connection_is_replaced() -> None:
     async def story() -> None:
         server = Echo(requests=1)
-        async with listening(server) as port:
+        async with listen(server) as port:
             assert len(await ask(f"http://127.0.0.1:{port}", "/a", "/b", "/c")) == 3
         assert server.connections == 3
 
     asyncio.run(story())
 
 
-async def refuses_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def reject_at_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 
 
-def test_tls_holds_with_a_certificate_that_is_trusted_and_with_no_other(tmp_path: Path) -> None:
+def test_tls_accepts_only_a_trusted_certificate(tmp_path: Path) -> None:
     async def story() -> None:
-        file, tls = trusted(tmp_path)
-        async with listening(Echo(), tls) as port:
+        file, tls = write_certificate(tmp_path)
+        async with listen(Echo(), tls) as port:
             for host in ("localhost", "127.0.0.1"):
                 assert await ask(f"https://{host}:{port}", "/a", "/b", ca=file) == [
                     "GET /a HTTP/1.1",
@@ -274,16 +274,16 @@ def test_tls_holds_with_a_certificate_that_is_trusted_and_with_no_other(tmp_path
                 ]
             with pytest.raises(TransportError, match=r"certificate.*have it trusted"):
                 await ask(f"https://127.0.0.1:{port}", "/a")
-        async with listening(refuses_at_once) as port:
+        async with listen(reject_at_once) as port:
             with pytest.raises(TransportError, match="does it speak https"):
                 await ask(f"https://127.0.0.1:{port}", "/a")
 
     asyncio.run(story())
 
 
-def test_a_proxy_is_asked_for_plain_requests_and_lets_tls_through(tmp_path: Path) -> None:
+def test_an_http_proxy_forwards_plain_requests_and_tunnels_tls(tmp_path: Path) -> None:
     async def story() -> None:
-        file, tls = trusted(tmp_path)
+        file, tls = write_certificate(tmp_path)
         plain = Echo()
         lines: list[str] = []
 
@@ -293,13 +293,13 @@ def test_a_proxy_is_asked_for_plain_requests_and_lets_tls_through(tmp_path: Path
             host, _, port = head.split(" ")[1].rpartition(":")
             far, near = await asyncio.open_connection(host, int(port))
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await asyncio.gather(copied(reader, near), copied(far, writer))
+            await asyncio.gather(copy_stream(reader, near), copy_stream(far, writer))
 
-        async with listening(plain) as port:
+        async with listen(plain) as port:
             proxy = f"http://ann:s%40fe@127.0.0.1:{port}"
             assert await ask("http://far.example", "/a", proxy=proxy) == ["GET http://far.example/a HTTP/1.1"]
             assert "Proxy-Authorization: Basic YW5uOnNAZmU=" in plain.heads[0]
-        async with listening(Echo(), tls) as port, listening(tunnel) as through:
+        async with listen(Echo(), tls) as port, listen(tunnel) as through:
             proxy = f"http://127.0.0.1:{through}"
             assert await ask(f"https://localhost:{port}", "/a", proxy=proxy, ca=file) == ["GET /a HTTP/1.1"]
             assert lines[0] == f"CONNECT localhost:{port} HTTP/1.1"
@@ -307,26 +307,26 @@ def test_a_proxy_is_asked_for_plain_requests_and_lets_tls_through(tmp_path: Path
     asyncio.run(story())
 
 
-async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def copy_stream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     while data := await reader.read(65536):
         writer.write(data)
     writer.close()
 
 
-def test_a_refusing_http_proxy_is_reported() -> None:
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def test_a_rejecting_http_proxy_is_reported() -> None:
+    async def reject(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 407 X\r\nContent-Length: 0\r\n\r\n")
 
     async def story() -> None:
-        async with listening(refuse) as port:
+        async with listen(reject) as port:
             with pytest.raises(TransportError, match="407"):
                 await ask("https://far.example", "/a", proxy=f"http://127.0.0.1:{port}")
 
     asyncio.run(story())
 
 
-def test_a_slow_reader_holds_the_server_and_not_its_answer() -> None:
+def test_a_slow_reader_slows_the_server_down_without_buffering_the_answer() -> None:
     size = 40_000_000
     sent = 0
 
@@ -340,29 +340,29 @@ def test_a_slow_reader_holds_the_server_and_not_its_answer() -> None:
             sent += 100_000
 
     async def story() -> None:
-        async with listening(pour) as port:
+        async with listen(pour) as port:
             upstream = UpstreamSettings(url=f"http://127.0.0.1:{port}")
             link = UpstreamLink(upstream, ProxySettings(upstream=(upstream,)))
             await link.connect()
             async with link.opened(upstream.url, None, {}, "GET") as answer:
                 pieces = answer.pieces()
-                got = len(await anext(pieces))
+                received = len(await anext(pieces))
                 before = -1
                 while before != sent:
                     before = sent
                     await asyncio.sleep(0.05)
                 assert sent < size // 2
-                got += sum([len(piece) async for piece in pieces])
-                assert got == size
+                received += sum([len(piece) async for piece in pieces])
+                assert received == size
             await link.close()
 
     asyncio.run(story())
 
 
-def test_a_line_end_in_a_header_or_an_address_sends_nothing() -> None:
+def test_a_request_with_a_line_break_in_a_header_or_address_is_not_sent() -> None:
     async def story() -> None:
         server = Echo()
-        async with listening(server) as port:
+        async with listen(server) as port:
             upstream = UpstreamSettings(url=f"http://127.0.0.1:{port}")
             link = UpstreamLink(upstream, ProxySettings(upstream=(upstream,)))
             await link.connect()
@@ -376,13 +376,13 @@ def test_a_line_end_in_a_header_or_an_address_sends_nothing() -> None:
     asyncio.run(story())
 
 
-def test_an_answer_that_is_broken_off_is_a_fault_of_its_body() -> None:
+def test_breaking_off_an_answer_raises_a_body_error() -> None:
     async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
         await reader.read()
 
     async def story() -> None:
-        async with listening(begin) as port:
+        async with listen(begin) as port:
             upstream = UpstreamSettings(url=f"http://127.0.0.1:{port}")
             link = UpstreamLink(upstream, ProxySettings(upstream=(upstream,)))
             await link.connect()

@@ -1,4 +1,4 @@
-"""The four file tools: what they give, and that no path leads out of the root."""
+"""The four file tools: what they return, and that no path leads out of the root."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECRET = "the secret"
 
 @pytest.fixture
 def space(tmp_path: Path) -> Workspace:
-    """A workspace with something outside it that nobody may see or change."""
+    """Create a workspace with a file outside it that no tool may read or change."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "secret.txt").write_text(SECRET)
     root = tmp_path / "root"
@@ -51,17 +51,17 @@ def test_there_are_five_tools_in_this_order() -> None:
     assert [tool.name for tool in all_tools()] == [READ_FILE, WRITE_FILE, EDIT_FILE, LIST_DIR, BASH]
 
 
-def test_every_schema_is_an_object_with_properties_and_required_and_nothing_else() -> None:
+def test_every_schema_is_a_closed_object_with_properties_and_required() -> None:
     for tool in all_tools():
         assert tool.parameters["type"] == "object" and tool.parameters["additionalProperties"] is False
         assert set(tool.parameters["required"]) <= set(tool.parameters["properties"]) and tool.description
 
 
-def test_only_reading_is_read_only() -> None:
+def test_only_the_reading_tools_are_read_only() -> None:
     assert [tool.name for tool in all_tools() if tool.read_only] == [READ_FILE, LIST_DIR]
 
 
-# -- no way out --------------------------------------------------------------------------------------------------------
+# -- paths out of the root ---------------------------------------------------------------------------------------------
 
 UPS = ["..", "../", "sub/../..", "./..", "sub/deep/../../..", ".//..", "sub/./../../", "a.txt/../.."]
 TAILS = [
@@ -73,7 +73,7 @@ TAILS = [
     "//outside//secret.txt",
 ]
 LINKS = ["link/secret.txt", "link.txt", "sub/up/outside/secret.txt", "link", "loop", "loop/x", "link/../a.txt/x"]
-ABSOLUTE = [
+ABSOLUTE_PATHS = [
     "/etc/passwd",
     "/",
     "/proc/self/environ",
@@ -84,11 +84,11 @@ ABSOLUTE = [
     "$HOME/x",
     "~",
 ]
-ODD = ["a\0b", "/outside/secret.txt\0", "x" * 5000, "..\0/outside", "link/\udcff"]
+INVALID_PATHS = ["a\0b", "/outside/secret.txt\0", "x" * 5000, "..\0/outside", "link/\udcff"]
 
 
-def escapes(outside: Path) -> list[str]:
-    found = [up + tail for up in UPS for tail in TAILS] + LINKS + ABSOLUTE + ODD
+def escaping_paths(outside: Path) -> list[str]:
+    found = [up + tail for up in UPS for tail in TAILS] + LINKS + ABSOLUTE_PATHS + INVALID_PATHS
     found += [f"{outside}/secret.txt", f"{outside}", f"{outside}/../outside/secret.txt"]
     found += [
         f"{outside.parent}/root/../outside/secret.txt",
@@ -106,34 +106,34 @@ def test_no_path_leads_out_of_the_root(space: Workspace, tmp_path: Path) -> None
         lambda path: space.edit_file(path, SECRET, "owned"),
         space.list_dir,
     ]
-    tried = 0
-    for path in escapes(outside):
+    attempt_count = 0
+    for path in escaping_paths(outside):
         for attempt in attempts:
-            tried += 1
+            attempt_count += 1
             try:
-                said = attempt(path)
+                output = attempt(path)
             except ToolError:
                 continue
-            assert SECRET not in said and "secret.txt" not in said, path
-    assert tried >= 200
+            assert SECRET not in output and "secret.txt" not in output, path
+    assert attempt_count >= 200
     assert sorted(os.listdir(outside)) == ["secret.txt"] and (outside / "secret.txt").read_text() == SECRET
     assert sorted(os.listdir(tmp_path)) == ["outside", "root"]
 
 
-def test_a_sibling_whose_name_begins_like_the_root_is_outside(space: Workspace, tmp_path: Path) -> None:
+def test_a_sibling_folder_with_the_same_name_prefix_is_outside(space: Workspace, tmp_path: Path) -> None:
     for path in (f"{tmp_path}/rootless", f"{tmp_path}/rootless/new.txt", f"{tmp_path}/root.txt"):
         with pytest.raises(ToolError, match="outside the workspace"):
             space.write_file(path, "owned")
 
 
-names = st.sampled_from(
+path_parts = st.sampled_from(
     ["..", ".", "sub", "deep", "link", "up", "link.txt", "outside", "root", "secret.txt", "a.txt", "", "~"]
 )
 
 
-@given(st.lists(names, min_size=1, max_size=8), st.booleans())
+@given(st.lists(path_parts, min_size=1, max_size=8), st.booleans())
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_no_mixture_of_names_leads_out(space: Workspace, parts: list[str], absolute: bool) -> None:
+def test_no_combination_of_path_parts_leads_out_of_the_root(space: Workspace, parts: list[str], absolute: bool) -> None:
     path = "/".join(parts)
     for candidate in (path, f"{space.root.path}/{path}" if absolute else path):
         with contextlib.suppress(ToolError):
@@ -142,7 +142,7 @@ def test_no_mixture_of_names_leads_out(space: Workspace, parts: list[str], absol
             assert "secret.txt" not in space.list_dir(candidate)
 
 
-def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(space: Workspace, tmp_path: Path) -> None:
+def test_a_folder_concurrently_replaced_by_a_link_does_not_lead_out(space: Workspace, tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     (root / "swap").mkdir()
     (root / "swap" / "secret.txt").write_text("mine")
@@ -155,7 +155,7 @@ def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(space: Work
                 os.symlink(outside, root / "swap")
                 os.unlink(root / "swap")
                 os.rename(root / "kept", root / "swap")
-            except OSError:  # the writer made the folder anew while it was away
+            except OSError:  # the writer has created the folder again in the meantime
                 shutil.rmtree(root / "swap", ignore_errors=True)
                 with contextlib.suppress(OSError):
                     os.unlink(root / "swap")
@@ -178,7 +178,7 @@ def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(space: Work
     assert seen <= {"mine"} and (outside / "secret.txt").read_text() == SECRET
 
 
-def test_only_regular_files_are_opened_and_nothing_waits(space: Workspace, tmp_path: Path) -> None:
+def test_only_regular_files_are_opened(space: Workspace, tmp_path: Path) -> None:
     root = tmp_path / "root"
     os.mkfifo(root / "pipe")
     server = socket.socket(socket.AF_UNIX)
@@ -192,26 +192,26 @@ def test_only_regular_files_are_opened_and_nothing_waits(space: Workspace, tmp_p
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc here")
-def test_a_root_of_everything_still_leaves_the_machine_alone() -> None:
+def test_the_root_folder_as_workspace_excludes_special_file_systems() -> None:
     everything = Workspace("/", sandbox="off")
     for path in ("/proc/self/environ", "/sys/kernel/uevent_seqnum", "/dev/null", "proc/1/mem", "/proc/self/fd/0"):
         with pytest.raises(ToolError):
             everything.read_file(path)
     with pytest.raises(ToolError):
         everything.write_file("/proc/self/comm", "x")
-    for folder in ("/sys/fs/cgroup", "/dev/shm", "/dev/pts"):  # file systems of their own, mounted below
+    for folder in ("/sys/fs/cgroup", "/dev/shm", "/dev/pts"):  # mounted file systems below the root
         if not os.path.isdir(folder):
             continue
         with pytest.raises(ToolError, match="not of the workspace"):
             everything.list_dir(folder)
 
 
-def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_a_root_that_is_not_a_folder_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="not a folder"):
         Workspace(tmp_path / "nope")
 
 
-def test_a_root_given_through_a_link_takes_both_spellings(tmp_path: Path) -> None:
+def test_a_root_given_by_a_link_accepts_both_paths(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.txt").write_text("x")
     (tmp_path / "alias").symlink_to(tmp_path / "real")
@@ -220,7 +220,7 @@ def test_a_root_given_through_a_link_takes_both_spellings(tmp_path: Path) -> Non
         assert space.read_file(path) == "x"
 
 
-def test_home_is_expanded_at_the_beginning_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_is_expanded_only_at_the_start_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "a.txt").write_text("x")
     space = Workspace(tmp_path, sandbox="off")
@@ -234,7 +234,7 @@ def test_home_is_expanded_at_the_beginning_only(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "how, text",
+    "options, text",
     [
         ({}, "one\ntwo\nthree\n"),
         ({"line": 2}, "two\nthree\n"),
@@ -242,8 +242,8 @@ def test_home_is_expanded_at_the_beginning_only(tmp_path: Path, monkeypatch: pyt
         ({"line": 3, "limit": 5}, "three\n"),
     ],
 )
-def test_lines_come_as_they_are(space: Workspace, how: dict[str, int], text: str) -> None:
-    assert space.read_file("a.txt", **how) == text
+def test_read_file_returns_the_requested_lines(space: Workspace, options: dict[str, int], text: str) -> None:
+    assert space.read_file("a.txt", **options) == text
 
 
 def test_a_line_after_the_end_is_an_error_that_gives_the_line_count(space: Workspace) -> None:
@@ -257,7 +257,7 @@ def test_a_line_after_the_end_is_an_error_that_gives_the_line_count(space: Works
     )
 )
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_the_pieces_of_a_file_make_the_file(space: Workspace, lines: list[str]) -> None:
+def test_the_parts_of_a_file_join_to_the_whole(space: Workspace, lines: list[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
     space.write_file("made.txt", text)
     assert space.read_file("made.txt") == text
@@ -269,7 +269,7 @@ def test_the_pieces_of_a_file_make_the_file(space: Workspace, lines: list[str]) 
     assert read == text
 
 
-def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> None:
+def test_a_long_file_is_read_in_parts_with_the_next_line_number(space: Workspace) -> None:
     space.write_file("long.txt", "".join(f"{n}\n" for n in range(1, 5001)))
     first = space.read_file("long.txt")
     assert first.endswith("[lines 1 to 2000; the file continues: read it with line=2001]")
@@ -278,7 +278,7 @@ def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> 
     assert len(space.read_file("wide.txt")) <= file_tools.MOST_BYTES + 200
 
 
-def test_an_overlong_line_is_cut_and_marked(space: Workspace) -> None:
+def test_an_overlong_line_is_truncated_and_marked(space: Workspace) -> None:
     space.write_file("one.txt", "é" * 400_000)
     text = space.read_file("one.txt")
     assert len(text.encode()) < file_tools.MOST_BYTES + 200 and "longer than" in text
@@ -293,7 +293,7 @@ def test_binary_files_are_recognized(space: Workspace, tmp_path: Path, data: byt
         space.edit_file("x.bin", "a", "b")
 
 
-def test_what_is_not_there_says_so(space: Workspace) -> None:
+def test_a_missing_path_is_an_error(space: Workspace) -> None:
     with pytest.raises(ToolError, match=r"nope\.txt.*does not exist"):
         space.read_file("nope.txt")
     with pytest.raises(ToolError, match="does not exist"):
@@ -303,7 +303,7 @@ def test_what_is_not_there_says_so(space: Workspace) -> None:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def test_writing_makes_the_file_and_the_folders_above_it(space: Workspace, tmp_path: Path) -> None:
+def test_writing_creates_the_file_and_its_parent_folders(space: Workspace, tmp_path: Path) -> None:
     assert space.write_file("new/deep/c.txt", "né\n") == "wrote new/deep/c.txt (4 bytes)"
     assert (tmp_path / "root" / "new" / "deep" / "c.txt").read_text("utf-8") == "né\n"
 
@@ -327,32 +327,32 @@ def test_a_read_only_file_is_not_replaced(space: Workspace, tmp_path: Path) -> N
     assert file.read_text() == "one\ntwo\nthree\n"
 
 
-def test_what_few_may_read_is_never_there_for_all(
+def test_a_private_file_is_never_written_with_a_wider_mode(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "root" / "a.txt"
     file.chmod(0o600)
     modes: list[int] = []
 
-    def looked(handle: int, data: memoryview) -> int:
+    def write_and_record_mode(handle: int, data: memoryview) -> int:
         modes.append(stat.S_IMODE(os.fstat(handle).st_mode))
-        return written(handle, data)
+        return original_write(handle, data)
 
-    written = os.write
-    monkeypatch.setattr(os, "write", looked)
+    original_write = os.write
+    monkeypatch.setattr(os, "write", write_and_record_mode)
     space.write_file("a.txt", "a secret")
     monkeypatch.undo()
     assert modes == [0o600] and stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("path", ["a\ud800", "n" * 300, "sub/" + "n" * 300, "d" * 300 + "/x"])
-def test_a_path_that_no_file_can_have_is_a_mistake_of_the_model(space: Workspace, path: str) -> None:
+def test_an_impossible_path_is_a_tool_error(space: Workspace, path: str) -> None:
     for use in (space.read_file, space.list_dir, lambda path: space.write_file(path, "x")):
         with pytest.raises(ToolError):
             use(path)
 
 
-def test_a_missing_root_is_reported_like_any_other_folder(tmp_path: Path) -> None:
+def test_a_missing_root_is_a_tool_error(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     space = Workspace(tmp_path / "root", sandbox="off")
     (tmp_path / "root").rmdir()
@@ -360,7 +360,7 @@ def test_a_missing_root_is_reported_like_any_other_folder(tmp_path: Path) -> Non
         space.read_file("a.txt")
 
 
-def test_a_hard_link_to_a_file_outside_is_replaced_and_not_written_through(space: Workspace, tmp_path: Path) -> None:
+def test_a_hard_link_to_an_outside_file_is_replaced(space: Workspace, tmp_path: Path) -> None:
     os.link(tmp_path / "outside" / "secret.txt", tmp_path / "root" / "hard.txt")
     space.write_file("hard.txt", "mine")
     assert (tmp_path / "outside" / "secret.txt").read_text() == SECRET
@@ -387,7 +387,7 @@ while True:
 """
 
 
-def test_a_file_is_whole_after_its_writer_is_killed(tmp_path: Path) -> None:
+def test_a_file_is_complete_after_its_writer_is_killed(tmp_path: Path) -> None:
     space = Workspace(tmp_path, sandbox="off")
     space.write_file("f.txt", "a" * 3_000_000)
     for round in range(6):
@@ -404,35 +404,35 @@ def test_a_file_is_whole_after_its_writer_is_killed(tmp_path: Path) -> None:
 # -- editing -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_edit_replaces_one_exact_piece(space: Workspace) -> None:
+def test_an_edit_replaces_one_exact_match(space: Workspace) -> None:
     assert space.edit_file("a.txt", "two\n", "2\n") == "edited a.txt (line 2)"
     assert space.read_file("a.txt") == "one\n2\nthree\n"
 
 
-def test_edits_at_the_same_time_all_take_place(space: Workspace) -> None:
+def test_concurrent_edits_are_all_applied(space: Workspace) -> None:
     space.write_file("many.txt", "".join([f"<{at}>\n" for at in range(40)]))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda at: space.edit_file("many.txt", f"<{at}>", f"[{at}]"), range(40)))
     assert space.read_file("many.txt") == "".join([f"[{at}]\n" for at in range(40)])
 
 
-def test_an_edit_does_not_undo_what_another_program_wrote_meanwhile(
+def test_an_edit_does_not_overwrite_a_concurrent_change(
     space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "root" / "a.txt"
     existing = Root.existing
 
-    def meanwhile(self: Root, name: str, folder: int, parts: list[str]) -> os.stat_result | None:
+    def write_before_existing(self: Root, name: str, folder: int, parts: list[str]) -> os.stat_result | None:
         file.write_text("somebody else's text, and longer")
         return existing(self, name, folder, parts)
 
-    monkeypatch.setattr(Root, "existing", meanwhile)
+    monkeypatch.setattr(Root, "existing", write_before_existing)
     with pytest.raises(ToolError, match="changed by another program"):
         space.edit_file("a.txt", "two", "2")
     assert file.read_text().startswith("somebody")
 
 
-def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> None:
+def test_an_edit_of_text_that_occurs_twice_is_an_error_with_the_lines(space: Workspace) -> None:
     space.write_file("c.txt", "x = 1\ny = 2\nx = 1\n")
     with pytest.raises(ToolError, match=r"2 times .*lines 1, 3"):
         space.edit_file("c.txt", "x = 1", "x = 2")
@@ -447,14 +447,14 @@ def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> Non
         ("", "empty"),
     ],
 )
-def test_an_edit_that_misses_shows_what_comes_nearest(space: Workspace, old: str, shown: str) -> None:
+def test_an_edit_without_a_match_shows_the_nearest_text(space: Workspace, old: str, shown: str) -> None:
     space.write_file("f.py", "def f(a):\n    return a\n")
     with pytest.raises(ToolError) as error:
         space.edit_file("f.py", old, "x")
     assert shown in str(error.value)
 
 
-def test_line_ends_of_windows_are_kept(space: Workspace) -> None:
+def test_windows_line_endings_are_kept(space: Workspace) -> None:
     space.write_file("w.txt", "a\r\nb\r\nc\r\n")
     space.edit_file("w.txt", "a\nb", "1\n2")
     assert space.read_file("w.txt") == "1\r\n2\r\nc\r\n"
@@ -462,7 +462,7 @@ def test_line_ends_of_windows_are_kept(space: Workspace) -> None:
     assert space.read_file("w.txt") == "1\r\n3\r\n4\r\n5\r\n"
 
 
-def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) -> None:
+def test_an_edit_without_a_match_in_a_large_file_ends_in_time(space: Workspace) -> None:
     space.write_file("big.txt", "some line of text that looks like many others\n" * 100_000)
     start = time.process_time()
     with pytest.raises(ToolError, match="not found"):
@@ -470,8 +470,8 @@ def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) ->
     assert time.process_time() - start < 20
 
 
-def test_no_tool_goes_on_for_long(space: Workspace) -> None:
-    """A thread cannot be stopped: what it does is bounded instead."""
+def test_the_work_of_every_tool_is_bounded(space: Workspace) -> None:
+    """A thread cannot be stopped, so its work is bounded instead."""
     with (Path(space.root.path) / "sparse.txt").open("wb") as file:
         file.write(b"text line\n" * 1000)
         file.truncate(200 * 2**30)
@@ -482,12 +482,12 @@ def test_no_tool_goes_on_for_long(space: Workspace) -> None:
         dice.shuffle(letters)
         lines.append("".join(letters))
     space.write_file("alike.txt", "\n".join(lines))
-    begun = time.process_time()
+    start = time.process_time()
     with pytest.raises(ToolError, match="only the first"):
         space.read_file("sparse.txt", line=2000)
     with pytest.raises(ToolError, match="not found"):
         space.edit_file("alike.txt", "aab" * 66, "y")
-    assert time.process_time() - begun < 5
+    assert time.process_time() - start < 5
 
 
 # -- listing -----------------------------------------------------------------------------------------------------------
@@ -498,12 +498,12 @@ def test_a_folder_is_listed_with_kinds(space: Workspace) -> None:
     assert space.list_dir("sub/deep") == "[the folder is empty]"
 
 
-def test_a_name_with_a_line_break_looks_like_one_entry(space: Workspace, tmp_path: Path) -> None:
+def test_a_name_with_a_line_break_is_listed_as_one_entry(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "root" / "sub" / "x\nf fake").write_text("")
     assert len(space.list_dir("sub").splitlines()) == 4
 
 
-def test_a_long_folder_is_cut_and_says_so(tmp_path: Path) -> None:
+def test_a_long_listing_is_truncated_with_the_number_of_omitted_entries(tmp_path: Path) -> None:
     for number in range(1100):
         (tmp_path / f"{number:04}").touch()
     listed = file_tools.list_dir(Root(tmp_path), ".").splitlines()

@@ -1,4 +1,4 @@
-"""The tool bash, its sandbox, and the hook that asks first."""
+"""The tool bash, its sandbox, and the approval hook."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def space(tmp_path: Path) -> Workspace:
 
 
 @pytest.mark.parametrize(
-    "command, said",
+    "command, output",
     [
         ("echo hi", "exit 0\nhi"),
         ("echo out; echo err >&2; exit 3", "exit 3\nout\nerr"),
         ("true", "exit 0"),
         ("kill -TERM $$", "terminated by signal 15"),
         ("printf 'a\\377b'", "exit 0\na\ufffdb"),
-        ("cat", "exit 0"),  # there is nothing to read
+        ("cat", "exit 0"),  # there is no input
     ],
 )
-def test_the_output_of_a_command_follows_its_exit_status(space: Workspace, command: str, said: str) -> None:
-    assert run(space, command) == said
+def test_the_output_of_a_command_follows_its_exit_status(space: Workspace, command: str, output: str) -> None:
+    assert run(space, command) == output
 
 
 def test_a_command_runs_in_the_root_or_in_a_folder_of_it(space: Workspace, tmp_path: Path) -> None:
@@ -60,23 +60,23 @@ def test_a_command_runs_in_the_root_or_in_a_folder_of_it(space: Workspace, tmp_p
             run(space, "pwd", cwd)
 
 
-def test_the_environment_holds_no_keys(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_a_command_contains_no_keys(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    said = run(space, "env")
-    assert "secret" not in said and "PATH=" in said
+    output = run(space, "env")
+    assert "secret" not in output and "PATH=" in output
     extra = Workspace(space.root.path, sandbox="off", extra={"MODE": "test"})
     assert "MODE=test" in run(extra, "env")
 
 
 def test_output_is_bounded_with_head_and_tail_kept(tmp_path: Path) -> None:
     space = Workspace(tmp_path, sandbox="off", most_output=1000)
-    said = run(space, "echo first; yes é | head -c 3000000; echo last")
-    assert said.startswith("exit 0\n(output truncated)\nfirst") and said.endswith("last")
-    assert len(said) < 1200 and "bytes left out" in said
+    output = run(space, "echo first; yes é | head -c 3000000; echo last")
+    assert output.startswith("exit 0\n(output truncated)\nfirst") and output.endswith("last")
+    assert len(output) < 1200 and "bytes left out" in output
 
 
-# -- ending ------------------------------------------------------------------------------------------------------------
+# -- timeouts and cancellation -----------------------------------------------------------------------------------------
 
 
 def is_running(mark: str) -> bool:
@@ -90,7 +90,7 @@ def is_running(mark: str) -> bool:
     return False
 
 
-def gone(mark: str) -> bool:
+def has_ended(mark: str) -> bool:
     deadline = time.monotonic() + 60
     while is_running(mark):
         if time.monotonic() > deadline:
@@ -103,30 +103,30 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="process
 
 
 @needs_proc
-def test_a_command_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
+def test_a_command_over_the_time_limit_is_killed_with_its_children(tmp_path: Path) -> None:
     space = Workspace(tmp_path, sandbox="off", seconds=0.5)
     with pytest.raises(ToolError, match=r"(?s)after 0.5 seconds.*begun"):
         run(space, "echo begun; (sleep 317.1 & sleep 317.1); sleep 317.1")
-    assert gone("317.1")
+    assert has_ended("317.1")
 
 
 @needs_proc
-def test_what_a_command_left_in_the_background_ends_with_it(space: Workspace) -> None:
+def test_background_processes_of_a_command_end_with_it(space: Workspace) -> None:
     assert run(space, "sleep 317.2 & echo done") == "exit 0\ndone"
-    assert gone("317.2")
+    assert has_ended("317.2")
 
 
 @needs_proc
-def test_a_command_that_ignores_signals_is_killed_all_the_same(tmp_path: Path) -> None:
+def test_a_command_that_ignores_signals_is_killed(tmp_path: Path) -> None:
     space = Workspace(tmp_path, sandbox="off", seconds=0.5)
     with pytest.raises(ToolError, match="stopped after"):
         run(space, "trap '' TERM INT HUP; sleep 317.3; sleep 317.3")
-    assert gone("317.3")
+    assert has_ended("317.3")
 
 
 @needs_proc
 def test_cancelling_kills_the_command(space: Workspace) -> None:
-    async def cancelled() -> None:
+    async def cancel_command() -> None:
         task = asyncio.create_task(space.bash("sleep 317.4"))
         while not is_running("317.4"):
             await asyncio.sleep(0.01)
@@ -134,14 +134,14 @@ def test_cancelling_kills_the_command(space: Workspace) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(cancelled())
-    assert gone("317.4")
+    asyncio.run(cancel_command())
+    assert has_ended("317.4")
 
 
 @needs_proc
-def test_cancelling_while_the_command_starts_leaves_nothing(space: Workspace) -> None:
-    async def cancelled() -> tuple[int, int]:
-        await space.bash("true")  # what the event loop keeps for itself is there now
+def test_cancelling_during_the_start_leaves_no_process_or_descriptor(space: Workspace) -> None:
+    async def cancel_repeatedly() -> tuple[int, int]:
+        await space.bash("true")  # the event loop has opened its own file descriptors now
         before = len(os.listdir("/proc/self/fd"))
         for round in range(30):
             task = asyncio.create_task(space.bash("sleep 317.6; true"))
@@ -151,24 +151,24 @@ def test_cancelling_while_the_command_starts_leaves_nothing(space: Workspace) ->
                 await task
         return len(os.listdir("/proc/self/fd")) - before, len(asyncio.all_tasks())
 
-    assert asyncio.run(cancelled()) == (0, 1)
-    assert gone("317.6")
+    assert asyncio.run(cancel_repeatedly()) == (0, 1)
+    assert has_ended("317.6")
 
 
 # -- sandbox -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_sandbox_by_an_unknown_name_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_sandbox_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CallerError, match="one of"):
         sandbox_prefix("jail", str(tmp_path), network=True)
 
 
-def test_off_and_auto_say_what_is_in_force(tmp_path: Path) -> None:
+def test_the_active_sandbox_is_reported(tmp_path: Path) -> None:
     assert Workspace(tmp_path, sandbox="off").sandbox == ""
     assert Workspace(tmp_path).sandbox in ("bwrap", "sandbox-exec", "")
 
 
-def test_where_there_is_a_sandbox_only_the_root_can_be_written(tmp_path: Path) -> None:
+def test_in_a_sandbox_only_the_root_is_writable(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     space = Workspace(root, seconds=20)
@@ -177,7 +177,7 @@ def test_where_there_is_a_sandbox_only_the_root_can_be_written(tmp_path: Path) -
             Workspace(root, sandbox="bwrap")
         pytest.skip("no sandbox on this machine")
     assert run(space, "echo x > in.txt && cat in.txt") == "exit 0\nx"
-    run(space, f"mkdir -p {tmp_path}; echo x > {tmp_path}/out.txt")  # /tmp is another inside
+    run(space, f"mkdir -p {tmp_path}; echo x > {tmp_path}/out.txt")  # /tmp is another folder inside
     assert not run(space, "echo x > ~/.rightcall-test").startswith("exit 0")
     assert not (tmp_path / "out.txt").exists()
 
@@ -193,13 +193,13 @@ print("keys" in space.exposure, asyncio.run(space.bash(sys.argv[2])).split()[-1]
 
 def test_a_command_sees_the_programs_keys_only_if_allowed(tmp_path: Path) -> None:
     env = {**os.environ, "SOME_API_KEY": "opensesame", "PYTHONPATH": os.pathsep.join(sys.path)}
-    words = [sys.executable, "-c", PROGRAM, str(tmp_path), SPY]
-    said = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60).stdout.split()
-    assert said[0] == "True" or said == ["False", "0"]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), SPY]
+    output = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60).stdout.split()
+    assert output[0] == "True" or output == ["False", "0"]
     assert "read the keys" in Workspace(tmp_path, sandbox="off").exposure
 
 
-def test_where_processes_are_hidden_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
+def test_in_a_process_namespace_all_children_end_with_the_command(tmp_path: Path) -> None:
     space = Workspace(tmp_path, seconds=2)
     if "keys" in space.exposure:
         pytest.skip("processes cannot be hidden on this machine")
@@ -214,7 +214,7 @@ def test_where_processes_are_hidden_all_that_a_command_started_ends_with_it(tmp_
 ESCAPES = (
     "mount -o remount,rw /",
     "mount -o remount,bind,rw /",
-    "cat /proc/sys/kernel/printk_delay > /proc/sys/kernel/printk_delay",  # what it is already
+    "cat /proc/sys/kernel/printk_delay > /proc/sys/kernel/printk_delay",  # writes the current value
     "mknod node b 254 0",
     "chroot / true",
     "touch /etc/rightcall-test",
@@ -222,7 +222,7 @@ ESCAPES = (
 
 
 @pytest.mark.parametrize("command", ESCAPES)
-def test_not_even_root_leaves_the_sandbox(tmp_path: Path, command: str) -> None:
+def test_the_root_user_cannot_leave_the_sandbox(tmp_path: Path, command: str) -> None:
     space = Workspace(tmp_path, seconds=20)
     if space.sandbox != "bwrap":
         pytest.skip("no bubblewrap on this machine")
@@ -237,56 +237,58 @@ SHELL = call("bash", command="echo ran > ran.txt")
 READ = call("list_dir", path=".")
 
 
-def asked(space: Workspace, answers: list[Permission], calls: list[Call], **how: str) -> tuple[list[str], list[str]]:
-    """Who was asked, and what became of the calls."""
+def run_with_approval(
+    space: Workspace, answers: list[Permission], calls: list[Call], **options: str
+) -> tuple[list[str], list[str]]:
+    """Return the tools that were asked about and the kinds of the results."""
     names: list[str] = []
 
     def ask(invocation: Invocation) -> Permission:
         names.append(invocation.tool.name)
         return answers.pop(0)
 
-    hook = space.approval(ask, **how)  # type: ignore[arg-type]
+    hook = space.approval(ask, **options)  # type: ignore[arg-type]
     return names, [result.kind for result in dispatch_sync(calls, space.tools, hooks=[hook])]
 
 
-def test_reading_is_never_asked_about_and_writing_always(space: Workspace, tmp_path: Path) -> None:
-    assert asked(space, ["no", "no"], [READ, WRITE, SHELL]) == (
+def test_approval_is_asked_for_writing_and_never_for_reading(space: Workspace, tmp_path: Path) -> None:
+    assert run_with_approval(space, ["no", "no"], [READ, WRITE, SHELL]) == (
         ["write_file", "bash"],
         ["completed", "skipped", "skipped"],
     )
     assert sorted(os.listdir(tmp_path)) == ["sub"]
-    assert asked(space, ["yes", "yes"], [WRITE, SHELL])[1] == ["completed", "completed"]
+    assert run_with_approval(space, ["yes", "yes"], [WRITE, SHELL])[1] == ["completed", "completed"]
 
 
 @pytest.mark.parametrize("answer", ["", "maybe", "Yes", None, True, 1])
-def test_anything_but_a_clear_yes_is_a_no(space: Workspace, answer: object) -> None:
-    assert asked(space, [answer], [WRITE])[1] == ["skipped"]  # type: ignore[list-item]
+def test_any_answer_other_than_yes_is_a_no(space: Workspace, answer: object) -> None:
+    assert run_with_approval(space, [answer], [WRITE])[1] == ["skipped"]  # type: ignore[list-item]
 
 
-def test_without_anyone_to_ask_nothing_is_written(space: Workspace) -> None:
+def test_without_an_ask_function_writing_is_denied(space: Workspace) -> None:
     [result] = dispatch_sync([WRITE], space.tools, hooks=[space.approval()])
     assert result.kind == "skipped" and "did not allow" in result.text
 
 
-def test_yes_to_all_does_not_cover_bash_unless_bash_was_asked_about(space: Workspace) -> None:
-    names, _ = asked(space, ["yes to all", "no", "yes to all"], [WRITE, WRITE, SHELL, SHELL, SHELL])
+def test_yes_to_all_covers_bash_only_if_bash_was_asked_about(space: Workspace) -> None:
+    names, _ = run_with_approval(space, ["yes to all", "no", "yes to all"], [WRITE, WRITE, SHELL, SHELL, SHELL])
     assert names == ["write_file", "bash", "bash"]
 
 
-def test_planning_writes_into_the_plan_folder_only_and_runs_nothing(space: Workspace, tmp_path: Path) -> None:
+def test_plan_mode_writes_only_into_the_plan_folder_and_runs_nothing(space: Workspace, tmp_path: Path) -> None:
     plan = call("write_file", path=".plan/plan.md", content="x")
     sly = call("write_file", path=".plan/../n.txt", content="x")
     outside = call("write_file", path="/etc/passwd", content="x")
-    names, kinds = asked(space, [], [READ, plan, sly, outside, WRITE, SHELL], mode="plan")
+    names, kinds = run_with_approval(space, [], [READ, plan, sly, outside, WRITE, SHELL], mode="plan")
     assert (names, kinds) == ([], ["completed", "completed", "skipped", "skipped", "skipped", "skipped"])
     assert sorted(os.listdir(tmp_path)) == [".plan", "sub"]
 
 
-def test_bypass_asks_no_permission(space: Workspace) -> None:
-    assert asked(space, [], [WRITE, SHELL], mode="bypass") == ([], ["completed", "completed"])
+def test_bypass_mode_asks_for_no_permission(space: Workspace) -> None:
+    assert run_with_approval(space, [], [WRITE, SHELL], mode="bypass") == ([], ["completed", "completed"])
 
 
-def test_an_unknown_mode_is_refused(space: Workspace) -> None:
+def test_an_unknown_approval_mode_is_rejected(space: Workspace) -> None:
     with pytest.raises(CallerError, match="one of"):
         space.approval(mode="yolo")  # type: ignore[arg-type]
 
