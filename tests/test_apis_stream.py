@@ -317,7 +317,7 @@ POINTERS["both"] = {"output_index": 0, "item_id": "m"}
 @pytest.mark.parametrize("last", ["index", "nothing"])
 @pytest.mark.parametrize("item", [MESSAGE, REASONING], ids=["text", "reasoning"])
 def test_repeated_text_of_a_responses_stream_is_emitted_once(item: Json, first: str, last: str) -> None:
-    """Text that counted twice would run its calls twice, whichever pointers the server omits."""
+    """Text that is counted twice would run its calls twice, even if the server omits indexes or ids."""
     kind = "output_text" if item["type"] == "message" else "reasoning_summary_text"
     pieces = [{"type": f"response.{kind}.delta", "delta": part, **POINTERS[first]} for part in (LEAKED[:9], LEAKED[9:])]
     done = {"type": "response.output_item.done", "item": item, **POINTERS[last]}

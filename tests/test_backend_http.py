@@ -68,8 +68,8 @@ def failure(*answers: Any, kind: type[BackendError], request: Request | None = N
 def stream(*answers: Any, request: Request | None = None, **options: Any) -> tuple[list[Event], Answer, Loopback]:
     async def go() -> tuple[list[Event], Answer, Loopback]:
         async with serving(*answers) as server, backend(server, **options).stream(request or ask()) as events:
-            found = [event async for event in events]
-            return found, events.answer, server
+            received = [event async for event in events]
+            return received, events.answer, server
 
     return asyncio.run(go())
 
@@ -78,14 +78,14 @@ def stream(*answers: Any, request: Request | None = None, **options: Any) -> tup
 
 
 def test_an_answer_contains_the_reply_and_how_it_was_obtained() -> None:
-    found, server = complete(OSLO)
-    assert [(call.name, call.arguments, call.id) for call in found.attempts] == [
+    answer, server = complete(OSLO)
+    assert [(call.name, call.arguments, call.id) for call in answer.attempts] == [
         ("get_weather", {"city": "Oslo"}, "call_0")
     ]
-    assert (found.tokens.prompt, found.tokens.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
-    assert (found.api, found.mode, found.evidence) == ("chat", "native", ("set explicitly",))
-    assert found.raw["model"] == "m-1" and [each.status for each in found.tries] == [200]
-    assert 0 < found.timing.first_byte <= found.timing.total
+    assert (answer.tokens.prompt, answer.tokens.completion, answer.finish, answer.model) == (7, 5, "tool_calls", "m-1")
+    assert (answer.api, answer.mode, answer.evidence) == ("chat", "native", ("set explicitly",))
+    assert answer.raw["model"] == "m-1" and [each.status for each in answer.tries] == [200]
+    assert 0 < answer.timing.first_byte <= answer.timing.total
     (post,) = server.posts
     assert post.path == "/v1/chat/completions" and post.headers["content-type"] == "application/json"
     assert list(post.body) == ["model", "messages", "tools", "stream"] and post.body["stream"] is False
@@ -297,13 +297,13 @@ def test_signed_thinking_is_sent_back_unchanged() -> None:
 
 def test_in_text_mode_tools_are_in_the_prompt_and_calls_are_parsed_from_text() -> None:
     text = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
-    found, server = complete(json_answer(chat(text)), request=ask(mode="text", choice="required"))
+    answer, server = complete(json_answer(chat(text)), request=ask(mode="text", choice="required"))
     body = server.posts[0].body
     assert "tools" not in body and "tool_choice" not in body
     system, user = body["messages"]
     assert system["role"] == "system" and "get_weather" in system["content"] and "action-gated" in system["content"]
     assert user == {"role": "user", "content": "Weather in Oslo?"}
-    assert (found.mode, found.content, found.attempts[0].arguments) == ("text", "On it.", {"city": "Oslo"})
+    assert (answer.mode, answer.content, answer.attempts[0].arguments) == ("text", "On it.", {"city": "Oslo"})
 
 
 def test_in_text_mode_calls_and_results_of_the_history_are_text() -> None:
@@ -700,15 +700,15 @@ def test_a_connection_that_is_never_accepted_times_out() -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
-        taken = [socket.socket() for _ in range(4)]
-        for each in taken:  # Fill the queue, so that the next connection waits.
+        queued = [socket.socket() for _ in range(4)]
+        for each in queued:  # Fill the queue, so that the next connection waits.
             each.setblocking(False)
             each.connect_ex(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}"
         client = Backend(url, timeouts=_timeouts(connect=0.2), retries=Retries(most=0), environ={})
         with pytest.raises(TimedOut) as raised:
             asyncio.run(client.complete(ask()))
-        for each in taken:
+        for each in queued:
             each.close()
     assert raised.value.stage == "connect"
 

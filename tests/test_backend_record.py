@@ -92,12 +92,12 @@ async def run_request(client: BaseBackend, request: Request, *, stream: bool) ->
         return error
 
 
-def comparable_outcome(found: Answer | BackendError) -> Any:
+def comparable_outcome(result: Answer | BackendError) -> Any:
     """Return everything of an outcome that a replay must preserve: all but timing."""
-    if isinstance(found, BackendError):
-        return type(found), [each.status for each in found.tries]  # type: ignore[attr-defined]
-    kept = found.parts, found.problems and [each.code for each in found.problems], found.finish, found.usage
-    return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.tries]
+    if isinstance(result, BackendError):
+        return type(result), [each.status for each in result.tries]  # type: ignore[attr-defined]
+    fields = result.parts, result.problems and [each.code for each in result.problems], result.finish, result.usage
+    return *fields, result.model, result.mode, result.raw, result.extras, [each.status for each in result.tries]
 
 
 # -- a replay equals the recording -------------------------------------------------------------------------------------
@@ -115,10 +115,10 @@ def test_a_replay_equals_the_recording_in_every_dialect(api: str, stream: bool, 
     assert [_without_ids(each) for each in first] == [_without_ids(each) for each in again]
 
 
-def _without_ids(found: Answer | BackendError) -> Any:
+def _without_ids(answer: Answer | BackendError) -> Any:
     """Return an answer without call ids: the ids that the server omitted are generated anew."""
-    assert isinstance(found, Answer)
-    return [(call.name, call.arguments) for call in found.attempts], *comparable_outcome(found)[1:]
+    assert isinstance(answer, Answer)
+    return [(call.name, call.arguments) for call in answer.attempts], *comparable_outcome(answer)[1:]
 
 
 _UMLAUT = json.dumps(delta("stop", content="ü→"), ensure_ascii=False)
@@ -224,26 +224,26 @@ def test_generated_call_ids_do_not_affect_the_matching_of_requests(tmp_path: Pat
 def test_an_unrecorded_request_is_reported_with_the_nearest_one_and_the_difference(tmp_path: Path) -> None:
     requests = [ask(messages=[{"role": "user", "content": text}], temperature=0.5) for text in ("Hello", "Weather?")]
     record_answers(tmp_path / "c.jsonl", [OSLO], requests)
-    (found,) = replay_answers(
+    (error,) = replay_answers(
         tmp_path / "c.jsonl", [ask(messages=[{"role": "user", "content": "Weather!"}], temperature=0.5)]
     )
-    assert isinstance(found, NotRecorded)
-    assert 'at /messages/0/content: "Weather!" here, "Hello" recorded' in str(found)
-    assert "record it again, or replay it leniently" in str(found) and "exchange 1" in str(found)
-    (found,) = replay_answers(tmp_path / "c.jsonl", [requests[1]], stream=True)
-    assert isinstance(found, NotRecorded) and "nor to any like it" in str(found)
+    assert isinstance(error, NotRecorded)
+    assert 'at /messages/0/content: "Weather!" here, "Hello" recorded' in str(error)
+    assert "record it again, or replay it leniently" in str(error) and "exchange 1" in str(error)
+    (error,) = replay_answers(tmp_path / "c.jsonl", [requests[1]], stream=True)
+    assert isinstance(error, NotRecorded) and "nor to any like it" in str(error)
 
 
 def test_a_lenient_replay_returns_the_answer_of_the_nearest_request(tmp_path: Path) -> None:
     requests = [ask(messages=[{"role": "user", "content": text}]) for text in ("a", "b")]
     requests.append(ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "d"}]))
     record_answers(tmp_path / "c.jsonl", [json_answer(chat(text)) for text in ("one", "two", "three")], requests)
-    (found,) = replay_answers(
+    (answer,) = replay_answers(
         tmp_path / "c.jsonl",
         [ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "e"}])],
         strict=False,
     )
-    assert isinstance(found, Answer) and found.content == "three"
+    assert isinstance(answer, Answer) and answer.content == "three"
 
 
 @pytest.mark.parametrize(

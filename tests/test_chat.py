@@ -189,13 +189,13 @@ def test_a_terminal_shows_a_prompt_and_ctrl_d_quits(model: str, llama: Path) -> 
     )
     os.close(child)
     try:
-        seen = until(parent, b"> ")
+        output = until(parent, b"> ")
         os.write(parent, b"Good evening\r")
-        seen += until(parent, b"Good evening", b"Good evening", b"> ")
+        output += until(parent, b"Good evening", b"Good evening", b"> ")
         os.write(parent, b"\x04")
         assert chat.wait(60) == 0
     finally:
         chat.kill()
         chat.wait()
         os.close(parent)
-    assert b"Ctrl-D to quit" in seen
+    assert b"Ctrl-D to quit" in output

@@ -84,7 +84,7 @@ def reply_of(text: str, thought: str, call_specs: Sequence[Any], at: int) -> Rep
 def test_a_conversation_gives_the_same_turn_in_every_api(conversation: list[Any]) -> None:
     """Each history, with the guard's messages, is kept in the format of its API; the guard's verdict never differs."""
     histories: dict[str, list[Any]] = {api: [user_message(api)] for api in APIS}
-    for at, (text, thought, call_specs, call_outputs, more) in enumerate(conversation):
+    for at, (text, thought, call_specs, call_outputs, next_request) in enumerate(conversation):
         reply = reply_of(text, thought, call_specs, at)
         judged = {api: GUARD.judge(Turn.of(histories[api], TOOLS, reply=reply)) for api in APIS}
         first = judged["chat"]
@@ -92,7 +92,7 @@ def test_a_conversation_gives_the_same_turn_in_every_api(conversation: list[Any]
             assert (own.decision, own.interventions) == (first.decision, first.interventions), api
             results = [Result(call, *given_back) for call, given_back in zip(own.calls, call_outputs, strict=False)]
             histories[api] += own.messages(results, api=api)
-            histories[api] += [user_message(api, more)] if more else []
+            histories[api] += [user_message(api, next_request)] if next_request else []
         states = {api: state(Turn.of(histories[api], TOOLS)) for api in APIS}
         states_with_api = {api: state(Turn.of(histories[api], TOOLS, api=api)) for api in APIS}
         for api in APIS:
@@ -289,7 +289,7 @@ def test_histories_of_real_clients_are_converted(case: str) -> None:
 
 
 @every_api
-def test_plain_text_is_converted_alike_from_every_api(api: str) -> None:
+def test_plain_text_is_converted_the_same_from_every_api(api: str) -> None:
     history = [user_message(api, "Hi"), Reply((Text("Hello."),)).message(api), user_message(api, "Bye")]
     flat = [each for one in history for each in (one if isinstance(one, list) else [one])]
     assert [each["content"] for each in chat_messages(flat)] == ["Hi", "Hello.", "Bye"]

@@ -35,13 +35,13 @@ def test_the_table_the_class_the_evidence_and_the_cure_are_shown(tmp_path: Path)
 def test_json_output_contains_the_whole_diagnosis(tmp_path: Path) -> None:
     with scripted(lambda path, body: leaks(body)) as (url, _):
         result = run("doctor", url, *CHAT, "--json", "--through", "--max-requests", "80")
-    found = json.loads(result.stdout)
-    assert result.exit_code == 1 and found["classes"][0] == "call_as_text"
-    plain = [each for each in found["results"] if each["probe"] == "plain_call"]
+    diagnosed = json.loads(result.stdout)
+    assert result.exit_code == 1 and diagnosed["classes"][0] == "call_as_text"
+    plain = [each for each in diagnosed["results"] if each["probe"] == "plain_call"]
     assert [(each["way"], each["verdict"], each["cure"]) for each in plain] == [
         (way, "fault", f"rightcall serve --upstream {url}") for way in ("whole", "streamed")
     ]
-    assert {each["verdict"] for each in found["through"]["results"] if each["probe"] == "plain_call"} == {"ok"}
+    assert {each["verdict"] for each in diagnosed["through"]["results"] if each["probe"] == "plain_call"} == {"ok"}
 
 
 def test_an_unreachable_server_gives_exit_code_1() -> None:

@@ -1,4 +1,4 @@
-"""Text from outside can neither control the terminal nor be invisible, whichever input it comes from."""
+"""Text from outside can neither control the terminal nor be invisible, from any kind of input."""
 
 import json
 import unicodedata

@@ -88,7 +88,7 @@ def test_each_dialect_has_twelve_faults_or_all_available_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "text, printed, status, heard, outcome",
+    "text, printed, status, sent_texts, outcome",
     [
         (AFTER, ANSWER, 0, [BEFORE], "right"),
         (AFTER, ANSWER, 1, [BEFORE], "ended badly"),
@@ -100,12 +100,12 @@ def test_each_dialect_has_twelve_faults_or_all_available_ones() -> None:
     ],
 )
 def test_a_run_is_judged_by_the_edited_file_and_the_printed_answer(
-    tmp_path: Path, text: str, printed: str, status: int | None, heard: list[str], outcome: str
+    tmp_path: Path, text: str, printed: str, status: int | None, sent_texts: list[str], outcome: str
 ) -> None:
     room = Room(tmp_path)
     room.make_ready()
     room.file.write_text(text, "utf-8")
-    assert judged(room, Ended(status, printed), heard) == outcome
+    assert judged(room, Ended(status, printed), sent_texts) == outcome
 
 
 def test_the_page_lists_the_runs_and_the_missing_clients() -> None:

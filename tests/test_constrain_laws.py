@@ -62,9 +62,9 @@ def one_call(data: st.DataObject, format: Format) -> tuple[Toolset, str]:
 
 
 def accepts_text(compiled: Grammar, name: str, text: str, *, specials: bool) -> bool:
-    words, tokenizer = vocabulary(name)
-    lark = compiled.lark(tokens=words.specials if specials else False)
-    return accepts_tokens(matcher(lark, tokenizer), words.encode(text) if specials else list(text.encode()))
+    token_vocabulary, tokenizer = vocabulary(name)
+    lark = compiled.lark(tokens=token_vocabulary.specials if specials else False)
+    return accepts_tokens(matcher(lark, tokenizer), token_vocabulary.encode(text) if specials else list(text.encode()))
 
 
 @EVERY_FORMAT
@@ -110,14 +110,14 @@ def test_text_sampled_from_the_masks_parses_to_valid_calls(name: str, data: st.D
     toolset = Toolset(tools)
     choice = data.draw(st.sampled_from(["auto", "required"]))
     compiled = grammar(toolset, format=format, choice=choice, reasoning=True, text=True)
-    words, tokenizer = vocabulary(name)
-    specials = bool(words.specials) and data.draw(st.booleans())
-    lark_matcher = matcher(compiled.lark(tokens=words.specials if specials else False), tokenizer)
+    token_vocabulary, tokenizer = vocabulary(name)
+    specials = bool(token_vocabulary.specials) and data.draw(st.booleans())
+    lark_matcher = matcher(compiled.lark(tokens=token_vocabulary.specials if specials else False), tokenizer)
     for turn in range(3):
-        tokens = drawn(lark_matcher.deep_copy(), words.eos_token_id, Random(seed + turn), most=250)
+        tokens = drawn(lark_matcher.deep_copy(), token_vocabulary.eos_token_id, Random(seed + turn), most=250)
         if tokens is None:
             continue
-        text = words.decode(tokens)
+        text = token_vocabulary.decode(tokens)
         reply = parse(text, tools=toolset, format=format, repair="off")
         assert [problem for problem in reply.problems if problem.blocking] == [], text
         assert reply.attempts or choice == "auto", text

@@ -43,11 +43,11 @@ def export_rows(tmp_path: Path, entries: list[Json], to: str, **options: Any) ->
 
 @pytest.mark.parametrize("choice", ["auto", "required"])
 def test_the_exported_prompt_ends_with_the_contract(tmp_path: Path, choice: Any) -> None:
-    sent = export_rows(tmp_path, labelled_rows("right"), "text", format="hermes", contract=choice)
+    contracted = export_rows(tmp_path, labelled_rows("right"), "text", format="hermes", contract=choice)
     (tmp_path / "plain").mkdir()
     plain = export_rows(tmp_path / "plain", labelled_rows("right"), "text", format="hermes")
-    assert [row["completion"] for row in sent] == [row["completion"] for row in plain] != []
-    for row, bare in zip(sent, plain, strict=True):
+    assert [row["completion"] for row in contracted] == [row["completion"] for row in plain] != []
+    for row, bare in zip(contracted, plain, strict=True):
         tools = Toolset(row["tools"])
         contract_text = contract(tools, format="hermes", require_action=choice == "required").text.strip()
         assert row["prompt"][0]["role"] == "system" and row["prompt"][0]["content"].endswith(contract_text)
@@ -413,22 +413,22 @@ def test_exported_text_is_imported_with_the_same_calls_or_omitted(
 # -- content that no export contains -----------------------------------------------------------------------------------
 
 
-def _spoiled_rows(*, asks: bool, says: str) -> list[Json]:
+def _spoiled_rows(*, asks: bool, text: str) -> list[Json]:
     """Return conversations without a user turn or with this text as the model's answer."""
     spoiled_rows = [*labelled_rows("right"), *labelled_rows("repaired")]
     for row in spoiled_rows:
         row["messages"] = [each for each in row["messages"] if asks or each["role"] != "user"]
         if row["kind"] == "outcome":
-            row["outcome"]["text"] = row["assistant"]["content"] = row["reply"] = says
+            row["outcome"]["text"] = row["assistant"]["content"] = row["reply"] = text
     return spoiled_rows
 
 
 @pytest.mark.parametrize("asks", [True, False])
-@pytest.mark.parametrize("says", ["", " \n", "Done."])
+@pytest.mark.parametrize("text", ["", " \n", "Done."])
 @pytest.mark.parametrize("to", list(SHAPES))
-def test_every_example_has_a_user_turn_and_a_nonempty_answer(tmp_path: Path, to: str, asks: bool, says: str) -> None:
+def test_every_example_has_a_user_turn_and_a_nonempty_answer(tmp_path: Path, to: str, asks: bool, text: str) -> None:
     options: Any = {"format": "hermes" if to == "text" else None}
-    found = export_rows(tmp_path, _spoiled_rows(asks=asks, says=says), to, **options)
+    found = export_rows(tmp_path, _spoiled_rows(asks=asks, text=text), to, **options)
     assert bool(found) == asks
     for example in found:
         messages: list[Any] = example.get("messages") or example.get("prompt") or example.get("conversations") or []
@@ -470,7 +470,7 @@ def test_the_system_prompt_of_a_capture_is_omitted_unless_requested(tmp_path: Pa
         (labelled_rows("right"), "trl-preference", "nothing to compare.*pairs are made from rows with repairs"),
         (rows("right"), "trl-kto", "a turn without a label .*dataset label"),
         (rows("right"), "verifier", "a row without a label .*dataset label"),
-        (_spoiled_rows(asks=False, says="x"), "trl-sft", "no user turn.*import requests together with their answers"),
+        (_spoiled_rows(asks=False, text="x"), "trl-sft", "no user turn.*import requests together with their answers"),
         ([], "sharegpt", "the input has no rows"),
     ],
 )

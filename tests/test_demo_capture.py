@@ -18,11 +18,11 @@ def demo_capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Captur
 
 
 def test_the_recording_gives_valid_rows_and_a_training_file(demo_capture: tuple[Path, CaptureDemo]) -> None:
-    found = demo_capture[1]
-    assert list(found.runs) == list(MODES) and found.source == "a recording of smollm2 (as you asked)"
-    assert found.report.bad == 0 and found.report.rows == sum(run.tally.rows for run in found.runs.values()) > 0
-    assert found.exported.examples > 0 and all(Path(path).exists() for _, path in found.files)
-    assert all(run.tally.total.scenarios == 9 and run.tally.total.valid > 0 for run in found.runs.values())
+    demo = demo_capture[1]
+    assert list(demo.runs) == list(MODES) and demo.source == "a recording of smollm2 (as you asked)"
+    assert demo.report.bad == 0 and demo.report.rows == sum(run.tally.rows for run in demo.runs.values()) > 0
+    assert demo.exported.examples > 0 and all(Path(path).exists() for _, path in demo.files)
+    assert all(run.tally.total.scenarios == 9 and run.tally.total.valid > 0 for run in demo.runs.values())
 
 
 def test_the_demo_can_be_repeated_in_the_same_folder(demo_capture: tuple[Path, CaptureDemo]) -> None:

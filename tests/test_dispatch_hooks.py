@@ -331,17 +331,17 @@ def expected_trace(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEv
         answer: Any = stopped[1]
         events.append(HookBefore(0, continued, answer, "why"))
         kind, reason = {"skip": "skipped", "terminate": "terminated"}[answer], "why"
-    broken = ""
+    first_error = ""
     for at, (_, fails_after, fails_cleanup) in enumerate(notified):
         after = kind in ("completed", "skipped")
         fails = fails_after if after else fails_cleanup
         message = f"OSError: {at}"
-        broken = broken or (message if fails else "")
+        first_error = first_error or (message if fails else "")
         if fails:
             events.append(HookAfterError(0, at, message) if after else HookCleanupError(0, at, message))
         else:
             events.append(HookAfter(0, at) if after else HookCleanup(0, at))
-    return [*events, Outcome(0, "t", kind, reason, broken)]  # type: ignore[arg-type]
+    return [*events, Outcome(0, "t", kind, reason, first_error)]  # type: ignore[arg-type]
 
 
 @given(scripts, st.sampled_from([1, -1]))

@@ -1,9 +1,9 @@
-"""The documents tell the truth: their code runs, prints what they show, and their links lead somewhere.
+"""The documents are correct: their code runs and prints the shown output, and their links have targets.
 
-    ```python                        run, all blocks of a document in one namespace
-    ```text or ```output             directly below a python block: what that block prints
-    ```console, ```sh                lines `$ rightcall ...` are run; the lines below are what they print
-    <!-- not run: reason -->         directly above a block: leave it alone
+    ```python                        is run; all blocks of a document share a namespace
+    ```text or ```output             directly below a Python block: the output of that block
+    ```console, ```sh                lines `$ rightcall ...` are run; the lines below are their output
+    <!-- not run: reason -->         directly above a block: the block is skipped
     <!-- file: NAME -->              directly above a block: a file that the commands of this document can read
 
 A line `...` in shown output stands for any lines. Everything runs in an empty folder that has a copy of examples/.

@@ -96,7 +96,7 @@ def build_call(wanted: Acceptable, domain: Domain) -> Call:
 
 
 def value_for(comparisons: dict[str, Any], schema: Json) -> Any:
-    ((word, wanted),) = comparisons.items()
+    ((comparison, wanted),) = comparisons.items()
     values: dict[str, Any] = {
         "one_of": wanted[0] if isinstance(wanted, list) else None,
         "contains_any": wanted[0] if isinstance(wanted, list) else None,
@@ -104,8 +104,8 @@ def value_for(comparisons: dict[str, Any], schema: Json) -> Any:
         "digits": "0" * wanted if isinstance(wanted, int) else None,
         "present": "something" if schema.get("type") == "string" else 1,
     }
-    value = values.get(word, wanted)
-    return [value] if word == "contains" and schema.get("type") == "array" else value
+    value = values.get(comparison, wanted)
+    return [value] if comparison == "contains" and schema.get("type") == "array" else value
 
 
 @pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)

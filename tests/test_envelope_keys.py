@@ -39,7 +39,7 @@ TOOLS = Toolset([DELETE, LOOKUP, PING])
 ENVELOPES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Envelope)]
 FORMATS_WITH_NAME_FIRST = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], NameThenJson)]
 FORMATS_WITH_NAME_KEY = [name for name in ENVELOPES if FORMATS[name].bodies[0].names]  # type: ignore[attr-defined]
-FORMATS_WITH_OPENER = [
+WITH_OPENER = [
     name for name in ENVELOPES if "" not in (FORMATS[name].call[0], *FORMATS[name].call[0]) and FORMATS[name].call[0]
 ]
 
@@ -224,7 +224,7 @@ def test_a_key_beside_leniently_parsed_arguments_becomes_an_argument(format: str
     assert [made.rule for made in reply.calls[0].repairs] == ["single_quotes", "hoisted_argument"]
 
 
-@pytest.mark.parametrize("format", sampled(FORMATS_WITH_OPENER))
+@pytest.mark.parametrize("format", sampled(WITH_OPENER))
 def test_a_call_with_an_early_bracket_is_not_runnable_without_its_trailing_text(format: str) -> None:
     before, inside, behind = envelope(format, filter={"glob": "*"})
     early = with_members(format, '"dry_run": true', filter={"glob": "*"})
@@ -270,7 +270,7 @@ def test_every_key_is_an_argument_a_repair_or_a_reported_key(format: str, data: 
 # -- missing names, objects and ends -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("format", sampled(FORMATS_WITH_OPENER))
+@pytest.mark.parametrize("format", sampled(WITH_OPENER))
 @pytest.mark.parametrize(
     "inside", ['{"command": "ls"}', "{}", '{"name": 3, "arguments": {"a": 1}}', '{"arguments": {}}']
 )
@@ -283,8 +283,10 @@ def test_an_object_without_a_name_after_an_opener_is_a_call(format: str, inside:
 
 # Where the opener contains the tool name, no other name is inferred.
 NAMED_INSIDE = [
-    name for name in FORMATS_WITH_OPENER if FORMATS[name].bodies[0].names and "{name}" not in str(FORMATS[name].call[0])
-]  # type: ignore[attr-defined]
+    name
+    for name in WITH_OPENER
+    if FORMATS[name].bodies[0].names and "{name}" not in str(FORMATS[name].call[0])  # type: ignore[attr-defined]
+]
 
 
 @pytest.mark.parametrize("format", sampled(NAMED_INSIDE))
@@ -297,8 +299,9 @@ def test_a_blank_name_is_inferred_like_a_missing_one(format: str, name: str) -> 
 
 
 @pytest.mark.parametrize(
-    "format", [name for name in FORMATS_WITH_OPENER if (FORMATS[name].bodies[0].wrap or " ")[0][:1] == "["]
-)  # type: ignore[attr-defined]
+    "format",
+    [name for name in WITH_OPENER if (FORMATS[name].bodies[0].wrap or " ")[0][:1] == "["],  # type: ignore[attr-defined]
+)
 @pytest.mark.parametrize("stranger", ['"owl"', "7", "null", "[1, 2]"])
 def test_a_list_item_that_is_not_an_object_is_rejected_and_its_siblings_are_kept(format: str, stranger: str) -> None:
     before, inside, behind = envelope(format, table="users")
@@ -338,7 +341,7 @@ def test_a_missing_name_after_an_opener_is_inferred_from_the_arguments(format: s
     assert reply.calls[0].repairs[0].rule == "inferred_name"
 
 
-@pytest.mark.parametrize("format", sampled(FORMATS_WITH_OPENER))
+@pytest.mark.parametrize("format", sampled(WITH_OPENER))
 def test_a_truncated_call_keeps_its_name(format: str) -> None:
     text = render_call(format, table="users")
     cut = text[: text.index('"delete_rows"') + len('"delete_rows"')]

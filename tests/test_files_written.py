@@ -170,11 +170,11 @@ _NAMED_SO = re.compile(r"--(?:.*-)?(?:out|output|file|folder|dir|path|record|sav
 def path_options(command: Any) -> Iterator[str]:
     """Yield the options and arguments that take a path."""
     for each in command.params:
-        shown = each.metavar or ""
+        metavar = each.metavar or ""
         if each.param_type_name == "argument":
-            if _PATHLIKE.search(shown):
-                yield shown
-        elif not each.is_flag and (_PATHLIKE.search(shown) or any(map(_NAMED_SO.fullmatch, each.opts))):
+            if _PATHLIKE.search(metavar):
+                yield metavar
+        elif not each.is_flag and (_PATHLIKE.search(metavar) or any(map(_NAMED_SO.fullmatch, each.opts))):
             yield next(name for name in each.opts if name.startswith("--"))
 
 

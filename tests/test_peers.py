@@ -47,7 +47,7 @@ def test_a_truncated_call_without_markers_is_never_complete(name: str, call: str
 
 
 @every_format
-def test_one_large_delta_gives_all_arguments(name: str) -> None:
+def test_all_arguments_of_one_large_delta_are_parsed(name: str) -> None:
     calls = [made("f", s="x" * 300, n=n) for n in range(5)]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_chunks([text], Setting(name, TOOLS), live=True).reply) == [(c.name, c.arguments) for c in calls]

@@ -188,12 +188,12 @@ def test_a_prompt_over_the_context_length_is_not_sent_again() -> None:
 def test_images_are_forwarded_to_a_server_that_requires_alternation() -> None:
     server = RejectingServer(requires_alternation)
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    seen = {**RESULT, "content": [{"type": "text", "text": "a photo"}, image]}
+    image_result = {**RESULT, "content": [{"type": "text", "text": "a photo"}, image]}
 
     async def story() -> tuple[int, Json]:
         async with proxy_for(server, mode="native") as ask:
             await ask(USER, USER)
-            answer: tuple[int, Json] = await ask({"role": "user", "content": [image]}, ASSISTANT_CALL, seen)
+            answer: tuple[int, Json] = await ask({"role": "user", "content": [image]}, ASSISTANT_CALL, image_result)
             return answer
 
     assert asyncio.run(story())[0] == 200

@@ -172,21 +172,21 @@ def test_calls_of_the_named_format_are_never_rescued() -> None:
 
 
 def test_emitted_text_of_a_rescued_call_is_recast() -> None:
-    got = read_chunks(list(OSLO), Setting("glm45", TOOLS))
-    recast = [event for event in got.events if isinstance(event, Recast)]
+    result = read_chunks(list(OSLO), Setting("glm45", TOOLS))
+    recast = [event for event in result.events if isinstance(event, Recast)]
     assert recast == [Recast(len(OSLO), "call")]
-    assert "".join(event.text for event in got.events if isinstance(event, Text)) == OSLO
-    assert [type(part) for part in got.reply.parts] == [Call]
+    assert "".join(event.text for event in result.events if isinstance(event, Text)) == OSLO
+    assert [type(part) for part in result.reply.parts] == [Call]
 
 
 def test_surrounding_text_is_emitted_again_after_the_recast() -> None:
     text = f"Let me look.\n{hermes(OSLO)}\nDone."
-    got = read_chunks(list(text), Setting("kimi_k2", TOOLS))
-    assert [type(part) for part in got.reply.parts] == [Text, Call, Text]
-    at = next(i for i, event in enumerate(got.events) if isinstance(event, Recast))
-    emitted = "".join(event.text for event in got.events[:at] if isinstance(event, Text))
-    assert got.events[at] == Recast(len(emitted), "call")
-    assert [event for event in got.events[at:] if isinstance(event, Text)] == [Text("Let me look."), Text("Done.")]
+    result = read_chunks(list(text), Setting("kimi_k2", TOOLS))
+    assert [type(part) for part in result.reply.parts] == [Text, Call, Text]
+    at = next(i for i, event in enumerate(result.events) if isinstance(event, Recast))
+    emitted = "".join(event.text for event in result.events[:at] if isinstance(event, Text))
+    assert result.events[at] == Recast(len(emitted), "call")
+    assert [event for event in result.events[at:] if isinstance(event, Text)] == [Text("Let me look."), Text("Done.")]
 
 
 def test_with_hold_no_text_is_recast() -> None:

@@ -60,22 +60,22 @@ def read_rows(markdown: str) -> Iterator[Row]:
 
 def row_faults(row: Row, *, root: Path = ROOT) -> list[str]:
     """Return what is wrong with this row alone; an empty list if it is correct."""
-    found = [f"unknown kind {row.kind!r}"] if row.kind not in KINDS else []
-    found += [] if ITEM.fullmatch(row.item) else ["the source item is not in backticks"]
-    found += [] if row.what else ["does not say what it does"]
-    found += _module_faults(row.ours, root) + _test_faults(row.test, root)
+    faults = [f"unknown kind {row.kind!r}"] if row.kind not in KINDS else []
+    faults += [] if ITEM.fullmatch(row.item) else ["the source item is not in backticks"]
+    faults += [] if row.what else ["does not say what it does"]
+    faults += _module_faults(row.ours, root) + _test_faults(row.test, root)
     if (row.ours == "planned") != row.test.startswith("planned"):
-        found.append("planned in one column only")
-    return found
+        faults.append("planned in one column only")
+    return faults
 
 
-def _module_faults(ours: str, root: Path) -> list[str]:
-    if ours == "planned":
+def _module_faults(modules: str, root: Path) -> list[str]:
+    if modules == "planned":
         return []
-    if not MODULES.fullmatch(ours):
-        return [f"neither a module nor 'planned': {ours!r}"]
+    if not MODULES.fullmatch(modules):
+        return [f"neither a module nor 'planned': {modules!r}"]
     package = root / "src" / "rightcall"
-    return [f"no module {name}" for name in _names_in_backticks(ours) if not (package / name).is_file()]
+    return [f"no module {name}" for name in _names_in_backticks(modules) if not (package / name).is_file()]
 
 
 def _test_faults(test: str, root: Path) -> list[str]:

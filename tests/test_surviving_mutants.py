@@ -252,7 +252,7 @@ def test_nothing_is_rescued_from_an_answer_that_was_cut_off(format: str, text: s
     assert parse(text, format=format, tools=TOOLS, finish=finish).attempts == ()
 
 
-def test_a_rescued_call_has_an_id_of_its_own() -> None:
+def test_a_rescued_call_has_its_own_id() -> None:
     ids = Ids()
     taken = [call.id for _ in range(2) for call in parse(BARE, format="qwen3_coder", tools=TOOLS, ids=ids).calls]
     assert len(set(taken)) == 2 and all(id.startswith("call_") for id in taken)

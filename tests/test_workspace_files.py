@@ -88,14 +88,14 @@ INVALID_PATHS = ["a\0b", "/outside/secret.txt\0", "x" * 5000, "..\0/outside", "l
 
 
 def escaping_paths(outside: Path) -> list[str]:
-    found = [up + tail for up in UPS for tail in TAILS] + LINKS + ABSOLUTE_PATHS + INVALID_PATHS
-    found += [f"{outside}/secret.txt", f"{outside}", f"{outside}/../outside/secret.txt"]
-    found += [
+    paths = [up + tail for up in UPS for tail in TAILS] + LINKS + ABSOLUTE_PATHS + INVALID_PATHS
+    paths += [f"{outside}/secret.txt", f"{outside}", f"{outside}/../outside/secret.txt"]
+    paths += [
         f"{outside.parent}/root/../outside/secret.txt",
         f"{outside.parent}/rootless",
         f"{outside.parent}/root.txt",
     ]
-    return found
+    return paths
 
 
 def test_no_path_leads_out_of_the_root(space: Workspace, tmp_path: Path) -> None:
@@ -164,18 +164,18 @@ def test_a_folder_concurrently_replaced_by_a_link_does_not_lead_out(space: Works
 
     thread = threading.Thread(target=swap)
     thread.start()
-    seen = set()
+    contents = set()
     try:
         for _ in range(400):
             try:
-                seen.add(space.read_file("swap/secret.txt"))
+                contents.add(space.read_file("swap/secret.txt"))
                 space.write_file("swap/secret.txt", "mine")
             except ToolError:
                 pass
     finally:
         stop.set()
         thread.join()
-    assert seen <= {"mine"} and (outside / "secret.txt").read_text() == SECRET
+    assert contents <= {"mine"} and (outside / "secret.txt").read_text() == SECRET
 
 
 def test_only_regular_files_are_opened(space: Workspace, tmp_path: Path) -> None:
@@ -183,8 +183,8 @@ def test_only_regular_files_are_opened(space: Workspace, tmp_path: Path) -> None
     os.mkfifo(root / "pipe")
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(root / "sock"))
-    for name, word in (("pipe", "pipe"), ("sock", "regular"), ("sub", "folder")):
-        with pytest.raises(ToolError, match=word):
+    for name, message in (("pipe", "pipe"), ("sock", "regular"), ("sub", "folder")):
+        with pytest.raises(ToolError, match=message):
             space.read_file(name)
         with pytest.raises(ToolError, match="regular file"):
             space.write_file(name, "x")
@@ -284,12 +284,12 @@ def test_an_overlong_line_is_truncated_and_marked(space: Workspace) -> None:
     assert len(text.encode()) < file_tools.MOST_BYTES + 200 and "longer than" in text
 
 
-@pytest.mark.parametrize("data, word", [(b"a\0b", "binary"), (b"\xff\xfeab", "UTF-8"), (b"\x89PNG\r\n\0", "binary")])
-def test_binary_files_are_recognized(space: Workspace, tmp_path: Path, data: bytes, word: str) -> None:
+@pytest.mark.parametrize("data, message", [(b"a\0b", "binary"), (b"\xff\xfeab", "UTF-8"), (b"\x89PNG\r\n\0", "binary")])
+def test_binary_files_are_recognized(space: Workspace, tmp_path: Path, data: bytes, message: str) -> None:
     (tmp_path / "root" / "x.bin").write_bytes(data)
-    with pytest.raises(ToolError, match=word):
+    with pytest.raises(ToolError, match=message):
         space.read_file("x.bin")
-    with pytest.raises(ToolError, match=word):
+    with pytest.raises(ToolError, match=message):
         space.edit_file("x.bin", "a", "b")
 
 
