@@ -1,4 +1,4 @@
-"""Every dialect's writer: whatever it is given, its clients can read it, and what they read is what was given."""
+"""Answer writers of every dialect: their output conforms to the dialect and reads back as the same reply."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def read_back(api: Api, data: bytes) -> Reply:
     return stream.reply
 
 
-def joined(reply: Reply, kind: type[Text] | type[Reasoning]) -> str:
+def join_parts(reply: Reply, kind: type[Text] | type[Reasoning]) -> str:
     return "".join([part.text for part in reply.parts if isinstance(part, kind)])
 
 
-# -- any order, any text -----------------------------------------------------------------------------------------------
+# -- arbitrary sequences of parts --------------------------------------------------------------------------------------
 
 words = st.text(alphabet=st.characters(exclude_characters="<>{}[]|`", exclude_categories=["Cs"]), max_size=8)
 texts = words | st.sampled_from(["\n", "  ", "a\u2028b\x85c\u2029", "\ud83d", "😀"])
@@ -108,7 +108,7 @@ endings = st.one_of(
 @pytest.mark.parametrize("api", WRITERS)
 @settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(steps, max_size=12), ending=endings, late=st.lists(steps, max_size=2))
-def test_every_stream_of_a_writer_conforms(api: Api, given: list[Any], ending: Any, late: list[Any]) -> None:
+def test_every_written_stream_conforms_to_its_dialect(api: Api, given: list[Any], ending: Any, late: list[Any]) -> None:
     writer = writer_of(api)
     written = b"".join([getattr(writer, name)(*arguments) for name, *arguments in [*given, ending]])
     assert conforms(written, api) == []
@@ -117,14 +117,14 @@ def test_every_stream_of_a_writer_conforms(api: Api, given: list[Any], ending: A
 
 @settings(max_examples=settings().max_examples * 2)
 @given(given=st.lists(steps, max_size=8), ending=endings)
-def test_a_gemini_stream_may_be_one_json_array(given: list[Any], ending: Any) -> None:
+def test_a_gemini_stream_can_be_written_as_one_json_array(given: list[Any], ending: Any) -> None:
     writer = writer_of("gemini", as_array=True)
     written = b"".join([getattr(writer, name)(*arguments) for name, *arguments in [*given, ending]])
     assert writer.content_type == "application/json" and isinstance(json.loads(written), list)
     assert conforms(written, "gemini") == []
 
 
-# -- what is read back -------------------------------------------------------------------------------------------------
+# -- round trips -------------------------------------------------------------------------------------------------------
 
 runs = st.one_of(
     st.tuples(st.just("text"), st.lists(words, max_size=3)),
@@ -140,8 +140,8 @@ def write_runs(writer: AnswerWriter, given: list[Any]) -> bytes:
         if kind == "call":
             out.append(writer.call(what))
         elif kind == "live":
-            said = what.json or "{}"
-            pieces = [said[: len(said) // 2], said[len(said) // 2 :]]
+            text = what.json or "{}"
+            pieces = [text[: len(text) // 2], text[len(text) // 2 :]]
             out += [writer.call_begin(what.id, what.name), *map(writer.call_piece, pieces), writer.call_end()]
         else:
             out += [getattr(writer, kind)(piece) for piece in what]
@@ -149,7 +149,7 @@ def write_runs(writer: AnswerWriter, given: list[Any]) -> bytes:
 
 
 def expected_text(given: list[Any]) -> str:
-    """Blank text waits for words, and a call or the end drops it."""
+    """Return the text that a client reads: blank text waits for other text, and a call or the end drops it."""
     out, blanks, open = "", "", False
     for kind, what in given:
         for piece in what if kind in ("text", "reasoning") else ():
@@ -174,42 +174,42 @@ FINISHED: dict[str, dict[str, str]] = {
 }
 
 
-def agrees(api: Api, reply: Reply, given: list[Any], finish: str) -> None:
-    assert joined(reply, Text) == expected_text(given)
-    assert joined(reply, Reasoning) == "".join(["".join(what) for kind, what in given if kind == "reasoning"])
-    made = [what for kind, what in given if kind in ("call", "live")]
-    wanted = [(CLIENT_NAMES.get(call.name, call.name), call.arguments) for call in made]
+def assert_reply_matches(api: Api, reply: Reply, given: list[Any], finish: str) -> None:
+    assert join_parts(reply, Text) == expected_text(given)
+    assert join_parts(reply, Reasoning) == "".join(["".join(what) for kind, what in given if kind == "reasoning"])
+    sent_calls = [what for kind, what in given if kind in ("call", "live")]
+    wanted = [(CLIENT_NAMES.get(call.name, call.name), call.arguments) for call in sent_calls]
     assert [(call.name, call.arguments) for call in reply.attempts] == wanted
-    taken = [call.id for call in reply.attempts]
-    assert len(set(taken)) == len(taken) and all(
-        call.id in ("", id) or id.startswith(call.id) for call, id in zip(made, taken, strict=True)
+    read_ids = [call.id for call in reply.attempts]
+    assert len(set(read_ids)) == len(read_ids) and all(
+        call.id in ("", id) or id.startswith(call.id) for call, id in zip(sent_calls, read_ids, strict=True)
     )
-    word = "calls" if made else {"tool_calls": "stop"}.get(finish, finish)
+    word = "calls" if sent_calls else {"tool_calls": "stop"}.get(finish, finish)
     assert reply.finish == FINISHED[api].get(word, {"calls": "tool_calls"}.get(word, word))
 
 
 @pytest.mark.parametrize("api", WRITERS)
 @settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(runs, max_size=6), finish=st.sampled_from(FINISHES))
-def test_what_is_written_is_read_back(api: Api, given: list[Any], finish: str) -> None:
+def test_a_written_stream_reads_back_as_the_same_parts(api: Api, given: list[Any], finish: str) -> None:
     writer = writer_of(api)
     end = AnswerEnd(finish=finish, usage=USAGE)
     reply = read_back(api, write_runs(writer, given) + writer.finish(end))
-    agrees(api, reply, given, finish)
+    assert_reply_matches(api, reply, given, finish)
     assert reply.usage == USAGES[api]
 
 
 @pytest.mark.parametrize("api", WRITERS)
 @settings(max_examples=settings().max_examples * 3)
 @given(given=st.lists(runs, max_size=6), finish=st.sampled_from(FINISHES))
-def test_a_whole_answer_is_read_back_and_says_what_a_streamed_one_does(api: Api, given: list[Any], finish: str) -> None:
+def test_a_whole_answer_reads_back_like_a_streamed_answer(api: Api, given: list[Any], finish: str) -> None:
     parts: list[Any] = []
     for kind, what in given:
         parts += [what] if kind in ("call", "live") else [{"text": Text, "reasoning": Reasoning}[kind](p) for p in what]
     body = encoded(writer_of(api).whole(Reply(tuple(parts)), AnswerEnd(finish=finish, usage=USAGE)))
     assert conforms(json.loads(body), api) == []
     reply = read(body, api=api)
-    agrees(api, reply, given, finish)
+    assert_reply_matches(api, reply, given, finish)
     assert reply.usage == USAGES[api]
 
 
@@ -268,15 +268,15 @@ ITEMS: dict[str, tuple[Call, Json]] = {
 }
 
 
-@pytest.mark.parametrize("how", ["whole", "streamed", "live"])
+@pytest.mark.parametrize("mode", ["whole", "streamed", "live"])
 @pytest.mark.parametrize("kind", ITEMS)
-def test_a_call_goes_back_as_the_kind_that_was_declared(kind: str, how: str) -> None:
+def test_a_call_is_written_as_its_declared_kind(kind: str, mode: str) -> None:
     call, wanted = ITEMS[kind]
     writer = writer_of("responses", KINDS)
-    if how == "whole":
+    if mode == "whole":
         (item,) = writer.whole(Reply((call,)), AnswerEnd())["output"]
     else:
-        written = write_runs(writer, [("call" if how == "streamed" else "live", call)]) + writer.finish(AnswerEnd())
+        written = write_runs(writer, [("call" if mode == "streamed" else "live", call)]) + writer.finish(AnswerEnd())
         assert conforms(written, "responses") == []
         (item,) = payloads(written)[-1]["response"]["output"]
     assert item.items() >= {**wanted, "call_id": "c", "status": "completed"}.items() and item["id"]
@@ -287,7 +287,7 @@ def payloads(data: bytes) -> list[Json]:
 
 
 @pytest.mark.parametrize("how", ["call", "live"])
-def test_a_custom_call_in_chat_has_free_text(how: str) -> None:
+def test_a_custom_chat_call_has_free_text_input(how: str) -> None:
     writer = writer_of("chat", KINDS)
     written = write_runs(writer, [(how, ITEMS["custom"][0])]) + writer.finish(AnswerEnd())
     assert conforms(written, "chat") == []
@@ -295,7 +295,7 @@ def test_a_custom_call_in_chat_has_free_text(how: str) -> None:
     assert entry == {"index": 0, "id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin"}}
 
 
-# -- what must survive -------------------------------------------------------------------------------------------------
+# -- fields that must be preserved -------------------------------------------------------------------------------------
 
 
 def test_thinking_keeps_its_signature() -> None:
@@ -305,7 +305,7 @@ def test_thinking_keeps_its_signature() -> None:
     assert reply.extras[""] == {"thinking": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}
 
 
-def test_two_thoughts_keep_each_its_own_signature() -> None:
+def test_each_thinking_block_keeps_its_own_signature() -> None:
     writer = writer_of("messages")
     written = b""
     for at, thought in enumerate(["one", "two"]):
@@ -339,7 +339,7 @@ def test_trailing_server_fields_are_written_last() -> None:
     assert ending["delta"] == theirs["delta"] and ending["context"] == 1 and conforms(written, "messages") == []
 
 
-def test_reasoning_items_keep_their_id_and_what_is_encrypted() -> None:
+def test_reasoning_items_keep_their_id_and_encrypted_content() -> None:
     writer = writer_of("responses")
     item = {"id": "rs_1", "type": "reasoning", "summary": []}
     written = writer.passed({"type": "response.output_item.added", "output_index": 0, "item": item})
@@ -351,41 +351,41 @@ def test_reasoning_items_keep_their_id_and_what_is_encrypted() -> None:
     assert kept == {**done, "summary": [{"type": "summary_text", "text": "hm"}]}
 
 
-def test_a_call_keeps_the_signature_that_came_with_it() -> None:
+def test_a_call_keeps_its_signature() -> None:
     writer = writer_of("gemini")
     written = writer.call(Call("f", {}, id="c"), {"thoughtSignature": "c2ln"}) + writer.finish(AnswerEnd())
     assert read_back("gemini", written).extras == {"c": {"thoughtSignature": "c2ln"}}
 
 
 @pytest.mark.parametrize("api", WRITERS)
-def test_opaque_fields_of_a_whole_answer_of_the_same_dialect_survive(api: Api) -> None:
+def test_opaque_fields_survive_in_a_whole_answer_of_the_same_dialect(api: Api) -> None:
     body = WHOLE[api]
     reply = read(body, api=api)
-    made = writer_of(api).whole(reply, AnswerEnd(finish=reply.finish or "stop"), body)
-    again = read(encoded(made), api=api)
-    assert (again.extras, joined(again, Text)) == (reply.extras, joined(reply, Text))
-    assert "kept" in encoded(made).decode()
+    written = writer_of(api).whole(reply, AnswerEnd(finish=reply.finish or "stop"), body)
+    read_again = read(encoded(written), api=api)
+    assert (read_again.extras, join_parts(read_again, Text)) == (reply.extras, join_parts(reply, Text))
+    assert "kept" in encoded(written).decode()
 
 
-def lacking(body: Any) -> Iterator[Any]:
-    """The body without one of its fields, and with null for it; for each of them, however deep."""
+def incomplete_bodies(body: Any) -> Iterator[Any]:
+    """Yield the body without one of its fields, and with null for it, for every field at every depth."""
     if isinstance(body, list):
         for at, item in enumerate(body):
-            yield from ([*body[:at], less, *body[at + 1 :]] for less in lacking(item))
+            yield from ([*body[:at], less, *body[at + 1 :]] for less in incomplete_bodies(item))
     elif isinstance(body, dict):
         for key, value in body.items():
             yield {name: each for name, each in body.items() if name != key}
             yield {**body, key: None}
-            yield from ({**body, key: less} for less in lacking(value))
+            yield from ({**body, key: less} for less in incomplete_bodies(value))
 
 
 @pytest.mark.parametrize("api", WRITERS)
-def test_what_a_servers_whole_answer_lacks_is_there_for_the_client(api: Api) -> None:
-    for body in lacking(WHOLE[api]):
+def test_missing_fields_of_a_server_answer_are_added_for_the_client(api: Api) -> None:
+    for body in incomplete_bodies(WHOLE[api]):
         reply = read(body, api=api)
-        made = writer_of(api).whole(reply, AnswerEnd(finish=reply.finish or "stop"), body)
-        assert conforms(made, api) == [], body
-        assert joined(read(made, api=api), Text) == joined(reply, Text)
+        written = writer_of(api).whole(reply, AnswerEnd(finish=reply.finish or "stop"), body)
+        assert conforms(written, api) == [], body
+        assert join_parts(read(written, api=api), Text) == join_parts(reply, Text)
 
 
 WHOLE: dict[str, Json] = {
@@ -420,38 +420,38 @@ WHOLE: dict[str, Json] = {
 }
 
 
-def test_a_line_of_the_wire_has_no_character_that_a_reader_could_take_for_its_end() -> None:
+def test_a_written_line_contains_no_other_line_separator() -> None:
     odd = "a\u2028b\u2029c\x85d\r\ne"
     for api in WRITERS:
         writer = writer_of(api)
         written = writer.text(odd) + writer.call(Call("f", {"x": odd}, id="c")) + writer.finish(AnswerEnd())
         assert written.decode().splitlines() == written.decode().replace("\r\n", "\n").split("\n")[:-1]
-        assert joined(read_back(api, written), Text) == odd
+        assert join_parts(read_back(api, written), Text) == odd
 
 
-def test_half_a_character_and_numbers_of_any_size_can_be_written() -> None:
+def test_lone_surrogates_and_large_integers_can_be_written() -> None:
     for api in WRITERS:
         writer = writer_of(api)
         call = Call("f", {"n": 2**70, "s": "\ud800"}, id="c")
         written = writer.text("x\ud83d") + writer.call(call) + writer.finish(AnswerEnd())
         reply = read_back(api, written)
-        assert joined(reply, Text) == "x\ufffd" and reply.calls[0].arguments["n"] == 2**70
+        assert join_parts(reply, Text) == "x\ufffd" and reply.calls[0].arguments["n"] == 2**70
         assert "\ufffd" in encoded(writer_of(api).whole(Reply((Text("\ud83d"), call)), AnswerEnd())).decode()
 
 
-def test_no_answer_has_the_id_of_another() -> None:
+def test_answer_ids_are_unique() -> None:
     assert len({new_answer_id("responses") for _ in range(1000)}) == 1000
     assert new_answer_id("chat").startswith("chatcmpl-") and new_answer_id("messages").startswith("msg_")
 
 
-def test_chat_says_what_it_cost_only_if_asked() -> None:
+def test_chat_usage_is_written_only_on_request() -> None:
     request = ClientRequest(api="chat", model="m", messages=[])
     writer = WRITERS["chat"](AnswerHead(id="x", model="m", created=1, request=request))
     assert b"usage" not in writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))
 
 
 @pytest.mark.parametrize("api", WRITERS)
-def test_tokens_mean_the_same_in_every_dialect(api: Api) -> None:
+def test_token_counts_mean_the_same_in_every_dialect(api: Api) -> None:
     writer, facts = writer_of(api), AnswerMetadata(api)
     for payload in Payloads().feed(writer.text("Hi") + writer.finish(AnswerEnd(usage=USAGE))):
         assert isinstance(payload, dict)
@@ -461,7 +461,7 @@ def test_tokens_mean_the_same_in_every_dialect(api: Api) -> None:
     assert facts.tokens.reasoning == (None if api in ("ollama", "messages") else 2)
 
 
-def test_an_error_in_the_middle_is_read_as_one() -> None:
+def test_an_error_after_text_is_read_as_a_provider_error() -> None:
     for api in WRITERS:
         writer = writer_of(api)
         written = writer.text("Hi") + writer.call_begin("c", "f") + writer.call_piece('{"a"') + writer.error("it broke")

@@ -1,4 +1,4 @@
-"""The laws of `apis`, over every dialect: an answer reads the same however it is streamed, what is written reads back.
+"""Laws of the provider dialects: streaming does not change the reply, and a written answer reads back.
 
 An answer is written once as a whole response and once as a stream that is split at random: text, reasoning, names and
 arguments in pieces, several deltas in one chunk, the stream's bytes cut anywhere.
@@ -25,7 +25,7 @@ from support.dialects import WIRES, Answer, Cutter, Wired, chat_whole
 Json = dict[str, Any]
 
 
-# -- what is said ------------------------------------------------------------------------------------------------------
+# -- generated answers -------------------------------------------------------------------------------------------------
 
 NAMES = ("get_weather", "search.docs-v2", "f")
 VALUES = st.recursive(
@@ -60,19 +60,19 @@ STRING = {"type": "string"}
 TOOLS = Toolset([Tool(name=name, parameters={"type": "object", "properties": {"q": STRING}}) for name in NAMES])
 
 
-class Streamed(NamedTuple):
+class StreamResult(NamedTuple):
     events: list[Event]
     reply: Reply
 
 
-def streamed(chunks: list[Any], **options: Any) -> Streamed:
+def read_stream(chunks: list[Any], **options: Any) -> StreamResult:
     stream = Stream(ids=Ids.numbered("c"), **options)
     events = [event for chunk in chunks for event in stream.feed(chunk)]
-    return Streamed(events + stream.close(), stream.reply)
+    return StreamResult(events + stream.close(), stream.reply)
 
 
-def folded(events: list[Event], like: Reply) -> Reply:
-    """What the events add up to; how the answer ended and what it cost are no events."""
+def fold_events(events: list[Event], like: Reply) -> Reply:
+    """Fold the events into a reply; finish reason, usage, API and extras are copied because no event carries them."""
     fold = Fold()
     fold.add(events)
     beside = {name: getattr(like, name) for name in ("finish", "usage", "api", "extras")}
@@ -86,63 +86,61 @@ def assert_every_call_knows_its_problems(reply: Reply) -> None:
         assert call.complete or not call.ok
 
 
-# -- the laws ----------------------------------------------------------------------------------------------------------
+# -- laws --------------------------------------------------------------------------------------------------------------
 
 
 @every_dialect
 @given(
     data=st.data(), answer=answers(), tools=st.sampled_from([None, TOOLS]), format=st.sampled_from(["auto", "hermes"])
 )
-def test_a_streamed_answer_gives_the_reply_that_the_whole_answer_gives(
+def test_a_streamed_answer_gives_the_same_reply_as_the_whole_answer(
     api: str, data: st.DataObject, answer: Answer, tools: Toolset | None, format: str
 ) -> None:
     whole, stream = WIRES[api]
-    given_whole = read(whole(answer), tools=tools, format=format, ids=Ids.numbered("c"))
+    whole_reply = read(whole(answer), tools=tools, format=format, ids=Ids.numbered("c"))
     chunks = list(stream(answer, Cutter(data)))
-    result = streamed(chunks, tools=tools, format=format)
-    assert result.reply == given_whole
-    assert folded(result.events, result.reply) == result.reply
+    result = read_stream(chunks, tools=tools, format=format)
+    assert result.reply == whole_reply
+    assert fold_events(result.events, result.reply) == result.reply
     assert_every_call_knows_its_problems(result.reply)
 
 
 @every_dialect
 @given(data=st.data(), answer=answers())
-def test_the_bytes_of_a_stream_may_be_cut_anywhere(api: str, data: st.DataObject, answer: Answer) -> None:
+def test_a_byte_stream_can_be_cut_anywhere(api: str, data: st.DataObject, answer: Answer) -> None:
     chunks = list(WIRES[api][1](answer, Cutter(data)))
     lines = [f"event: e\ndata: {json.dumps(chunk, ensure_ascii=False)}\n\n: ping\n\n" for chunk in chunks]
     wire = ("".join(lines) + "data: [DONE]\n\n").encode()
     places = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=6)))
     pieces = [wire[a:b] for a, b in zip([0, *places], [*places, len(wire)], strict=True)]
-    assert streamed(pieces).reply == streamed(chunks).reply
-    assert read(wire, ids=Ids.numbered("c")) == streamed(chunks).reply
+    assert read_stream(pieces).reply == read_stream(chunks).reply
+    assert read(wire, ids=Ids.numbered("c")) == read_stream(chunks).reply
 
 
 @every_dialect
 @given(data=st.data(), answer=answers(WORDS))
-def test_live_pieces_are_what_was_sent_and_the_call_is_the_same_as_without_them(
+def test_live_argument_pieces_join_to_the_call_text_and_do_not_change_the_call(
     api: str, data: st.DataObject, answer: Answer
 ) -> None:
-    result = streamed(list(WIRES[api][1](answer, Cutter(data))), tools=TOOLS, live=True)
+    result = read_stream(list(WIRES[api][1](answer, Cutter(data))), tools=TOOLS, live=True)
     for event in result.events:
         if isinstance(event, CallEnd) and event.call.complete:
-            given_out = [
-                each.json for each in result.events if isinstance(each, Arguments) and each.index == event.index
-            ]
+            pieces = [each.json for each in result.events if isinstance(each, Arguments) and each.index == event.index]
             shown = {event.call.json} if not event.call.repairs else {event.call.json, event.call.raw}
-            assert "".join(given_out) in shown
+            assert "".join(pieces) in shown
             assert json.loads(event.call.json) == event.call.arguments
     whole = read(WIRES[api][0](answer), tools=TOOLS, ids=Ids.numbered("c"))
-    assert [_settled(call) for call in result.reply.attempts] == [_settled(call) for call in whole.attempts]
+    assert [_final_fields(call) for call in result.reply.attempts] == [_final_fields(call) for call in whole.attempts]
 
 
-def _settled(call: Call) -> tuple[Any, ...]:
+def _final_fields(call: Call) -> tuple[Any, ...]:
     return call.name, call.raw, call.arguments, call.json, call.repairs, call.problems, call.complete
 
 
 @every_dialect
 @given(data=st.data(), answer=answers())
 def test_calls_start_and_end_once_and_in_order(api: str, data: st.DataObject, answer: Answer) -> None:
-    events = streamed(list(WIRES[api][1](answer, Cutter(data)))).events
+    events = read_stream(list(WIRES[api][1](answer, Cutter(data)))).events
     starts = [event for event in events if isinstance(event, CallStart)]
     ends = [event for event in events if isinstance(event, CallEnd)]
     assert [event.index for event in starts] == [event.index for event in ends] == list(range(len(starts)))
@@ -152,68 +150,70 @@ def test_calls_start_and_end_once_and_in_order(api: str, data: st.DataObject, an
 
 @every_dialect
 @given(data=st.data(), answer=answers(WORDS))
-def test_a_stream_cut_short_never_completes_a_call(api: str, data: st.DataObject, answer: Answer) -> None:
+def test_a_truncated_stream_never_completes_a_call(api: str, data: st.DataObject, answer: Answer) -> None:
     chunks = list(WIRES[api][1](answer, Cutter(data)))
     kept = chunks[: data.draw(st.integers(0, len(chunks)))]
     meant = [json.loads(call.arguments) for call in answer.calls]
-    for call, arguments in zip(streamed(kept).reply.attempts, meant, strict=False):
+    for call, arguments in zip(read_stream(kept).reply.attempts, meant, strict=False):
         assert not call.complete or call.arguments in (arguments, {})
 
 
-class Own(str):
-    """A string of another type, as some libraries give them."""
+class StringSubclass(str):
+    """A `str` subclass, as some libraries return it."""
 
 
-def owned(value: Any) -> Any:
+def with_string_subclass(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: owned(each) for key, each in value.items()}
+        return {key: with_string_subclass(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [owned(each) for each in value]
-    return Own(value) if isinstance(value, str) else value
+        return [with_string_subclass(each) for each in value]
+    return StringSubclass(value) if isinstance(value, str) else value
 
 
 @every_dialect
 @given(data=st.data(), answer=answers())
-def test_strings_of_another_type_are_strings(api: str, data: st.DataObject, answer: Answer) -> None:
+def test_string_subclasses_are_read_as_strings(api: str, data: st.DataObject, answer: Answer) -> None:
     whole, stream = WIRES[api]
-    given_whole = read(whole(answer), ids=Ids.numbered("c"))
-    assert read(owned(whole(answer)), ids=Ids.numbered("c")) == given_whole
-    assert streamed([owned(chunk) for chunk in stream(answer, Cutter(data))]).reply == given_whole
+    whole_reply = read(whole(answer), ids=Ids.numbered("c"))
+    assert read(with_string_subclass(whole(answer)), ids=Ids.numbered("c")) == whole_reply
+    assert read_stream([with_string_subclass(chunk) for chunk in stream(answer, Cutter(data))]).reply == whole_reply
 
 
 @every_dialect
 @given(answer=answers())
-def test_every_dialect_is_recognised(api: str, answer: Answer) -> None:
+def test_every_dialect_is_detected(api: str, answer: Answer) -> None:
     assert detect_dialect(WIRES[api][0](answer)) == api
 
 
-# -- whatever is sent --------------------------------------------------------------------------------------------------
+# -- malformed answers -------------------------------------------------------------------------------------------------
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -1.5, "", "x", "{", [], [None], {}, {"type": []}, {"name": {}}, [[{}]], ["a", 1]]
 )
 
 
-def mangled(value: Any, data: st.DataObject) -> Any:
-    """The same with some of its values replaced."""
+def mangle(value: Any, data: st.DataObject) -> Any:
+    """Return a copy with some of its values replaced."""
     if data.draw(st.integers(0, 12)) == 0:
         return data.draw(JUNK)
     if isinstance(value, dict):
-        return {key: mangled(each, data) for key, each in value.items()}
-    return [mangled(each, data) for each in value] if isinstance(value, list) else value
+        return {key: mangle(each, data) for key, each in value.items()}
+    return [mangle(each, data) for each in value] if isinstance(value, list) else value
 
 
 @every_dialect
 @given(data=st.data(), answer=answers())
-def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answer) -> None:
+def test_malformed_answers_never_raise(api: str, data: st.DataObject, answer: Answer) -> None:
     whole, stream = WIRES[api]
-    broken = mangled(whole(answer), data)
+    broken = mangle(whole(answer), data)
     read(broken)
     read(broken, api=api, tools=TOOLS)
     read(broken, api=api).message(api)
-    chunks = [mangled(chunk, data) for chunk in stream(answer, Cutter(data))]
-    result = streamed(chunks, api=data.draw(st.sampled_from(["auto", api])), live=data.draw(st.booleans()), tools=TOOLS)
-    assert folded(result.events, result.reply) == result.reply
+    chunks = [mangle(chunk, data) for chunk in stream(answer, Cutter(data))]
+    result = read_stream(
+        chunks, api=data.draw(st.sampled_from(["auto", api])), live=data.draw(st.booleans()), tools=TOOLS
+    )
+    assert fold_events(result.events, result.reply) == result.reply
     assert_every_call_knows_its_problems(result.reply)
 
 
@@ -222,7 +222,7 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
 
 @every_dialect
 @given(answer=answers(WORDS))
-def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
+def test_a_written_answer_reads_back_as_the_same_reply(api: str, answer: Answer) -> None:
     assume(answer.text.strip() or answer.calls)
     reply = read(chat_whole(answer))
     back = read(DIALECTS[api].assistant_message(reply), api=api)
@@ -237,6 +237,6 @@ def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
     )
 
 
-def test_a_call_written_by_hand_is_written_too() -> None:
+def test_a_call_created_in_code_is_written() -> None:
     call = Call("f", {"x": 1}, "", "a")
     assert CHAT.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == '{"x": 1}'

@@ -1,4 +1,4 @@
-"""`read` of OpenAI's two dialects, row by row: shapes, names, arguments."""
+"""Reading answers of OpenAI's two APIs: shapes, names and arguments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_a_list_of_responses_items_is_read_item_by_item() -> None:
     assert calls(read([{"type": "web_search_call"}, item(), item("g", "")])) == [("f", {"x": 1}), ("g", {})]
 
 
-def test_other_items_and_other_outputs_are_no_calls() -> None:
+def test_other_items_and_outputs_are_not_calls() -> None:
     assert calls(read({"output": [{"type": "web_search_call", "name": "f", "arguments": "{}"}]})) == []
     assert calls(read({"object": "response", "output": "f"})) == []
 
 
-def test_responses_reasoning_is_reasoning() -> None:
+def test_responses_reasoning_summaries_are_read_as_reasoning() -> None:
     summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
     assert read({"output": [{"type": "reasoning", "summary": summary}]}).parts == (Reasoning("a\n\nb"),)
 
@@ -56,10 +56,10 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
 MAIL = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 
 
-def as_custom(said: str, **options: Any) -> Iterator[Reply]:
-    """What is read where the function `mail` is called as a custom tool."""
-    entry = {"id": "c", "type": "custom", "custom": {"name": "mail", "input": said}}
-    item = {"type": "custom_tool_call", "call_id": "c", "name": "mail", "input": said}
+def read_as_custom_tool(text: str, **options: Any) -> Iterator[Reply]:
+    """Yield the replies to calls of the function `mail` as a custom tool, whole and streamed."""
+    entry = {"id": "c", "type": "custom", "custom": {"name": "mail", "input": text}}
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "mail", "input": text}
     for answer in (chat(content=None, tool_calls=[entry]), {"output": [item]}):
         yield read(answer, tools=[{"name": "mail", "parameters": MAIL}], **options)
         stream = Stream(tools=[{"name": "mail", "parameters": MAIL}], **options)
@@ -68,23 +68,23 @@ def as_custom(said: str, **options: Any) -> Iterator[Reply]:
         yield stream.reply
 
 
-def test_the_text_of_a_function_that_is_called_as_a_custom_tool_may_be_its_arguments() -> None:
-    for reply in as_custom('{"to": "a"}'):
+def test_json_text_of_a_function_called_as_a_custom_tool_is_parsed_as_its_arguments() -> None:
+    for reply in read_as_custom_tool('{"to": "a"}'):
         assert calls(reply) == [("mail", {"to": "a"})] and not reply.problems
         assert [(each.rule, each.kind) for each in reply.calls[0].repairs] == [("double_encoded", "exact")]
-    for reply in as_custom('{"two": "a"}'):
+    for reply in read_as_custom_tool('{"two": "a"}'):
         assert not reply.calls and codes(reply) == ["missing"]
-    for reply in as_custom('{"to": "a"}', repair="off"):
+    for reply in read_as_custom_tool('{"to": "a"}', repair="off"):
         assert not reply.calls and codes(reply) == ["arguments_not_object"]
 
 
-@pytest.mark.parametrize("said", ["a@b.c", '{"to": "a"', '["a"]', '"a"', "x" * 9_999])
-def test_a_function_called_as_a_custom_tool_is_reported_with_its_text(said: str) -> None:
-    for reply in as_custom(said):
+@pytest.mark.parametrize("text", ["a@b.c", '{"to": "a"', '["a"]', '"a"', "x" * 9_999])
+def test_a_function_called_as_a_custom_tool_is_reported_with_its_text(text: str) -> None:
+    for reply in read_as_custom_tool(text):
         (problem,) = reply.problems
-        assert not reply.calls and reply.attempts[0].raw == said
+        assert not reply.calls and reply.attempts[0].raw == text
         assert problem.code == "arguments_not_object" and "custom tool" in problem.message
-        assert said[:100] in problem.message and len(problem.message) < 500
+        assert text[:100] in problem.message and len(problem.message) < 500
 
 
 @pytest.mark.parametrize(
@@ -115,39 +115,39 @@ def test_a_chat_completion_gives_its_calls() -> None:
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: m["tool_calls"], lambda m: m["tool_calls"][0]])
-def test_a_message_a_list_of_calls_and_one_call_read_alike(wrap: Any) -> None:
+def test_a_message_a_call_list_and_a_single_call_give_the_same_calls(wrap: Any) -> None:
     assert calls(read(wrap({"role": "assistant", "tool_calls": [chat_call()]}))) == [("f", {"x": 1})]
 
 
-def test_a_lone_call_where_a_list_should_be_is_read() -> None:
+def test_a_single_call_in_place_of_a_list_is_read() -> None:
     assert calls(read(chat(content="", tool_calls=chat_call()))) == [("f", {"x": 1})]
 
 
 @pytest.mark.parametrize("nothing", [None, "f", [], 5])
-def test_tool_calls_that_are_no_calls_are_nothing(nothing: Any) -> None:
+def test_tool_calls_of_another_type_are_ignored(nothing: Any) -> None:
     assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply(
         (Text("Hi"),), (), "chat", finish="stop", api="chat"
     )
 
 
-def test_choices_that_are_no_list_are_a_problem() -> None:
+def test_choices_of_another_type_are_reported() -> None:
     assert codes(read({"choices": {"message": {}}})) == ["malformed_response"]
 
 
-def test_an_entry_that_is_no_object_is_a_problem_and_its_siblings_live() -> None:
+def test_an_entry_that_is_not_an_object_is_reported_and_other_entries_are_read() -> None:
     reply = read(chat(tool_calls=["f", chat_call()]))
     assert codes(reply) == ["call_not_object"] and calls(reply) == [("f", {"x": 1})]
 
 
 @pytest.mark.parametrize("entry", [{"id": "a"}, {"id": "a", "function": "f"}, {"id": "a", "function": None}])
-def test_an_entry_without_its_function_is_kept_and_blocked(entry: Json) -> None:
+def test_an_entry_without_its_function_becomes_a_rejected_call(entry: Json) -> None:
     reply = read([entry, chat_call()], api="chat")
     assert reply.problems[0].code == "missing_function" and reply.problems[0].call == 0
     assert [call.complete for call in reply.attempts] == [False, True] and reply.attempts[0].id == "a"
 
 
 @pytest.mark.parametrize("name", [None, 5, "", "  ", "bad/name", "a b"])
-def test_a_name_that_is_none_is_kept_and_blocked(name: Any) -> None:
+def test_a_call_with_an_invalid_name_is_rejected(name: Any) -> None:
     reply = read(chat(tool_calls=[chat_call(name)]))
     assert codes(reply) == ["invalid_name"] and reply.attempts[0].arguments == {"x": 1}
 
@@ -156,7 +156,7 @@ def test_a_name_may_hold_dots_and_dashes() -> None:
     assert codes(read(chat(tool_calls=[chat_call("search.docs-v2_x")]))) == []
 
 
-def test_an_undeclared_tool_is_kept_and_blocked() -> None:
+def test_a_call_of_an_undeclared_tool_is_rejected() -> None:
     reply = read(chat(tool_calls=[chat_call("get_wether")]), tools=[Tool(name="get_weather")])
     assert codes(reply) == ["unknown_tool"] and "get_weather" in reply.problems[0].message
     assert codes(read(chat(tool_calls=[chat_call()]), tools=())) == ["unknown_tool"]
@@ -178,7 +178,7 @@ def test_the_legacy_function_call_is_read() -> None:
     assert calls(reply) == [("f", {})] and reply.attempts[0].id == "n_0_0"
 
 
-def test_a_legacy_call_beside_the_same_new_one_is_not_read_twice() -> None:
+def test_a_legacy_call_that_repeats_a_tool_call_is_read_once() -> None:
     legacy = {"name": "f", "arguments": '{"x": 1}'}
     assert len(read(chat(tool_calls=[chat_call()], function_call=legacy)).attempts) == 1
 
@@ -199,12 +199,12 @@ def test_a_legacy_call_beside_the_same_new_one_is_not_read_twice() -> None:
         },
     ],
 )
-def test_reasoning_is_read_under_every_name_and_once(message: Json) -> None:
+def test_reasoning_is_read_once_under_every_name(message: Json) -> None:
     reply = read(chat("stop", **{"content": "Hi", **message}), api="chat")
     assert reply.parts == (Reasoning("hm"), Text("Hi"))
 
 
-def test_content_in_parts_and_refusals_are_text() -> None:
+def test_content_parts_and_refusals_are_read_as_text() -> None:
     parts = [{"type": "text", "text": "No"}, {"type": "refusal", "refusal": ", sorry"}, {"type": "image_url"}]
     assert read(chat("stop", content=parts)).content == "No, sorry"
     assert read(chat("stop", content=None, refusal="I cannot.")).content == "I cannot."
@@ -213,7 +213,7 @@ def test_content_in_parts_and_refusals_are_text() -> None:
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking"])
-def test_the_reasoning_of_a_chat_message_is_read_under_each_key_of_servers(key: str) -> None:
+def test_chat_reasoning_is_read_under_every_server_key(key: str) -> None:
     reply = read(chat(content="Hi", **{key: "Hm."}))
     assert (reply.reasoning, reply.content) == ("Hm.", "Hi")
 
@@ -222,7 +222,7 @@ def test_the_reasoning_of_a_chat_message_is_read_under_each_key_of_servers(key: 
 
 
 @pytest.mark.parametrize("nothing", [None, "", "  ", "\n"])
-def test_no_arguments_are_an_empty_object(nothing: Any) -> None:
+def test_empty_arguments_are_an_empty_object(nothing: Any) -> None:
     reply = read(chat(tool_calls=[chat_call(arguments=nothing)]))
     assert reply.attempts[0].arguments == {} and reply.attempts[0].json == "{}" and not reply.problems
 
@@ -232,25 +232,25 @@ def test_absent_arguments_are_an_empty_object() -> None:
     assert calls(read({"type": "function_call", "name": "f"})) == [("f", {})]
 
 
-def test_argument_text_is_kept_to_the_byte() -> None:
+def test_argument_text_is_preserved_exactly() -> None:
     sent = ' {"n": 12345678901234567890123, "f": 1.0e2}'
     call = read(chat(tool_calls=[chat_call(arguments=sent)])).attempts[0]
     assert call.json == call.raw == sent and call.arguments["n"] == 12345678901234567890123
 
 
 @pytest.mark.parametrize("sent, text", [("[1]", "[1]"), (5, "5"), ([1], "[1]"), (True, "true")])
-def test_arguments_that_are_no_object_are_kept_as_text_and_blocked(sent: Any, text: str) -> None:
+def test_arguments_that_are_not_an_object_are_kept_as_text_and_rejected(sent: Any, text: str) -> None:
     reply = read(chat(tool_calls=[chat_call(arguments=sent)]), repair="off")
     assert codes(reply) == ["arguments_not_object"]
     assert reply.attempts[0].json == reply.attempts[0].raw == text and reply.attempts[0].arguments == {}
 
 
-def test_arguments_as_an_object_are_taken_as_they_are() -> None:
+def test_arguments_given_as_an_object_are_used_unchanged() -> None:
     call = read(chat(tool_calls=[chat_call(arguments={"x": 1})])).attempts[0]
     assert call.arguments == {"x": 1} and call.raw == '{"x":1}'
 
 
-def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
+def test_invalid_json_arguments_are_a_problem_of_one_call_only() -> None:
     reply = read(chat(tool_calls=[chat_call(arguments="{not json}"), chat_call(id="b")]), repair="off")
     assert [(problem.code, problem.call) for problem in reply.problems] == [("invalid_json", 0)]
     assert [call.complete for call in reply.attempts] == [False, True] and reply.attempts[0].raw == "{not json}"
@@ -258,13 +258,13 @@ def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
 
 @pytest.mark.parametrize("finish", ["length", "stop", "tool_calls"])
 @pytest.mark.parametrize("cut", ['{"x": "ab', '{"x": 1', "{", '{"x": [1, {"y": tr', "{'x': 'ab"])
-def test_arguments_that_end_early_are_truncated_for_every_finish_reason(cut: str, finish: str) -> None:
+def test_incomplete_arguments_are_truncated_for_every_finish_reason(cut: str, finish: str) -> None:
     reply = read(chat(finish, tool_calls=[chat_call(arguments=cut)]), repair="lenient")
     assert codes(reply) == ["truncated"]
     assert not reply.attempts[0].complete and reply.attempts[0].arguments == {} and reply.attempts[0].raw == cut
 
 
-def test_whole_arguments_are_complete_even_where_a_limit_ended_the_answer() -> None:
+def test_complete_arguments_are_accepted_when_a_limit_ends_the_answer() -> None:
     assert read(chat("length", tool_calls=[chat_call()])).attempts[0].complete
 
 
@@ -280,7 +280,7 @@ CUT = ["length", "content_filter", "error", "max_tokens", "refusal"]
 @pytest.mark.parametrize(
     "text", ["", " ", "null", "tr", '"{', "city=Oslo", '{"x": 1', "{'x': 1", "{'x': {'y': 1}", "{'x': 1}"]
 )
-def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str, text: str) -> None:
+def test_the_last_call_of_a_cut_answer_is_never_completed(finish: str, text: str) -> None:
     sent = chat(finish, tool_calls=[chat_call(), chat_call(arguments=text, id="b")])
     for policy in ("off", "safe", "lenient"):
         reply = read(sent, repair=policy)
@@ -293,7 +293,7 @@ def test_a_call_completed_before_truncation_is_kept(finish: str, text: str) -> N
     assert len(read(chat(finish, tool_calls=[chat_call(arguments=text)])).calls) == 1
 
 
-def test_a_cut_answer_gives_no_call_out_of_its_reasoning() -> None:
+def test_a_cut_answer_yields_no_call_from_its_reasoning() -> None:
     thought = 'So: <tool_call>{"name": "f", "arguments": {}}</tool_call>'
     assert len(read(chat("stop", reasoning_content=thought), tools=[Tool(name="f")]).calls) == 1
     assert read(chat("length", reasoning_content=thought), tools=[Tool(name="f")]).attempts == ()
@@ -359,13 +359,13 @@ def test_finish_reason_and_usage_have_one_shape_for_all_apis(name: str) -> None:
     assert (stream.reply.finish, stream.reply.usage) == (finish, usage)
 
 
-def test_of_several_choices_the_one_that_was_cut_tells_how_they_ended() -> None:
+def test_the_merged_finish_reason_is_that_of_the_cut_choice() -> None:
     two = chat("stop", content="a")
     two["choices"].append({**chat("length", content="b")["choices"][0], "index": 1})
     assert read(two).finish == "length" and [reply.finish for reply in read_all(two)] == ["stop", "length"]
 
 
-def test_arguments_nested_too_deep_or_too_long_are_a_problem() -> None:
+def test_too_deep_or_too_large_arguments_are_reported() -> None:
     deep = '{"a":' * 300 + "1" + "}" * 300
     assert codes(read(chat(tool_calls=[chat_call(arguments=deep)]))) == ["too_deep"]
     long = json.dumps({"a": "x" * 4_000_001})

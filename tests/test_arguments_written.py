@@ -1,6 +1,6 @@
-"""No call runs without an argument that was written, nor with one inside another, whatever becomes of its markers.
+"""A call with a damaged marker never runs without an argument of the text, nor with arguments mixed up.
 
-All arguments of the tool are optional, so that nothing but the reading of the text can tell that one is missing.
+All arguments of the tool are optional, so schema validation cannot detect a missing argument.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ PURGE = Toolset.of(
 )
 
 
-def _strangers(format: Format) -> list[str]:
-    """Markers that mean something where a call stands: ends of turns, what opens and closes calls."""
+def _foreign_markers(format: Format) -> list[str]:
+    """Return the markers that have a meaning next to a call: turn ends, call openers and call closers."""
     pairs = [pair for pair in (format.section, format.call) if pair is not None]
     around = [text for pair in pairs for side in pair for text in marker_alternatives(side) if "{" not in text]
     ends = [*format.ends[:2], *(format.channels.ends if format.channels is not None else ())]
     return list(dict.fromkeys([str(text).strip() for text in (*ends, *around) if text.strip()]))
 
 
-def _damaged(format: Format, text: str) -> Iterator[str]:
-    """The text with one marker gone, in other letters, twice, or with another before or behind it."""
+def _damaged_texts(format: Format, text: str) -> Iterator[str]:
+    """Yield the text with one marker removed, in other case, doubled, or next to or replaced by another marker."""
     for found in any_literal(format).finditer(text):
         start, marker, end = text[: found.start()], found.group(), text[found.end() :]
         yield from (start + end, start + marker.swapcase() + end, start + marker + marker + end)
-        for stranger in _strangers(format):
+        for stranger in _foreign_markers(format):
             yield from (start + stranger + marker + end, start + marker + stranger + end)
-            if len(marker) > 2:  # brackets are JSON's and those of others
+            if len(marker) > 2:  # single brackets also occur in JSON and in other formats
                 yield start + stranger + end
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_a_damaged_marker_takes_no_argument_from_a_call_that_runs(name: str) -> None:
+def test_a_damaged_marker_removes_no_argument_from_a_runnable_call(name: str) -> None:
     for sent in SENT:
         try:
             wire = render([Call("purge", sent)], format=name, tools=TOOLS)
         except CannotCarry:
             continue
-        for text in _damaged(FORMATS[name], wire):
+        for text in _damaged_texts(FORMATS[name], wire):
             for call in parse(text, format=name, tools=TOOLS).calls:
                 odd = [key for key in call.arguments if key not in sent]
                 assert len(call.arguments) == len(sent) and all(key in text for key in odd), (text, call)
                 assert not any(re.search("734|rows|where", str(call.arguments.get(key))) for key in ("table",)), text
 
 
-ENDED = {
+CLOSED_EARLY = {
     "kimi_k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.purge:0<|tool_call_argument_begin|>"
     '<|tool_call_end|>{"dry_run": true}<|tool_call_end|><|tool_calls_section_end|>',
     "functionary_v2": 'purge\n<|content|><|stop|>{"dry_run": true}',
@@ -81,20 +81,20 @@ ENDED = {
 }
 
 
-@pytest.mark.parametrize("name", ENDED)
-def test_a_call_that_ends_before_its_arguments_does_not_run_without_them(name: str) -> None:
-    reply = hold_of_every_cut(ENDED[name], Setting(name, PURGE))
+@pytest.mark.parametrize("name", CLOSED_EARLY)
+def test_a_call_closed_before_its_arguments_is_rejected(name: str) -> None:
+    reply = hold_of_every_cut(CLOSED_EARLY[name], Setting(name, PURGE))
     assert not reply.calls and reply.problems, reply
 
 
-def test_a_header_without_its_message_is_no_call() -> None:
+def test_a_header_without_its_message_is_not_a_call() -> None:
     text = '<|channel|>commentary to=functions.purge<|call|>{"dry_run": true}<|call|>'
     reply = hold_of_every_cut(text, Setting("harmony", PURGE))
     assert not reply.calls and "looks_like_a_call" in codes(reply)
 
 
 @pytest.mark.parametrize("key", ["argumentz", "arguments\ufeff", "\xa0parameters", "payload"])
-def test_an_object_under_another_key_may_be_the_arguments(key: str) -> None:
+def test_arguments_under_an_unknown_key_are_reported(key: str) -> None:
     text = f'<tool_call>{{"name": "%s", "{key}": {{"dry_run": true}}}}</tool_call>'
     reply = hold_of_every_cut(text % "purge", Setting("hermes", PURGE))
     assert (reply.calls, codes(reply)) == ((), ["misplaced_argument"])
@@ -110,13 +110,13 @@ UNENDED = ["", " ", "<|constrain|>json", " <|constrain|>json "]
 @pytest.mark.parametrize("between", UNENDED)
 @pytest.mark.parametrize("more", ["", f', "note": "{"x" * 400}"'])
 @pytest.mark.parametrize("end", ["<|call|>", ""])
-def test_arguments_in_a_header_are_reported_and_do_not_run(between: str, more: str, end: str) -> None:
+def test_arguments_in_a_header_are_reported_and_rejected(between: str, more: str, end: str) -> None:
     text = f'<|channel|>commentary to=functions.purge{between}{{"dry_run": true{more}}}{end}'
     reply = hold_of_every_cut(text, Setting("harmony", PURGE))
     assert not reply.calls and set(codes(reply)) & {"looks_like_a_call", "truncated"}
 
 
-def test_text_in_a_header_to_a_tool_is_reported() -> None:
+def test_text_in_a_tool_header_is_reported() -> None:
     reply = hold_of_every_cut(
         "<|channel|>commentary to=functions.purge dry_run=true<|call|>", Setting("harmony", PURGE)
     )
@@ -135,12 +135,12 @@ def test_text_in_a_header_to_a_tool_is_reported() -> None:
     ],
 )
 @pytest.mark.parametrize("end", ["<|end|>", ""])
-def test_the_text_of_a_message_whose_header_has_no_end_is_kept(header: str, label: str, end: str) -> None:
+def test_the_text_of_a_message_with_an_unclosed_header_is_kept(header: str, label: str, end: str) -> None:
     reply = hold_of_every_cut(f"{header}Good morning, all.{end}", Setting("harmony", PURGE))
     assert (reply.content, reply.reasoning, codes(reply)) == (f"{label}Good morning, all.", "", ["stray_marker"])
 
 
-LIKE = [  # the value before is not closed, and the next argument is opened otherwise
+UNCLOSED_VALUES = [  # the first value is not closed, and the next argument has another opener
     ("qwen3_coder", "<function=purge>\n<parameter=table>\nowls\n{}\n734\n</parameter>\n</function>\n</tool_call>"),
     ("seed_oss", "<function=purge>\n<parameter=table>owls\n{}734</parameter>\n</function>\n</seed:tool_call>"),
     ("minimax_m2", '<invoke name="purge">\n<parameter name="table">owls\n{}734</parameter>\n</invoke>'),
@@ -149,8 +149,8 @@ LIKE = [  # the value before is not closed, and the next argument is opened othe
 OPENERS = ['<parameter name="rows">', "<parameter=rows>", "<parameter rows>", "<parameter='rows'>", "<parameter: rows>"]
 
 
-@pytest.mark.parametrize(("name", "text"), LIKE)
+@pytest.mark.parametrize(("name", "text"), UNCLOSED_VALUES)
 @pytest.mark.parametrize("opener", OPENERS)
-def test_a_value_takes_in_no_argument_that_is_opened_otherwise(name: str, text: str, opener: str) -> None:
+def test_an_unclosed_value_does_not_swallow_an_argument_with_another_opener(name: str, text: str, opener: str) -> None:
     reply = hold_of_every_cut(text.format(opener), Setting(name, TOOLS))
     assert all(call.arguments == {"table": "owls", "rows": 734} for call in reply.calls), reply

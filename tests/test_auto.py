@@ -1,4 +1,4 @@
-"""`format="auto"`: the text itself says how it is written, streamed or whole, and prose stays prose."""
+"""`format="auto"`: the format is detected from the text, streamed or whole, and prose is kept as text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ CALL = '{"name": "f", "arguments": {"s": "x"}}'
 
 
 def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes") -> Reply:
-    """The reply to a text whose format is not said, the same under every cut; `like` says whose markers are halved."""
+    """Parse the text without a named format, check that every chunking gives the same reply, and return it.
+
+    The markers of the format `like` are cut in half.
+    """
     setting = Setting("auto", tools)
     whole = read_chunks([text], setting)
     for chunks in cuts(text, like):
@@ -55,13 +58,13 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
 
 # -- the corpus --------------------------------------------------------------------------------------------------------
 
-# What a template destroyed (strings without quotes, values without commas) is no call whose arguments pass the check.
+# The template lost quotes of strings or commas between values; the arguments of such a call fail validation.
 LOSSY = {sample.id for sample in samples() if sample.lossy and sample.format == "pythonic"}
-# A bare call behind text is one where its format was named; elsewhere it is reported.
+# A bare call after text is a call only where its format is named; elsewhere it is reported.
 BEHIND_TEXT = {"gguf-cogito-3b/text_before"}
 
 
-def differing() -> Iterator[str]:
+def samples_read_differently() -> Iterator[str]:
     for sample in samples():
         if sample.format in NAMED_ONLY:
             continue
@@ -71,8 +74,8 @@ def differing() -> Iterator[str]:
             yield sample.id
 
 
-def test_auto_gives_the_calls_that_the_named_format_gives() -> None:
-    found = set(differing())
+def test_auto_gives_the_same_calls_as_the_named_format() -> None:
+    found = set(samples_read_differently())
     assert found <= LOSSY | BEHIND_TEXT
     assert len(found) <= 0.03 * len(samples())
 
@@ -83,14 +86,14 @@ def test_a_corpus_sample_parses_the_same_under_every_chunking(part: int) -> None
         read_auto(sample.text, toolset(sample.tools), like=sample.format)
 
 
-def of_a_kind() -> list[Sample]:
-    """One sample of every shape of every format."""
+def one_sample_per_shape() -> list[Sample]:
+    """Return one sample for every shape of every format, 40 of them at random."""
     found = {(sample.format, sample.shape): sample for sample in samples()}
     return random.Random(5).sample(list(found.values()), 40)
 
 
-@pytest.mark.parametrize("sample", of_a_kind(), ids=lambda sample: str(sample.id))
-def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> None:
+@pytest.mark.parametrize("sample", one_sample_per_shape(), ids=lambda sample: str(sample.id))
+def test_a_text_in_two_chunks_parses_like_one_chunk(sample: Sample) -> None:
     setting = Setting("auto", toolset(sample.tools))
     whole = read_chunks([sample.text], setting).reply
     step = max(1, len(sample.text) // 60)
@@ -98,7 +101,7 @@ def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> Non
         assert read_chunks([sample.text[:at], sample.text[at:]], setting).reply == whole, at
 
 
-# -- what is told, and when --------------------------------------------------------------------------------------------
+# -- detection ---------------------------------------------------------------------------------------------------------
 
 MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
 
@@ -121,7 +124,7 @@ def test_a_format_with_markers_is_detected_with_and_without_tools(name: str) -> 
     calls = [made("f", s="x y"), made("f", s="z")]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_auto(text, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
-    if name != "functionary_v32":  # a word on a line of its own: only a declared name tells it from a heading
+    if name != "functionary_v32":  # a word on its own line: only a declared name distinguishes it from a heading
         assert args(read_auto(text, None, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
 
 
@@ -130,7 +133,7 @@ def test_text_around_the_calls_is_kept(name: str) -> None:
     parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two.")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
     assert args(reply) == [("f", {"s": "x"})]
-    if FORMATS[name].content and not FORMATS[name].channels:  # a tag such as <response> may be the text's own
+    if FORMATS[name].content and not FORMATS[name].channels:  # a tag such as <response> may be part of the text
         assert reply.content.index("One.") < reply.content.index("Two.")
     else:
         assert reply.content == "One.\nTwo."
@@ -143,32 +146,36 @@ def test_reasoning_before_the_calls_is_reasoning(name: str) -> None:
     parts: list[Part] = [Reasoning("Plan."), made("f", s="x")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
     assert args(reply) == [("f", {"s": "x"})]
-    assert reply.reasoning.endswith("Plan.") if name == "apriel" else reply.reasoning == "Plan."  # a sentence opens it
+    assert (
+        reply.reasoning.endswith("Plan.") if name == "apriel" else reply.reasoning == "Plan."
+    )  # it opens with a sentence
 
 
-def test_the_reply_says_which_format_it_was() -> None:
+def test_the_reply_names_the_detected_format() -> None:
     assert parse(hermes(CALL), tools=TOOLS).format == "hermes"
     assert parse("Hello.", tools=TOOLS).format == "auto"
 
 
-def test_a_call_starts_as_soon_as_its_opener_is_clear() -> None:
+def test_a_call_starts_as_soon_as_its_opener_is_unambiguous() -> None:
     parser = Parser("auto", tools=TOOLS)
     events = [event for char in "Hi.\n<tool_call>\n" + CALL[:-4] for event in parser.feed(char)]
     assert Text("Hi.") in events
     assert [event.name for event in events if isinstance(event, CallStart)] == ["f"]
 
 
-def test_text_is_passed_on_while_no_opener_comes() -> None:
+def test_text_without_an_opener_is_emitted_before_the_end() -> None:
     parser = Parser("auto", tools=TOOLS)
-    given = ""
+    emitted = ""
     for char in "Well, a < b and b <= c. " * 3:
-        given += "".join(event.text for event in parser.feed(char) if isinstance(event, Text))
-    assert len(given) > 60
+        emitted += "".join(event.text for event in parser.feed(char) if isinstance(event, Text))
+    assert len(emitted) > 60
 
 
-def behind_an_end() -> list[str]:
-    """A call behind the token with which its own format ends a turn or a message, which others may close a thought
-    with. A header that is a word on a line is not looked for there."""
+def calls_after_an_end_token() -> list[str]:
+    """Return calls after the token that ends a turn or message of their own format.
+
+    Other formats may close reasoning with such a token. A header that is one word on a line is not searched for there.
+    """
     found: list[str] = []
     for format in FORMATS.values():
         channels = format.channels
@@ -180,12 +187,12 @@ def behind_an_end() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("text", behind_an_end())
-def test_a_token_that_ends_a_turn_tells_no_format(text: str) -> None:
+@pytest.mark.parametrize("text", calls_after_an_end_token())
+def test_a_turn_end_token_does_not_decide_the_format(text: str) -> None:
     setting = Setting("auto", TOOLS)
     reply = read_chunks([text], setting).reply
     assert read_chunks(list(text), setting).reply == reply
-    if "looks_like_a_call" not in codes(reply):  # behind a result it is only shown
+    if "looks_like_a_call" not in codes(reply):  # after a result it is only reported
         assert args(reply) == [("f", {"s": "x"})]
         assert reply.content == ""
 
@@ -194,11 +201,11 @@ ENDS = sorted({end for each in FORMATS.values() for end in ends_of(each) if isin
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_token_that_ends_a_turn_is_no_text(end: str) -> None:
+def test_a_turn_end_token_is_not_text(end: str) -> None:
     assert parse(f"Good morning.{end}", tools=TOOLS).content == "Good morning."
 
 
-# -- prose stays prose -------------------------------------------------------------------------------------------------
+# -- prose -------------------------------------------------------------------------------------------------------------
 
 PROSE = [
     "Hello there.",
@@ -239,14 +246,14 @@ PROSE = [
 
 
 @pytest.mark.parametrize("text", PROSE)
-def test_prose_and_examples_are_text_to_the_byte(text: str) -> None:
+def test_prose_and_examples_are_kept_exactly_as_text(text: str) -> None:
     for tools in (TOOLS, None, Toolset(())):
         reply = read_auto(text, tools)
         assert (reply.content, reply.attempts, reply.reasoning, wrong(reply)) == (text, (), "", [])
 
 
 @pytest.mark.parametrize("text", ["OK\n", "Hello\nthere", "Sure:\n\n{}", "to=functions"])
-def test_a_word_on_a_line_of_its_own_opens_no_format(text: str) -> None:
+def test_a_word_on_its_own_line_opens_no_format(text: str) -> None:
     assert detect(text) == []
 
 
@@ -265,7 +272,7 @@ def test_a_call_after_an_example_is_parsed() -> None:
     assert "Now:" in reply.content
 
 
-def test_bare_calls_are_taken_only_if_the_whole_reply_is_calls() -> None:
+def test_bare_calls_are_parsed_only_if_the_whole_reply_is_calls() -> None:
     for text in (CALL, f" {CALL}\n", f"{CALL}\n{CALL}", f"[{CALL}]", f"```json\n{CALL}\n```", "f(s='x')", "[f(s='x')]"):
         reply = read_auto(text)
         assert {name for name, _ in runnable(reply)} == {"f"}
@@ -287,7 +294,7 @@ def test_a_bare_call_may_contain_the_reasoning_close_with_every_turn_end(text: s
     assert (reply.content, reply.reasoning) == ("", "")
 
 
-def test_think_tags_are_reasoning_without_any_call() -> None:
+def test_think_tags_are_reasoning_in_a_reply_without_calls() -> None:
     assert read_auto("<think>Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))
     assert read_auto("Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))
 
@@ -303,7 +310,7 @@ def test_an_empty_block_is_ignored() -> None:
     assert read_auto("<tool_call>\n</tool_call>").parts == ()
 
 
-def test_what_feed_gave_does_not_change_later() -> None:
+def test_returned_events_do_not_change_later() -> None:
     parser = Parser("auto")
     first = parser.feed("Hello")
     parser.feed(" there, how are you?")
@@ -319,9 +326,9 @@ ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 def flat_scan() -> markers.Scan[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(markers, "_MANY", len(ENTRIES))
-        made = markers.Scan(ENTRIES)
-        made.search("", 0), made.ended("", 0)  # compiled when they are first used
-        return made
+        scan = markers.Scan(ENTRIES)
+        scan.search("", 0), scan.ended("", 0)  # each is compiled at its first use
+        return scan
 
 
 TREE, FLAT = markers.Scan(ENTRIES), flat_scan()
@@ -331,7 +338,7 @@ BEGINNINGS = sorted({text[:size] for text in [*OPENERS, "x"] for size in range(1
 
 
 @given(st.lists(st.sampled_from([*OPENERS, *BEGINNINGS]), max_size=12))
-def test_a_tree_of_openers_finds_what_a_flat_search_finds(pieces: list[str]) -> None:
+def test_the_tree_search_finds_the_same_openers_as_the_flat_search(pieces: list[str]) -> None:
     text = "".join(pieces)
     for tree, flat in ((TREE.search, FLAT.search), (TREE.ended, FLAT.ended)):
         for pos in range(len(text) + 1):
@@ -355,14 +362,14 @@ def test_prose_that_mentions_an_opener_does_not_decide_the_format(rescue: Litera
         assert [call.name for call in reply.calls] == ["f"], text
 
 
-def test_a_token_between_a_name_and_arguments_is_never_silent() -> None:
+def test_a_token_between_a_name_and_arguments_is_reported() -> None:
     for text in ('Ok.[ARGS]{"city": "Oslo"}', 'Now nobody<｜tool▁sep｜>{"city": "Oslo"}'):
         reply = read_auto(text)
         assert reply.content == text
         assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]
 
 
-def test_after_very_many_openers_without_a_call_no_more_are_looked_at() -> None:
+def test_the_number_of_openers_without_a_call_is_limited() -> None:
     text = "<tool_call>" * 10_001 + f" <tool_call>{CALL}</tool_call>"
     reply = parse(text, tools=TOOLS)
     assert reply.content == text and not reply.attempts
@@ -411,7 +418,7 @@ def test_an_opener_before_a_token_of_another_format_parses_the_same_under_every_
     assert parser.reply.content == whole.content
 
 
-def test_text_between_llama_tokens_hides_no_later_call() -> None:
+def test_text_between_llama_tokens_does_not_hide_a_later_call() -> None:
     text = '<|python_start|>I look:<|python_end|>{"name": "f", "parameters": {"s": "owl"}}<|eot|>'
     reply = parse(text, tools=TOOLS)
     assert [call.arguments for call in reply.calls] == [{"s": "owl"}] and reply.content == "I look:"

@@ -1,4 +1,4 @@
-"""Base URLs made whole, and keys that go nowhere else."""
+"""Base URLs, API addresses, and keys that are sent only to their own API."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_every_api_has_its_own_path_for_every_given_path(api: str, path: str, en
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "given, message",
     [
         ("http://user:hunter2@h:1", "credentials"),
         ("http://:hunter2@h:1/v1", "credentials"),
@@ -58,13 +58,13 @@ def test_every_api_has_its_own_path_for_every_given_path(api: str, path: str, en
         ("http://[::1", "cannot be read"),
     ],
 )
-def test_a_base_url_that_cannot_work_is_refused_without_repeating_a_secret(given: str, said: str) -> None:
-    with pytest.raises(CallerError, match=said) as raised:
+def test_an_invalid_base_url_is_rejected_without_repeating_a_secret(given: str, message: str) -> None:
+    with pytest.raises(CallerError, match=message) as raised:
         Backend(given, environ={})
     assert "hunter2" not in str(raised.value)
 
 
-def test_an_api_that_does_not_exist_is_refused_with_those_that_do() -> None:
+def test_an_unknown_api_is_rejected_with_the_list_of_known_apis() -> None:
     with pytest.raises(CallerError, match="chat, responses, completions, messages, ollama"):
         Backend("http://h", api="soap", environ={})
     assert check_api("openai") == "chat" and check_api("claude") == "messages"
@@ -85,9 +85,7 @@ def test_an_api_that_does_not_exist_is_refused_with_those_that_do() -> None:
         ("ollama", {"OLLAMA_HOST": "[::1]"}, "http://[::1]:11434"),
     ],
 )
-def test_a_base_url_is_looked_up_under_the_names_that_people_know(
-    api: str, environ: dict[str, str], found: str
-) -> None:
+def test_a_base_url_is_read_from_the_usual_environment_variables(api: str, environ: dict[str, str], found: str) -> None:
     assert find_base_url(None, check_api(api), environ) == found
 
 
@@ -107,19 +105,19 @@ def test_a_base_url_is_looked_up_under_the_names_that_people_know(
         ("chat", "https://h", None, {"OPENAI_API_KEY": " "}, None),
     ],
 )
-def test_a_key_goes_to_its_own_api_and_not_in_the_clear_to_another_machine(
+def test_a_key_is_sent_only_to_its_api_and_never_unencrypted_to_another_machine(
     api: str, url: str, named: str | None, environ: dict[str, str], name: str | None
 ) -> None:
     found = find_key(check_api(api), named, url, environ)
     assert (found and found.name) == name
 
 
-def test_a_variable_that_was_named_and_is_not_set_is_an_error() -> None:
+def test_a_named_variable_that_is_not_set_is_an_error() -> None:
     with pytest.raises(CallerError, match="the environment has no MINE"):
         Backend("http://h", api_key_env="MINE", environ={})
 
 
-def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:
+def test_a_key_with_invalid_header_characters_is_rejected_and_not_shown() -> None:
     with pytest.raises(CallerError, match="MINE has characters") as raised:
         Backend("http://h", api_key_env="MINE", environ={"MINE": "bad\nkey"})
     assert "bad" not in str(raised.value)
@@ -127,17 +125,17 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:
 
 def test_a_key_is_never_shown() -> None:
     key = Key("sk-hunter2", "MINE")
-    made = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
-    assert "hunter2" not in f"{key!r} {key} {made!r} {vars(made)}"
-    assert made.scrubber.text("you sent sk-hunter2!") == "you sent [key]!"
+    backend = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
+    assert "hunter2" not in f"{key!r} {key} {backend!r} {vars(backend)}"
+    assert backend.scrubber.text("you sent sk-hunter2!") == "you sent [key]!"
 
 
-def test_a_secret_among_the_headers_is_refused() -> None:
+def test_a_secret_in_the_headers_is_rejected() -> None:
     with pytest.raises(RightcallError, match="api_key_env") as raised:
         Backend("http://h", headers={"Authorization": "Bearer hunter2"}, environ={})
     assert "hunter2" not in str(raised.value)
 
 
-def test_loopback_is_this_machine_and_no_other() -> None:
+def test_only_addresses_of_this_machine_are_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost", "a.localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "localhost.example.org", "127.0.0.1.example.org", "")))

@@ -1,4 +1,4 @@
-"""What is sent: one request in five dialects, and only what was asked for."""
+"""Request bodies: one request in five dialects, with only the requested fields."""
 
 from typing import Any
 
@@ -51,13 +51,13 @@ def body(
     return write_body(make_plan(request, ModeChoice(mode, profile), check_api(api), "m", stream=False))
 
 
-def test_chat_messages_go_out_as_they_are_but_for_null() -> None:
+def test_chat_messages_are_sent_unchanged_except_for_null_content() -> None:
     sent = body()["messages"]
     assert sent[2] == {**HISTORY[2], "content": ""}
     assert [*sent[:2], *sent[3:]] == [*HISTORY[:2], *HISTORY[3:]]
 
 
-def test_responses_get_items() -> None:
+def test_responses_input_is_a_list_of_items() -> None:
     sent = body(api="responses")
     assert sent["input"] == [
         {"role": "system", "content": "Be brief."},
@@ -78,7 +78,7 @@ def test_responses_get_items() -> None:
     assert tool["name"] == "get_weather" and tool["strict"] is False
 
 
-def test_anthropic_gets_the_system_apart_and_the_results_of_a_turn_in_one_message() -> None:
+def test_anthropic_gets_a_separate_system_prompt_and_the_results_of_a_turn_in_one_message() -> None:
     sent = body(api="messages")
     assert sent["system"] == "Be brief." and sent["max_tokens"] == 4096
     uses = [
@@ -98,7 +98,7 @@ def test_anthropic_gets_the_system_apart_and_the_results_of_a_turn_in_one_messag
     assert sent["tools"][0]["input_schema"]["required"] == ["city"]
 
 
-def test_ollama_gets_objects_names_and_images() -> None:
+def test_ollama_gets_argument_objects_tool_names_and_images() -> None:
     sent = body(api="ollama", profile=PROFILES["ollama"], temperature=0.5, max_tokens=9, seed=1, stop=("X",))
     assert sent["messages"][1] == {"role": "user", "content": "Look", "images": ["QUJD"]}
     call = sent["messages"][2]["tool_calls"][0]["function"]
@@ -116,7 +116,7 @@ def test_ollama_gets_objects_names_and_images() -> None:
         ("messages", UNKNOWN, {"temperature", "max_tokens", "stop_sequences"}),
     ],
 )
-def test_every_dialect_has_its_names_for_the_settings(api: str, profile: Profile, names: set[str]) -> None:
+def test_every_dialect_has_its_own_names_for_settings(api: str, profile: Profile, names: set[str]) -> None:
     plain = set(body(api=api, profile=profile)) - {"max_tokens"}
     full = body(api=api, profile=profile, temperature=0.0, max_tokens=9, seed=1, stop=("X",))
     assert set(full) - plain == names
@@ -131,7 +131,7 @@ def test_a_request_without_tools_does_not_mention_tools(api: str, tools: Any) ->
 
 
 @pytest.mark.parametrize(
-    "api, choice, said",
+    "api, choice, expected",
     [
         ("chat", "auto", None),
         ("chat", "required", "required"),
@@ -143,12 +143,12 @@ def test_a_request_without_tools_does_not_mention_tools(api: str, tools: Any) ->
         ("ollama", "required", None),
     ],
 )
-def test_every_dialect_has_its_words_for_the_choice(api: str, choice: str, said: Any) -> None:
-    assert body(api=api, choice=choice).get("tool_choice") == said
+def test_every_dialect_has_its_own_spelling_of_the_tool_choice(api: str, choice: str, expected: Any) -> None:
+    assert body(api=api, choice=choice).get("tool_choice") == expected
 
 
 @pytest.mark.parametrize(
-    "api, choice, profile, said",
+    "api, choice, profile, expected",
     [
         ("chat", "auto", UNKNOWN, {"parallel_tool_calls": False}),
         ("chat", "auto", PROFILES["ollama"], {}),
@@ -159,21 +159,23 @@ def test_every_dialect_has_its_words_for_the_choice(api: str, choice: str, said:
         ("ollama", "auto", PROFILES["ollama"], {}),
     ],
 )
-def test_every_dialect_has_its_words_for_one_call_at_a_time(api: str, choice: str, profile: Profile, said: Any) -> None:
+def test_every_dialect_has_its_own_spelling_of_one_call_at_a_time(
+    api: str, choice: str, profile: Profile, expected: Any
+) -> None:
     names = {"tool_choice", "parallel_tool_calls"}
-    asked = body(api=api, choice=choice, profile=profile, parallel=False)
-    assert {key: asked[key] for key in names & set(asked)} == said
+    sent = body(api=api, choice=choice, profile=profile, parallel=False)
+    assert {key: sent[key] for key in names & set(sent)} == expected
     assert "parallel_tool_calls" not in body(api=api, choice=choice, profile=profile)
 
 
-def test_one_call_at_a_time_is_in_the_grammar_and_in_the_text() -> None:
+def test_one_call_at_a_time_is_stated_in_the_grammar_and_in_the_prompt() -> None:
     request = Request(messages=[{"role": "user", "content": "Hi"}], tools=_two_tools(), parallel=False)
     both = [request, msgspec.structs.replace(request, parallel=True)]
     fields = [grammar_fields(each, _two_tools(), "hermes", PROFILES["llama.cpp"], "chat") for each in both]
     assert fields[0] != fields[1]
-    told = [write_as_text(each, text_format("auto"))[0]["content"] for each in both]
-    assert told[0].endswith("at most one call in a reply, and wait for its result before the next.")
-    assert told[0].startswith(told[1])
+    prompts = [write_as_text(each, text_format("auto"))[0]["content"] for each in both]
+    assert prompts[0].endswith("at most one call in a reply, and wait for its result before the next.")
+    assert prompts[0].startswith(prompts[1])
 
 
 def _two_tools() -> Toolset:
@@ -181,7 +183,7 @@ def _two_tools() -> Toolset:
 
 
 @pytest.mark.parametrize("name", ["llama.cpp", "lmstudio"])
-def test_a_server_that_takes_no_named_choice_is_offered_that_one_tool_alone(name: str) -> None:
+def test_a_server_without_named_choice_is_sent_only_the_chosen_tool(name: str) -> None:
     sent = body(profile=PROFILES[name], tools=_two_tools(), choice="get_time")
     assert sent["tool_choice"] == "required"
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_time"]
@@ -197,22 +199,22 @@ FORCED: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", FORCED)
 def test_only_the_single_offered_tool_is_described(api: str) -> None:
-    request, way = (
+    request, mode = (
         ask(messages=HISTORY, tools=_two_tools(), choice="get_time"),
         without_named_choice(ModeChoice("native", UNKNOWN)),
     )
-    plan = make_plan(request, way, check_api(api), "m", stream=False)
-    said = write_tool_fields(plan)
-    assert plan.is_narrowed and "get_time" in str(said) and "get_weather" not in str(said)
-    assert said[{"gemini": "toolConfig"}.get(api, "tool_choice")] == FORCED[api]
-    assert set(said) < set(write_body(plan)) and "messages" not in said
+    plan = make_plan(request, mode, check_api(api), "m", stream=False)
+    fields = write_tool_fields(plan)
+    assert plan.is_narrowed and "get_time" in str(fields) and "get_weather" not in str(fields)
+    assert fields[{"gemini": "toolConfig"}.get(api, "tool_choice")] == FORCED[api]
+    assert set(fields) < set(write_body(plan)) and "messages" not in fields
 
 
-def test_tools_that_may_not_be_called_are_not_sent_to_a_server_that_ignores_the_choice() -> None:
+def test_tools_are_not_sent_with_choice_none_to_a_server_that_ignores_the_choice() -> None:
     assert "tools" not in body(profile=PROFILES["ollama"], tools=_two_tools(), choice="none")
 
 
-def test_extra_fields_win() -> None:
+def test_extra_fields_override_settings() -> None:
     sent = body(extra={"top_k": 3, "stream": True, "temperature": 1.0}, temperature=0.0)
     assert (sent["top_k"], sent["stream"], sent["temperature"]) == (3, True, 1.0)
 
@@ -229,11 +231,9 @@ def test_extra_fields_win() -> None:
         (PROFILES["mistral"].ids, "call_1", False),
     ],
 )
-def test_an_id_that_a_server_does_not_take_is_changed_and_always_in_the_same_way(
-    rule: IdRule, id: str, same: bool
-) -> None:
-    made = fit_call_id(id, rule)
-    assert (made == id) is same and fit_call_id(made, rule) == made == fit_call_id(id, rule)
+def test_an_id_that_a_server_rejects_is_replaced_deterministically(rule: IdRule, id: str, same: bool) -> None:
+    fitted = fit_call_id(id, rule)
+    assert (fitted == id) is same and fit_call_id(fitted, rule) == fitted == fit_call_id(id, rule)
 
 
 @pytest.mark.parametrize("api", ["chat", "messages"])
@@ -251,7 +251,7 @@ def test_a_call_and_its_result_keep_the_same_id(api: str) -> None:
         assert sent[1]["content"][0]["id"] == sent[2]["content"][0]["tool_use_id"] != odd["id"]
 
 
-def test_a_broken_call_in_the_history_goes_out_as_an_object() -> None:
+def test_a_broken_call_in_the_history_is_sent_with_an_empty_object() -> None:
     broken = {**CALL, "function": {"name": "get_weather", "arguments": '{"city": "Os'}}
     history = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": [broken]}]
     sent = body(api="messages", request=ask(messages=history))["messages"]

@@ -1,4 +1,4 @@
-"""mode="grammar": what a server is sent so that it cannot write anything else."""
+"""mode="grammar": request fields that constrain the server's output, and the reading of its answer."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ from rightcall.types import Json
 from support.loopback import Heard, ask, backend, chat, json_answer, serving
 
 WITH_GRAMMAR = [name for name, profile in PROFILES.items() if profile.grammar]
-SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+CALL_TEXT = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 
 
 def body(name: str, choice: str = "required") -> Json:
@@ -25,13 +25,13 @@ def body(name: str, choice: str = "required") -> Json:
 
 @pytest.mark.parametrize("name", WITH_GRAMMAR)
 @pytest.mark.parametrize("choice", ["required", "get_weather"])
-def test_every_server_with_a_grammar_is_sent_it_in_its_field(name: str, choice: str) -> None:
+def test_every_server_with_a_grammar_gets_it_in_its_own_field(name: str, choice: str) -> None:
     sent = body(name, choice)
     assert set(PROFILES[name].grammar_fields) <= set(sent)
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_where_strict_tools_are_the_grammar_the_rest_is_native(name: str) -> None:
+def test_a_server_with_strict_tools_gets_a_native_request(name: str) -> None:
     sent = body(name)
     assert sent["messages"][0] == {"role": "user", "content": "Weather in Oslo?"} and "system" not in sent
     tool = sent["tools"][0].get("function", sent["tools"][0])
@@ -39,20 +39,20 @@ def test_where_strict_tools_are_the_grammar_the_rest_is_native(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["llama.cpp", "vllm", "sglang", "ollama"])
-def test_where_text_is_held_to_a_grammar_the_contract_goes_with_it(name: str) -> None:
+def test_a_server_with_a_text_grammar_gets_the_contract_in_the_prompt(name: str) -> None:
     sent = body(name)
     assert "tools" not in sent and "get_weather" in sent["messages"][0]["content"]
 
 
-def test_a_server_without_a_grammar_says_so() -> None:
+def test_a_server_without_a_grammar_is_rejected() -> None:
     with pytest.raises(Unsupported, match="LM Studio takes no grammar"):
         body("lmstudio")
 
 
-def test_an_answer_held_to_a_grammar_is_read_as_text() -> None:
+def test_an_answer_under_a_grammar_is_read_as_text() -> None:
     async def go() -> tuple[Any, Heard]:
         gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}
-        async with serving(json_answer(chat(SAID)), gets=gets) as server:
+        async with serving(json_answer(chat(CALL_TEXT)), gets=gets) as server:
             return await backend(server).complete(ask(mode="grammar", choice="required")), server.posts[0]
 
     found, heard = asyncio.run(go())
@@ -60,10 +60,10 @@ def test_an_answer_held_to_a_grammar_is_read_as_text() -> None:
     assert "root" in heard.body["grammar"]
 
 
-def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
+def test_an_answer_under_a_schema_is_read_as_a_bare_call() -> None:
     async def go() -> Any:
-        said = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
-        whole = json_answer({"message": {"role": "assistant", "content": said}, "done": True})
+        text = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+        whole = json_answer({"message": {"role": "assistant", "content": text}, "done": True})
         async with serving(whole) as server:
             found = await backend(server, api="ollama").complete(ask(mode="grammar", choice="required"))
             assert "format" in server.posts[0].body
@@ -73,7 +73,7 @@ def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
     assert found.attempts[0].arguments == {"city": "Oslo"} and not any(problem.blocking for problem in found.problems)
 
 
-def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
+def test_a_server_takes_its_grammar_only_with_its_own_api() -> None:
     with pytest.raises(Unsupported, match="Ollama takes no grammar with api='chat'"):
         make_plan(ask(choice="required"), ModeChoice("grammar", PROFILES["ollama"]), "chat", "m", stream=False)
 
@@ -81,7 +81,7 @@ def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
 def test_auto_tries_a_grammar_before_text() -> None:
     async def go() -> list[str]:
         gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}
-        talk, call = json_answer(chat("I would rather talk.")), json_answer(chat(SAID))
+        talk, call = json_answer(chat("I would rather talk.")), json_answer(chat(CALL_TEXT))
         async with serving(talk, call, gets=gets) as server:
             found = await backend(server).complete(ask(mode=None, choice="required"))
             assert found.attempts and "grammar" in server.posts[1].body

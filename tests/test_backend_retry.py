@@ -1,4 +1,4 @@
-"""When a request is tried again, and after how long."""
+"""Retries of requests: which errors are retried and after what delay."""
 
 from datetime import UTC, datetime
 
@@ -38,12 +38,12 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
         ({}, None),
     ],
 )
-def test_what_a_server_asks_for_is_read_in_every_spelling(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_headers_are_read_in_every_spelling(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds
 
 
 @pytest.mark.parametrize(
-    "error, passes",
+    "error, temporary",
     [
         (StatusError("", 429), True),
         (StatusError("", 503), True),
@@ -62,27 +62,27 @@ def test_what_a_server_asks_for_is_read_in_every_spelling(headers: dict[str, str
         (NotRecorded(""), False),
     ],
 )
-def test_only_what_may_pass_is_tried_again(error: BackendError, passes: bool) -> None:
-    assert is_temporary(error) is passes
-    assert (wait_before(1, error, Retries()) is not None) is passes
+def test_only_temporary_errors_are_retried(error: BackendError, temporary: bool) -> None:
+    assert is_temporary(error) is temporary
+    assert (wait_before(1, error, Retries()) is not None) is temporary
 
 
-def test_waits_double_between_half_and_all_and_are_capped() -> None:
+def test_delays_double_with_jitter_up_to_the_longest_delay() -> None:
     retries = Retries(most=9, first=1.0, longest=5.0)
     for tried, longest in ((1, 1.0), (2, 2.0), (3, 4.0), (4, 5.0), (9, 5.0)):
         waits = [wait_before(tried, StatusError("", 500), retries) for _ in range(50)]
         assert all(wait is not None and longest / 2 <= wait <= longest for wait in waits)
-        assert len(set(waits)) > 1  # or all clients would come back at once
+        assert len(set(waits)) > 1  # otherwise all clients would retry at the same time
     assert wait_before(10, StatusError("", 500), retries) is None
 
 
-def test_a_wait_that_the_server_asks_for_is_taken_or_given_up() -> None:
+def test_a_delay_requested_by_the_server_is_used_or_the_retry_is_given_up() -> None:
     assert wait_before(1, StatusError("", 429, retry_after=20.0), Retries(longest=30)) == 20.0
     assert wait_before(1, StatusError("", 429, retry_after=31.0), Retries(longest=30)) is None
 
 
 @pytest.mark.parametrize(
-    "error, said",
+    "error, expected",
     [
         (StatusError("", 400, '"auto" tool choice requires --enable-auto-tool-choice'), True),
         (StatusError("", 400, '{"error":"registry.ollama.ai/library/x does not support tools"}'), True),
@@ -93,5 +93,5 @@ def test_a_wait_that_the_server_asks_for_is_taken_or_given_up() -> None:
         (TransportError("tools"), False),
     ],
 )
-def test_a_server_without_tools_is_understood(error: BackendError, said: bool) -> None:
-    assert is_about_tools(error) is said
+def test_an_error_about_missing_tool_support_is_recognised(error: BackendError, expected: bool) -> None:
+    assert is_about_tools(error) is expected

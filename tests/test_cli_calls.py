@@ -1,4 +1,4 @@
-"""`rightcall check`, `rightcall repair` and `rightcall tools`: what they take, what they print and how they end."""
+"""`rightcall check`, `repair` and `tools`: input shapes, output and exit codes."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def tools(tmp_path: Path) -> str:
     return str(path)
 
 
-def written(tmp_path: Path, data: Any) -> str:
+def write_json(tmp_path: Path, data: Any) -> str:
     path = tmp_path / "data.json"
     path.write_text(json.dumps(data))
     return str(path)
@@ -64,14 +64,14 @@ SHAPES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("data", SHAPES.values(), ids=SHAPES)
-def test_check_takes_calls_in_every_shape_that_people_have(data: Any, tools: str) -> None:
+def test_check_accepts_calls_in_every_provider_shape(data: Any, tools: str) -> None:
     good = run("check", "--tools", tools, stdin=json.dumps(data))
     assert good.exit_code == 0 and "none rejected" in good.stdout
     bad = run("check", "--tools", tools, stdin=json.dumps(data).replace("city", "town"))
     assert bad.exit_code == 1 and "city is required; received: town" in bad.stdout
 
 
-def test_check_takes_what_parse_prints(tools: str) -> None:
+def test_check_accepts_the_output_of_parse(tools: str) -> None:
     text = f"<tool_call>{json.dumps(BAD)}</tool_call>\n<tool_call>" + json.dumps(GOOD)[:-9]
     printed = run("parse", "--tools", tools, "--json", stdin=text).stdout
     result = run("check", "--tools", tools, "--json", stdin=printed)
@@ -94,13 +94,13 @@ def test_check_numbers_the_calls_and_repairs_nothing(tools: str) -> None:
     assert "2 of 3 calls rejected" in run("check", "--tools", tools, stdin=json.dumps(calls)).stdout
 
 
-def test_no_calls_are_no_problem(tools: str) -> None:
+def test_an_empty_list_has_no_problems(tools: str) -> None:
     assert run("check", "--tools", tools, stdin="[]").stdout == "check      0 calls, none rejected\n"
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
 @pytest.mark.parametrize(
-    "text, words",
+    "text, message",
     [
         ("3", "the input is not a call"),
         ('{"a": 1}', "the input is not a call"),
@@ -110,17 +110,17 @@ def test_no_calls_are_no_problem(tools: str) -> None:
         ("{", "not valid JSON"),
     ],
 )
-def test_what_holds_no_calls_is_one_line(command: str, text: str, words: str, tools: str) -> None:
-    assert words in failed(run(command, "--tools", tools, stdin=text))
+def test_input_without_calls_is_a_one_line_error(command: str, text: str, message: str, tools: str) -> None:
+    assert message in failed(run(command, "--tools", tools, stdin=text))
 
 
 @pytest.mark.parametrize("command", ["check", "repair"])
-def test_calls_cannot_be_checked_without_tools(command: str) -> None:
+def test_checking_calls_requires_tools(command: str) -> None:
     assert "--tools FILE" in failed(run(command, stdin="[]"))
     assert "No such file" in failed(run(command, "--tools", "no.json", stdin="[]"))
 
 
-def test_every_code_and_every_rule_can_be_listed() -> None:
+def test_every_code_and_every_rule_is_listed() -> None:
     assert [entry["code"] for entry in json.loads(run("check", "--codes", "--json").stdout)] == list(CODES)
     assert [line.split()[0] for line in run("check", "--codes").stdout.splitlines()[1:]] == list(CODES)
     names = [rule.name for rule in RULES]
@@ -131,14 +131,14 @@ def test_every_code_and_every_rule_can_be_listed() -> None:
 # -- repair ------------------------------------------------------------------------------------------------------------
 
 
-def repaired(tools: str, data: Any, *options: str) -> tuple[int, dict[str, Any]]:
+def run_repair(tools: str, data: Any, *options: str) -> tuple[int, dict[str, Any]]:
     result = run("repair", "--tools", tools, *options, stdin=json.dumps(data))
     return result.exit_code, json.loads(result.stdout)
 
 
 def test_repair_prints_the_calls_with_their_receipts(tools: str) -> None:
     sent = "{'city': 'Oslo', days: \"3\"}"
-    code, found = repaired(tools, {"name": "functions.get_weather", "id": "x", "arguments": sent})
+    code, found = run_repair(tools, {"name": "functions.get_weather", "id": "x", "arguments": sent})
     (call,) = found["calls"]
     assert (code, found["problems"]) == (0, [])
     assert (call["name"], call["arguments"], call["id"], call["raw"]) == (
@@ -158,41 +158,41 @@ def test_repair_prints_the_calls_with_their_receipts(tools: str) -> None:
     }
 
 
-def test_what_fits_stays_as_it_was_sent(tools: str) -> None:
+def test_valid_argument_text_is_printed_unchanged(tools: str) -> None:
     sent = '{ "city":"Os\\u006co" ,"days" : 3}'
-    _, found = repaired(tools, {"name": "get_weather", "arguments": sent})
+    _, found = run_repair(tools, {"name": "get_weather", "arguments": sent})
     assert (found["calls"][0]["json"], found["calls"][0]["repairs"]) == (sent, [])
 
 
-def test_a_call_that_was_cut_off_is_never_completed(tools: str) -> None:
+def test_a_truncated_call_is_never_completed(tools: str) -> None:
     for policy in ("off", "safe", "lenient"):
-        code, found = repaired(tools, {"name": "look", "arguments": '{"days": 3, "city": "Os'}, "--policy", policy)
+        code, found = run_repair(tools, {"name": "look", "arguments": '{"days": 3, "city": "Os'}, "--policy", policy)
         assert code == 1 and found["problems"][0]["code"] == "truncated"
         assert found["calls"] == []
         assert (found["refused"][0]["complete"], found["refused"][0]["arguments"]) == (False, {})
-    code, found = repaired(tools, {**GOOD, "complete": False})
+    code, found = run_repair(tools, {**GOOD, "complete": False})
     assert code == 1 and found["problems"][0]["code"] == "incomplete" and found["refused"][0]["complete"] is False
 
 
-def test_the_policy_says_how_far_repair_goes(tools: str) -> None:
+def test_the_policy_limits_the_repairs(tools: str) -> None:
     guess = {"name": "get_weather", "arguments": '{"city": Oslo}'}
-    assert [repaired(tools, guess, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 1, 0]
+    assert [run_repair(tools, guess, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 1, 0]
     certain = {"name": "get_weather", "arguments": '{"city": "Oslo",}'}
-    assert [repaired(tools, certain, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
+    assert [run_repair(tools, certain, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
     harmless = {"name": "look", "arguments": '{"days": 3, "city": Oslo}'}
-    assert [repaired(tools, harmless, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
+    assert [run_repair(tools, harmless, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
     assert run("repair", "--tools", tools, "--policy", "bold", stdin="[]").exit_code == 2
 
 
 def test_earlier_receipts_are_kept(tools: str) -> None:
-    once = repaired(tools, {"name": "get_weather", "arguments": '{"city": "Oslo",}'})[1]
-    twice = repaired(tools, once)[1]
+    once = run_repair(tools, {"name": "get_weather", "arguments": '{"city": "Oslo",}'})[1]
+    twice = run_repair(tools, once)[1]
     assert twice == once and [receipt["rule"] for receipt in twice["calls"][0]["repairs"]] == ["trailing_comma"]
     broken = {**GOOD, "repairs": [{"rule": 3}]}
-    assert repaired(tools, broken)[1]["calls"][0]["repairs"] == []
+    assert run_repair(tools, broken)[1]["calls"][0]["repairs"] == []
 
 
-def test_a_number_keeps_its_spelling_on_the_way(tools: str) -> None:
+def test_numbers_keep_their_spelling(tools: str) -> None:
     text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "far": 1E+2}}</tool_call>'
     printed = run("parse", "--tools", tools, "--json", stdin=text).stdout
     found = json.loads(run("repair", "--tools", tools, stdin=printed).stdout)
@@ -217,16 +217,16 @@ REFUSED = {"name": "far", "parameters": {"type": "object", "properties": {"a": {
 
 
 def test_tools_are_converted_to_every_provider_and_back(tmp_path: Path) -> None:
-    first = run("tools", written(tmp_path, MIXED), "--to", "chat")
+    first = run("tools", write_json(tmp_path, MIXED), "--to", "chat")
     assert first.exit_code == 0
     for provider in ("chat", "responses", "messages", "gemini", "ollama", "mcp"):
-        there = run("tools", written(tmp_path, json.loads(first.stdout)), "--to", provider)
-        back = run("tools", written(tmp_path, json.loads(there.stdout)), "--to", "chat")
+        there = run("tools", write_json(tmp_path, json.loads(first.stdout)), "--to", provider)
+        back = run("tools", write_json(tmp_path, json.loads(there.stdout)), "--to", "chat")
         assert json.loads(back.stdout) == json.loads(first.stdout), provider
 
 
-def test_what_is_odd_about_tools_goes_to_standard_error(tmp_path: Path) -> None:
-    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "messages")
+def test_problems_of_tool_definitions_are_printed_to_standard_error(tmp_path: Path) -> None:
+    result = run("tools", write_json(tmp_path, [*MIXED, REFUSED]), "--to", "messages")
     assert result.exit_code == 1
     assert [tool["name"] for tool in json.loads(result.stdout)] == ["files_read", "find"]
     refused, clash, unchecked, renamed = result.stderr.splitlines()
@@ -236,8 +236,8 @@ def test_what_is_odd_about_tools_goes_to_standard_error(tmp_path: Path) -> None:
     assert "renamed: 'files.read' is 'files_read' there" in renamed
 
 
-def test_the_report_on_tools_can_be_had_as_json(tmp_path: Path) -> None:
-    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "chat", "--json")
+def test_the_tool_report_is_available_as_json(tmp_path: Path) -> None:
+    result = run("tools", write_json(tmp_path, [*MIXED, REFUSED]), "--to", "chat", "--json")
     report = json.loads(result.stdout)
     assert (result.exit_code, result.stderr) == (1, "")
     assert [tool["function"]["name"] for tool in report["tools"]] == ["files_read", "find"]
@@ -247,31 +247,33 @@ def test_the_report_on_tools_can_be_had_as_json(tmp_path: Path) -> None:
     assert report["renamed"] == {"files.read": "files_read"}
 
 
-def test_tools_can_be_listed_without_converting_them(tmp_path: Path) -> None:
-    result = run("tools", written(tmp_path, MIXED))
+def test_tools_can_be_listed_without_conversion(tmp_path: Path) -> None:
+    result = run("tools", write_json(tmp_path, MIXED))
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["tool", "files.read", "find"]
-    assert [tool["name"] for tool in json.loads(run("tools", written(tmp_path, MIXED), "--json").stdout)["tools"]] == [
+    assert [
+        tool["name"] for tool in json.loads(run("tools", write_json(tmp_path, MIXED), "--json").stdout)["tools"]
+    ] == [
         "files.read",
         "find",
     ]
 
 
-def test_what_a_provider_has_no_field_for_goes_out_only_when_asked_for(tmp_path: Path) -> None:
-    path = written(tmp_path, TOOLS[1:])
+def test_provider_extensions_are_written_only_on_request(tmp_path: Path) -> None:
+    path = write_json(tmp_path, TOOLS[1:])
     assert "x-rightcall" in run("tools", path, "--to", "chat", "--extensions").stdout
     assert "x-rightcall" not in run("tools", path, "--to", "chat").stdout
 
 
-def test_tools_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+def test_unreadable_tools_are_a_one_line_error(tmp_path: Path) -> None:
     assert "No such file" in failed(run("tools", "no.json", "--to", "chat"))
-    assert "holds no tools" in failed(run("tools", written(tmp_path, 3), "--to", "chat"))
-    assert run("tools", written(tmp_path, []), "--to", "nobody").exit_code == 2
+    assert "holds no tools" in failed(run("tools", write_json(tmp_path, 3), "--to", "chat"))
+    assert run("tools", write_json(tmp_path, []), "--to", "nobody").exit_code == 2
 
 
-# -- text from outside -------------------------------------------------------------------------------------------------
+# -- untrusted text ----------------------------------------------------------------------------------------------------
 
 
-def test_no_command_lets_text_from_outside_steer_the_terminal(tmp_path: Path, tools: str) -> None:
+def test_no_command_prints_control_characters_of_untrusted_text(tmp_path: Path, tools: str) -> None:
     call = {"name": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
     near = {"name": "functions.get_weather", "arguments": {"city": HOSTILE, "days": HOSTILE}}
     strange = [

@@ -1,4 +1,4 @@
-"""`rightcall dataset`: the commands, their exit codes, what they print and what they leave behind."""
+"""`rightcall dataset`: commands, exit codes, output and written files."""
 
 import json
 from pathlib import Path
@@ -15,35 +15,35 @@ def source(tmp_path: Path) -> str:
     return str(write(tmp_path / "capture.jsonl", rows()))
 
 
-def told(*args: str, code: int = 0) -> dict[str, object]:
+def run_json(*args: str, code: int = 0) -> dict[str, object]:
     result = run("dataset", *args, "--json")
     assert result.exit_code == code, result.output
     found: dict[str, object] = json.loads(result.stdout)
     return found
 
 
-def test_from_a_capture_to_a_public_file(tmp_path: Path, source: str) -> None:
+def test_a_capture_can_be_turned_into_a_public_file(tmp_path: Path, source: str) -> None:
     def at(name: str) -> str:
         return str(tmp_path / name)
 
-    assert told("validate", source)["bad"] == 0
-    assert told("label", source, "-o", at("labelled.jsonl"))["labels"] == {
+    assert run_json("validate", source)["bad"] == 0
+    assert run_json("label", source, "-o", at("labelled.jsonl"))["labels"] == {
         "valid": 9,
         "incomplete": 2,
         "deterministic_invalid": 1,
         "wrong_tool_semantic": 1,
     }
-    assert told("split", at("labelled.jsonl"), "-o", at("split"))["rows"] == 13
-    assert told("export", at("labelled.jsonl"), "--to", "verifier", "-o", at("verifier.jsonl"))["examples"] == 7
-    assert told("assemble", at("verifier.jsonl"), "-o", at("merged"))["accepted"] == 6
-    assert told("redact", at("labelled.jsonl"), "-o", at("redacted.jsonl"), "--term", "dock")["rows"] == 13
-    assert told("release", at("redacted.jsonl"), "-o", at("released.jsonl"), "--by", "Ann")["released"] == 13
-    made = told("export", at("released.jsonl"), "--to", "trl-sft", "-o", at("public.parquet"), "--public")
-    assert made["public"] is True
-    assert told("import", at("verifier.jsonl"), "-o", at("none.jsonl"), code=1)["refused"] == 7
+    assert run_json("split", at("labelled.jsonl"), "-o", at("split"))["rows"] == 13
+    assert run_json("export", at("labelled.jsonl"), "--to", "verifier", "-o", at("verifier.jsonl"))["examples"] == 7
+    assert run_json("assemble", at("verifier.jsonl"), "-o", at("merged"))["accepted"] == 6
+    assert run_json("redact", at("labelled.jsonl"), "-o", at("redacted.jsonl"), "--term", "dock")["rows"] == 13
+    assert run_json("release", at("redacted.jsonl"), "-o", at("released.jsonl"), "--by", "Ann")["released"] == 13
+    export = run_json("export", at("released.jsonl"), "--to", "trl-sft", "-o", at("public.parquet"), "--public")
+    assert export["public"] is True
+    assert run_json("import", at("verifier.jsonl"), "-o", at("none.jsonl"), code=1)["refused"] == 7
 
 
-def test_every_command_says_what_it_did_in_words_too(tmp_path: Path, source: str) -> None:
+def test_every_command_prints_a_summary(tmp_path: Path, source: str) -> None:
     def at(name: str) -> str:
         return str(tmp_path / name)
 
@@ -60,7 +60,7 @@ def test_every_command_says_what_it_did_in_words_too(tmp_path: Path, source: str
         assert result.stdout.strip()
 
 
-def test_validation_names_every_fault_and_ends_with_one(tmp_path: Path, source: str) -> None:
+def test_validation_reports_every_bad_line_and_exits_with_1(tmp_path: Path, source: str) -> None:
     with open(source, "ab") as file:
         file.write(b'{"schema_version": "\x1b[2J"}\nnonsense\n')
     result = run("dataset", "validate", source)
@@ -68,24 +68,24 @@ def test_validation_names_every_fault_and_ends_with_one(tmp_path: Path, source: 
     lines = result.stderr.splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"{source}:14", f"{source}:15"]
     assert "\x1b" not in result.stderr
-    assert told("validate", source, code=1)["bad"] == 2
+    assert run_json("validate", source, code=1)["bad"] == 2
 
 
-def test_a_public_export_of_private_rows_names_each_and_writes_nothing(tmp_path: Path, source: str) -> None:
+def test_a_public_export_of_private_rows_reports_each_row_and_writes_nothing(tmp_path: Path, source: str) -> None:
     result = run("dataset", "export", source, "--to", "trl-sft", "-o", str(tmp_path / "out.jsonl"), "--public")
     assert result.exit_code == 1
     assert len([line for line in result.stderr.splitlines() if line.startswith(source)]) == 13
     assert [path.name for path in tmp_path.iterdir()] == ["capture.jsonl"]
 
 
-def test_the_page_of_stats_is_private_and_whole(tmp_path: Path, source: str) -> None:
-    assert told("stats", source, "--html", str(tmp_path / "stats.html"))["rows"] == 13
+def test_the_stats_page_is_complete_and_has_private_permissions(tmp_path: Path, source: str) -> None:
+    assert run_json("stats", source, "--html", str(tmp_path / "stats.html"))["rows"] == 13
     text = (tmp_path / "stats.html").read_text()
     assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
     assert (tmp_path / "stats.html").stat().st_mode & 0o777 == 0o600
 
 
-def test_wrong_usage_is_one_line_and_two(tmp_path: Path, source: str) -> None:
+def test_a_usage_error_is_one_line_and_exits_with_2(tmp_path: Path, source: str) -> None:
     out = str(tmp_path / "out.jsonl")
     assert "needs a format" in failed(run("dataset", "export", source, "--to", "text", "-o", out))
     assert "did you mean" in failed(run("dataset", "prompts", "--domains", "shoping", "-o", out))
@@ -109,7 +109,7 @@ def test_wrong_usage_is_one_line_and_two(tmp_path: Path, source: str) -> None:
         ("stats", "--html", "capture.jsonl"),
     ],
 )
-def test_no_command_writes_over_the_rows_that_it_reads(
+def test_no_command_overwrites_its_input(
     args: tuple[str, ...], tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_no_command_writes_over_the_rows_that_it_reads(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["capture.jsonl", "linked.parquet"]
 
 
-def test_a_split_of_a_split_does_not_write_over_it(tmp_path: Path, source: str) -> None:
+def test_a_split_does_not_overwrite_its_input(tmp_path: Path, source: str) -> None:
     train = tmp_path / "train.jsonl"
     train.write_bytes(Path(source).read_bytes())
     assert "would be overwritten" in failed(run("dataset", "split", str(train), "-o", str(tmp_path)))
@@ -129,13 +129,13 @@ def test_a_split_of_a_split_does_not_write_over_it(tmp_path: Path, source: str) 
 
 
 @pytest.mark.parametrize("name", ["notebook.jsonl", "conflicts.jsonl", "quarantine.jsonl", "dataset_manifest.json"])
-def test_the_merged_file_has_a_name_of_its_own(name: str, tmp_path: Path, source: str) -> None:
+def test_the_combined_file_cannot_have_the_name_of_another_output(name: str, tmp_path: Path, source: str) -> None:
     out = tmp_path / "out"
-    told_why = failed(run("dataset", "assemble", source, "-o", str(out), "--combined-output", name))
-    assert "another file" in told_why and not out.exists()
+    error = failed(run("dataset", "assemble", source, "-o", str(out), "--combined-output", name))
+    assert "another file" in error and not out.exists()
 
 
-def test_a_file_that_cannot_be_used_is_one_line_and_one(tmp_path: Path, source: str) -> None:
+def test_an_unusable_file_is_a_one_line_error(tmp_path: Path, source: str) -> None:
     assert "cannot be read" in failed(run("dataset", "validate", str(tmp_path / "none.jsonl")), 1)
     assert "Is a directory" in failed(run("dataset", "label", source, "-o", str(tmp_path)), 2)
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
@@ -143,30 +143,30 @@ def test_a_file_that_cannot_be_used_is_one_line_and_one(tmp_path: Path, source: 
     assert "bad.jsonl:1 not JSON" in line and "dataset validate" in line
 
 
-def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, source: str) -> None:
+def test_a_full_disk_is_a_one_line_error_and_leaves_no_file(tmp_path: Path, source: str) -> None:
     import resource
     import subprocess
     import sys
 
-    def small() -> None:
+    def limit_file_size() -> None:
         import signal
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 
-    for args, said in (
+    for args, message in (
         (("label", source), "cannot write "),
         (("export", source, "--to", "trl-kto"), "cannot write "),
     ):
         command = [sys.executable, "-m", "rightcall", "dataset", *args, "-o", str(tmp_path / "new" / "out.jsonl")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=small)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limit_file_size)
         assert done.returncode == 1, done.stderr
-        assert done.stderr.startswith(f"rightcall: {said}"), done.stderr
+        assert done.stderr.startswith(f"rightcall: {message}"), done.stderr
         assert len(done.stderr.splitlines()) == 1
         assert not list((tmp_path / "new").glob("*")) and not list((tmp_path / "new").glob(".*"))
 
 
-def test_the_rescue_policy_of_an_import_can_be_set(tmp_path: Path) -> None:
+def test_the_rescue_policy_of_an_import_is_an_option(tmp_path: Path) -> None:
     call = '{"name": "f", "arguments": {}}'
     log = [{"text": call}, {"text": f"<think><tool_call>{call}</tool_call></think>"}]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
@@ -174,16 +174,16 @@ def test_the_rescue_policy_of_an_import_can_be_set(tmp_path: Path) -> None:
     for options, calls in (((), 2), (("--rescue", "off"), 1), (("--reasoning-calls", "never"), 1)):
         source, out, definitions = (str(tmp_path / name) for name in ("log.jsonl", "out.jsonl", "tools.json"))
         paths = (source, "-o", out, "--tools", definitions)
-        assert told("import", *paths, *options).get("calls", 0) == calls
+        assert run_json("import", *paths, *options).get("calls", 0) == calls
 
 
-def test_imported_logs_keep_their_receipts(tmp_path: Path) -> None:
+def test_imported_calls_keep_their_repairs(tmp_path: Path) -> None:
     log = {"text": '<tool_call>{"name": "f", "arguments": {"n": "1",}}</tool_call>'}
     (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
     tools = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
     (tmp_path / "tools.json").write_text(json.dumps(tools))
     options = ("--tools", str(tmp_path / "tools.json"), "--from", "text", "--format", "hermes", "--model", "m")
-    counts = told("import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"), *options)
+    counts = run_json("import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"), *options)
     assert counts["calls"] == 1
     ((_, row),) = read_rows(tmp_path / "out.jsonl")
     assert isinstance(row, dict)
@@ -191,24 +191,24 @@ def test_imported_logs_keep_their_receipts(tmp_path: Path) -> None:
     assert row["proxy_trace"]["model"] == "m"
 
 
-def test_the_group_is_found_by_a_process_of_its_own() -> None:
+def test_the_dataset_commands_are_listed_by_a_new_process() -> None:
     done = process("dataset", "--help")
     assert done.returncode == 0
     for name in b"validate stats prompts label assemble split redact release export import".split():
         assert name in done.stdout
 
 
-def test_three_refused_lines_are_reported_and_the_others_counted(tmp_path: Path) -> None:
+def test_three_rejected_lines_are_reported_and_the_others_counted(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text('{"a": 1}\n' * 9 + '{"prompt": "Hi", "output": "Hello."}\n')
     result = run("dataset", "import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"))
     assert result.exit_code == 1
-    *told, rest = result.stderr.splitlines()
-    assert [line.split(" ")[0] for line in told] == [f"{tmp_path}/log.jsonl:{number}" for number in (1, 2, 3)]
+    *reported, rest = result.stderr.splitlines()
+    assert [line.split(" ")[0] for line in reported] == [f"{tmp_path}/log.jsonl:{number}" for number in (1, 2, 3)]
     assert rest == "and 6 more lines are refused"
     assert "refused        9" in result.stdout and "answers        1" in result.stdout
 
 
-def test_a_split_by_tool_of_rows_that_all_offer_the_same_says_what_is_wanting(tmp_path: Path) -> None:
+def test_a_split_by_tool_reports_an_empty_side(tmp_path: Path) -> None:
     rows = Path(__file__).resolve().parent.parent / "examples" / "captured.jsonl"
     result = run("dataset", "split", str(rows), "--by", "tool", "-o", str(tmp_path / "parts"))
     assert result.exit_code == 0 and "held out         1" in result.stdout

@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed, and that a real bash does."""
+"""Shell completion: offered names, and a check with a real bash."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ def words(offers: list[tuple[str, str]]) -> list[str]:
     return [word for word, _ in offers]
 
 
-def test_names_that_begin_like_what_was_typed_are_offered() -> None:
+def test_names_with_the_typed_prefix_are_offered() -> None:
     assert words(format_names("")) == list(FORMATS) and words(read_format_names(""))[0] == "auto"
     assert words(format_names("herm")) == ["hermes"] and "qwen25" in words(format_names("qwen"))
     assert words(domain_names("")) == list(built_in_names()) and words(domain_names("a,shop")) == ["a,shopping"]
@@ -41,7 +41,7 @@ SHELL_LINES = ["rightcall expl", "rightcall formats herm"]
 
 
 @pytest.mark.parametrize("line", COMPLETED)
-def test_a_line_is_completed(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_line_is_completed(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
     monkeypatch.setenv("RIGHTCALL_FORMATS", str(tmp_path))
     env = {"_RIGHTCALL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
@@ -50,7 +50,7 @@ def test_a_line_is_completed(line: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_a_real_bash_completes(tmp_path: Path) -> None:
+def test_a_real_bash_completes_command_lines(tmp_path: Path) -> None:
     command = tmp_path / "rightcall"
     command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m rightcall \"$@\"\n")
     command.chmod(0o755)

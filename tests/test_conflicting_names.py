@@ -29,9 +29,11 @@ BODY = '<|content_invoke_tool_json|>{"name": "delete_rows", "args": {"table": "u
         ("muse", " to={}<|message|>", INVOKE),
     ],
 )
-def test_a_call_with_two_names_runs_only_if_they_are_equal(format: str, before: str, body: str, piece: int) -> None:
-    for said, codes in (("stop", ["names_disagree"]), ("delete_rows", []), ("other", ["names_disagree"])):
-        text = before.format(said) + body
+def test_a_call_with_two_names_is_runnable_only_if_they_are_equal(
+    format: str, before: str, body: str, piece: int
+) -> None:
+    for name, codes in (("stop", ["names_disagree"]), ("delete_rows", []), ("other", ["names_disagree"])):
+        text = before.format(name) + body
         parser = Parser(tools=TOOLS, format=format)
         for at in range(0, len(text), piece):
             parser.feed(text[at : at + piece])
@@ -65,9 +67,9 @@ TWO = [
 
 
 @pytest.mark.parametrize(("format", "text"), TWO)
-def test_two_recipients_or_an_id_that_names_another_tool_refuse_the_call(format: str, text: str) -> None:
-    for said, codes in (("stop", ["names_disagree"]), ("delete_rows", [])):
-        filled = text.replace("SAID", said).replace("NAME", "delete_rows")
+def test_two_recipients_or_an_id_naming_another_tool_reject_the_call(format: str, text: str) -> None:
+    for other, codes in (("stop", ["names_disagree"]), ("delete_rows", [])):
+        filled = text.replace("SAID", other).replace("NAME", "delete_rows")
         (call,) = hold_of_every_cut(filled, Setting(format, Toolset.of(TOOLS))).attempts
         assert (call.name, [problem.code for problem in call.problems]) == ("delete_rows", codes)
 
@@ -77,7 +79,7 @@ def test_the_problem_names_both_tools() -> None:
     assert "'stop'" in problem.message and "'delete_rows'" in problem.message
 
 
-def test_the_name_of_one_message_is_not_that_of_the_next() -> None:
+def test_the_name_of_one_message_does_not_apply_to_the_next() -> None:
     text = (
         "<|message_model|>delete_rows"
         + BODY
@@ -91,7 +93,7 @@ def test_the_name_of_one_message_is_not_that_of_the_next() -> None:
     "format, text",
     [("muse", " to=SAID<|message|>" + INVOKE), ("inkling", "<|message_model|>SAID" + BODY)],
 )
-def test_the_namespace_of_a_tool_names_no_other(format: str, text: str, name: str) -> None:
+def test_a_tool_namespace_is_not_a_second_name(format: str, text: str, name: str) -> None:
     text = text.replace("delete_rows", name).replace("SAID", "rows")
     tool = Tool(name=name, parameters=TOOLS[0].parameters)
     [call] = hold_of_every_cut(text, Setting(format, Toolset.of([tool]))).attempts
