@@ -1,4 +1,4 @@
-"""Numbers between bounds and patterns, as regular pieces: judged by Python's own arithmetic and `re`."""
+"""Number ranges and patterns as regular expressions, compared with Python's arithmetic and `re`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ends = st.one_of(st.none(), whole)
 @example(low=0, high=0, value=0)
 @example(low=-1, high=1, value=0)
 @example(low=99, high=1000, value=100)
-def test_a_range_of_integers_has_exactly_its_integers(low: int | None, high: int | None, value: int) -> None:
+def test_an_integer_range_matches_exactly_its_integers(low: int | None, high: int | None, value: int) -> None:
     assume(low is not None or high is not None)
     inside = (low is None or low <= value) and (high is None or value <= high)
     node = integers(low, high)
@@ -50,7 +50,7 @@ decimals = st.decimals(-50, 50, places=2)
 @example(low=Decimal("0"), high=Decimal("1"), opens=(True, True), value=Decimal("0.000"))
 @example(low=Decimal("0.25"), high=Decimal("0.25"), opens=(False, False), value=Decimal("0.250"))
 @example(low=Decimal("-0.5"), high=Decimal("0.5"), opens=(True, False), value=Decimal("-0.500"))
-def test_a_range_of_numbers_has_exactly_its_numbers(
+def test_a_number_range_matches_exactly_its_numbers(
     low: Decimal | None, high: Decimal | None, opens: tuple[bool, bool], value: Decimal
 ) -> None:
     assume(low is not None or high is not None)
@@ -75,7 +75,7 @@ def test_a_range_of_numbers_has_exactly_its_numbers(
 @example(low=2e-7, high=5e-7, opens=(True, True), value=3e-7, factor=1)
 @example(low=None, high=2e22, opens=(False, True), value=1e300, factor=1)
 @example(low=3e20, high=None, opens=(True, False), value=4e20, factor=1)
-def test_a_range_has_exactly_its_numbers_with_an_exponent(
+def test_a_number_range_matches_exactly_its_numbers_with_an_exponent(
     low: float | None, high: float | None, opens: tuple[bool, bool], value: float, factor: float
 ) -> None:
     assume((low is not None or high is not None) and (low is None or high is None or low < high))
@@ -94,7 +94,7 @@ def test_a_range_has_exactly_its_numbers_with_an_exponent(
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 @example(value=5e-324)
 @example(value=1.7976931348623157e308)
-def test_every_number_that_json_writes_is_a_number(value: float) -> None:
+def test_every_number_written_by_json_matches_the_number_grammar(value: float) -> None:
     text = json.dumps(value)
     assert matches(any_number(), text)
     if value >= 0:
@@ -102,13 +102,13 @@ def test_every_number_that_json_writes_is_a_number(value: float) -> None:
 
 
 @given(value=st.from_regex(regex_text(any_number()), fullmatch=True))
-def test_every_number_is_json_and_finite(value: str) -> None:
+def test_every_match_of_the_number_grammar_is_finite_json(value: str) -> None:
     assert value.isascii()
     assert json.loads(value) not in (float("inf"), float("-inf"))
 
 
 @given(value=st.integers())
-def test_every_integer_is_an_integer(value: int) -> None:
+def test_every_integer_matches_the_integer_grammar(value: int) -> None:
     assert matches(any_integer(), str(value)) and NUMBER(str(value))
 
 
@@ -140,14 +140,14 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @given(text=st.one_of(st.text("abcdx123-@.com{}\\]ABZ/ \n,2", max_size=8), st.text(max_size=4)))
-def test_a_pattern_lets_through_what_it_matches(pattern: str, text: str) -> None:
+def test_a_pattern_grammar_matches_what_the_pattern_matches(pattern: str, text: str) -> None:
     node = read_pattern(pattern)
     found = re.search(pattern.replace("(?<n>", "(?P<n>").replace("$", r"\Z"), text, re.ASCII) is not None
-    got = matches(node, text)
-    assert got is found or (found and not got and re.search(r"[\r\x85\u2028\u2029]", text) is not None)
+    is_match = matches(node, text)
+    assert is_match is found or (found and not is_match and re.search(r"[\r\x85\u2028\u2029]", text) is not None)
     low, high = lengths(node)
-    assert not got or (low <= len(text) and (high is None or len(text) <= high))
-    assert matches(escape_in_json(node), json.dumps(text, ensure_ascii=False)[1:-1]) is got
+    assert not is_match or (low <= len(text) and (high is None or len(text) <= high))
+    assert matches(escape_in_json(node), json.dumps(text, ensure_ascii=False)[1:-1]) is is_match
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_patterns_outside_the_subset_are_reported_as_irregular(pattern: str) -> 
         read_pattern(pattern)
 
 
-def test_a_length_beside_a_pattern_counts_its_one_repeat() -> None:
+def test_a_length_limit_is_applied_to_the_single_repeat_of_a_pattern() -> None:
     node = limit_length(read_pattern("^[a-z]+$"), 2, 4)
     assert node is not None
     assert [matches(node, "a" * size) for size in (1, 2, 4, 5)] == [False, True, True, False]
@@ -192,7 +192,7 @@ def test_a_length_beside_a_pattern_counts_its_one_repeat() -> None:
     st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)).map(lambda pair: (min(pair), max(pair))), max_size=4),
     st.integers(0, 400),
 )
-def test_classes_are_sets_of_characters(spans: list[tuple[int, int]], code: int) -> None:
+def test_character_classes_are_sets_of_characters(spans: list[tuple[int, int]], code: int) -> None:
     found = chars(*spans)
     inside = any(low <= code <= high for low, high in spans)
     assert any(low <= code <= high for low, high in found.spans) is inside

@@ -1,4 +1,4 @@
-"""The contract in a prompt: its sections, every format's own manner, the budget, and `tool_schema`."""
+"""The contract in a prompt: its sections, the notation of every format, the budget, and `tool_schema`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def sections(text: str) -> list[str]:
 
 
 def test_a_contract_has_its_sections_in_this_order() -> None:
-    made = contract(TOOLS, require_action=True, examples="\n  Like this.\n", compact=["write_file"], ledger=Ledger())
-    assert made.text.startswith("\n## Tool Calling Contract\n\nThe active mode is `text`.")
+    prompt = contract(TOOLS, require_action=True, examples="\n  Like this.\n", compact=["write_file"], ledger=Ledger())
+    assert prompt.text.startswith("\n## Tool Calling Contract\n\nThe active mode is `text`.")
     inside_heredoc = "# Today"
-    assert [line for line in sections(made.text) if line != inside_heredoc] == [
+    assert [line for line in sections(prompt.text) if line != inside_heredoc] == [
         "## Tool Calling Contract",
         "### Response protocol",
         "### Task ledger",
@@ -79,11 +79,11 @@ def test_the_protocol_names_every_tag_and_the_heredoc() -> None:
     assert "name({ key: value })" in text and "`tool_code:`" in text
 
 
-def test_the_mark_of_done_can_be_chosen() -> None:
+def test_the_done_marker_can_be_chosen() -> None:
     assert "<done>FINISHED</done>" in contract(TOOLS, done="FINISHED").text
 
 
-def test_tools_are_declared_in_full_with_the_types_that_they_share() -> None:
+def test_tools_are_declared_in_full_with_their_shared_types() -> None:
     text = contract(TOOLS).text
     assert "## Shared types\n\ntype Range = { start?: number /* optional */ };\n\n## Available tools\n\n" in text
     assert "declare function read_file(args: { path: string /* required — Where it is */; range?: Range" in text
@@ -95,31 +95,31 @@ def test_examples_precede_the_tools() -> None:
     assert text.index("## Tool call examples\n\nLike this.") < text.index("## Available tools")
 
 
-def test_the_worked_examples_call_tools_that_there_are() -> None:
+def test_the_worked_examples_call_declared_tools() -> None:
     text = contract(TOOLS).text
     assert '<tool_call>\nread_file({ path: "path" })\n</tool_call>' in text
     assert 'write_file({ path: "path", content: <<EOF\n# Today\n' in text and "\nEOF })\n</tool_call>" in text
 
 
-def test_where_no_tool_takes_a_long_text_the_heredoc_is_shown_all_the_same() -> None:
+def test_the_heredoc_is_shown_even_without_a_tool_that_takes_long_text() -> None:
     assert "if there were a tool `create`" in contract([READ]).text
 
 
 def test_the_ledger_is_explained_and_callable() -> None:
-    made = contract(TOOLS, ledger=Ledger("x"))
-    assert 'ledger({ action: "mark"' in made.text and "Use only ids that the ledger shows." in made.text
-    assert made.tools.names == ("ledger", "read_file", "write_file")
+    prompt = contract(TOOLS, ledger=Ledger("x"))
+    assert 'ledger({ action: "mark"' in prompt.text and "Use only ids that the ledger shows." in prompt.text
+    assert prompt.tools.names == ("ledger", "read_file", "write_file")
     assert "### Task ledger" not in contract(TOOLS).text
 
 
-def test_the_native_contract_is_short_and_describes_no_tools() -> None:
+def test_the_native_contract_is_short_and_has_no_tool_declarations() -> None:
     text = contract(TOOLS, mode="native").text
     assert "The active mode is `native`." in text and "<tool_call>name({ key: value })</tool_call>" in text
     assert "declare function" not in text and "Response protocol" not in text
     assert "- `read_file`\n- `write_file`" in text
 
 
-def test_the_native_contract_falls_back_to_the_format_that_is_asked_for() -> None:
+def test_the_native_contract_describes_the_requested_format_as_fallback() -> None:
     text = contract(TOOLS, mode="native", format="hermes").text
     assert '<tool_call>\n{"name": "tool_name", "arguments": {"argument": "value"}}\n</tool_call>' in text
 
@@ -129,7 +129,7 @@ def test_the_native_contract_describes_tools_for_a_server_that_strips_them() -> 
     assert "declare function read_file" in text and "### Response protocol" in text
 
 
-def test_no_tools_are_no_sections_of_tools() -> None:
+def test_a_contract_without_tools_has_no_tool_section() -> None:
     assert "## Available tools" not in contract([]).text
 
 
@@ -148,7 +148,7 @@ def test_errors_of_the_caller_are_reported(options: Any, error: type[RightcallEr
 
 
 @pytest.mark.skipif("contract" not in FORMATS, reason="the format that reads the protocol is not there")
-def test_the_worked_examples_are_read_by_the_format_of_the_protocol() -> None:
+def test_the_worked_examples_are_parsed_by_the_contract_format() -> None:
     text = contract(TOOLS).text
     examples = re.findall(r"^<tool_call>\n.*?^</tool_call>$", text, re.MULTILINE | re.DOTALL)
     replies = [parse(example, format="contract", tools=TOOLS, repair="off") for example in examples]
@@ -171,19 +171,19 @@ def test_a_prompt_in_any_format_names_every_tool_and_shows_a_call_that_reads_bac
     assert not [problem for problem in reply.problems if problem.blocking]
 
 
-def test_two_calls_are_shown_where_they_share_a_frame() -> None:
+def test_two_calls_are_shown_only_for_formats_with_a_shared_section() -> None:
     assert "Two calls in one response" in contract(TOOLS, format="mistral_v3").text
     assert "Two calls in one response" not in contract(TOOLS, format="hermes").text
 
 
-def test_a_format_of_your_own_lists_tools_as_json() -> None:
+def test_a_custom_format_lists_tools_as_json() -> None:
     mine = Format.from_toml('name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n')
     text = contract(TOOLS, format=mine).text
     assert '<c>{"name": "read_file", "arguments": {"path": "path"}}</c>' in text
     assert '[{"type": "function", "function": {"name": "read_file"' in text
 
 
-def test_a_tool_whose_arguments_cannot_be_guessed_leaves_a_placeholder() -> None:
+def test_a_tool_without_example_arguments_gets_a_placeholder_example() -> None:
     odd = Tool(
         name="odd",
         parameters={
@@ -213,13 +213,13 @@ EXAMPLES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("schema", "value"), EXAMPLES, ids=lambda value: str(value)[:40])
-def test_the_arguments_of_an_example_fit_their_schema(schema: Any, value: Any) -> None:
+def test_example_arguments_are_valid_for_their_schema(schema: Any, value: Any) -> None:
     parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "$defs": {"T": {"type": "string"}}}
     assert example_arguments(Tool(name="f", parameters=parameters)) == {"x": value}
 
 
 @given(tools())
-def test_a_prompt_for_any_tool_can_be_written(case: Case) -> None:
+def test_a_prompt_can_be_written_for_any_tool(case: Case) -> None:
     for format in ("contract", "hermes", "gemma4", "qwen3_coder", "harmony"):
         text = contract([case.tool], format=format, budget=100).text
         text.encode()
@@ -244,46 +244,46 @@ MANY = [
 ]
 
 
-def test_a_tool_that_says_so_is_compact() -> None:
-    made = contract([Tool(name="f", description="Does it. At length.", compact=True), WRITE])
-    assert made.stats.compact == ("f",) and "- `f({})` — Does it\n" in made.text
+def test_a_tool_declared_compact_is_listed_in_short_form() -> None:
+    prompt = contract([Tool(name="f", description="Does it. At length.", compact=True), WRITE])
+    assert prompt.stats.compact == ("f",) and "- `f({})` — Does it\n" in prompt.text
 
 
 @pytest.mark.parametrize("format", ["contract", "hermes", "harmony"])
 @pytest.mark.parametrize("budget", [700, 2_000, 4_000, 10_000])
 def test_a_budget_is_kept_and_every_tool_is_named(format: str, budget: int) -> None:
-    made = contract(MANY, budget=budget, format=format)
-    stats = made.stats
-    assert stats.tokens == estimate(made.text) and stats.characters == len(made.text)
+    prompt = contract(MANY, budget=budget, format=format)
+    stats = prompt.stats
+    assert stats.tokens == estimate(prompt.text) and stats.characters == len(prompt.text)
     assert stats.fits == (stats.tokens <= budget)
     assert sorted((*stats.full, *stats.compact, *stats.named)) == sorted(tool.name for tool in MANY)
-    assert all(re.search(rf"\b{tool.name}\b", made.text) for tool in MANY)
+    assert all(re.search(rf"\b{tool.name}\b", prompt.text) for tool in MANY)
 
 
-def test_the_dearest_tools_are_shortened_first_and_no_more_than_needed() -> None:
+def test_the_most_expensive_tools_are_shortened_first_and_no_more_than_needed() -> None:
     whole = contract(MANY).stats.tokens
-    made = contract(MANY, budget=whole - 200)
-    assert made.stats.fits and 0 < len(made.stats.compact) < 20 and made.stats.named == ()
+    prompt = contract(MANY, budget=whole - 200)
+    assert prompt.stats.fits and 0 < len(prompt.stats.compact) < 20 and prompt.stats.named == ()
     assert contract(MANY, budget=whole).stats.compact == ()
 
 
-def test_a_budget_that_cannot_be_kept_gives_the_shortest_text() -> None:
+def test_an_impossible_budget_gives_the_shortest_text() -> None:
     stats = contract(MANY, budget=10).stats
     assert not stats.fits and len(stats.named) == len(MANY)
 
 
-def test_the_cost_of_each_tool_is_what_it_takes_in_the_text() -> None:
-    made = contract(TOOLS, compact=["write_file"], count=len)
-    line = next(line for line in made.text.splitlines() if line.startswith("- `write_file("))
-    assert made.stats.costs["write_file"] == len(line)
-    assert sum(made.stats.costs.values()) < made.stats.tokens
+def test_the_cost_of_a_tool_is_the_size_of_its_text() -> None:
+    prompt = contract(TOOLS, compact=["write_file"], count=len)
+    line = next(line for line in prompt.text.splitlines() if line.startswith("- `write_file("))
+    assert prompt.stats.costs["write_file"] == len(line)
+    assert sum(prompt.stats.costs.values()) < prompt.stats.tokens
 
 
-def test_tokens_are_counted_as_the_caller_counts_them() -> None:
+def test_tokens_are_counted_with_the_function_of_the_caller() -> None:
     assert contract(TOOLS, count=len).stats.tokens == contract(TOOLS).stats.characters
 
 
-def test_a_brief_tool_keeps_what_can_be_checked_and_loses_the_prose() -> None:
+def test_a_brief_tool_keeps_its_schema_and_drops_the_prose() -> None:
     brief = brief_tool(Toolset([READ]).get("read_file") or Tool(name=""))
     assert brief.description == "Reads a file"
     assert brief.parameters["properties"]["path"] == {"type": "string"}
@@ -297,47 +297,47 @@ def test_a_brief_tool_keeps_what_can_be_checked_and_loses_the_prose() -> None:
 # -- tool_schema -------------------------------------------------------------------------------------------------------
 
 
-def lookup(made: Any, name: str = "tool_schema") -> Tool:
-    tool = made.tools.get(name)
+def find_schema_tool(prompt: Any, name: str = "tool_schema") -> Tool:
+    tool = prompt.tools.get(name)
     assert isinstance(tool, Tool) and tool.run is not None
     return tool
 
 
 def test_tool_schema_is_callable_and_returns_the_full_declaration() -> None:
-    made = contract(TOOLS, compact=True)
-    run = lookup(made).run
+    prompt = contract(TOOLS, compact=True)
+    run = find_schema_tool(prompt).run
     assert run is not None
     assert run(name="read_file") == (
         "type Range = { start?: number /* optional */ };\n"
         "declare function read_file(args: { path: string /* required — Where it is */; "
         "range?: Range /* optional */ }): string;\n/**\n * Reads a file. Long ones are cut.\n */"
     )
-    assert "declare function tool_schema(" in made.text
+    assert "declare function tool_schema(" in prompt.text
 
 
-def test_tool_schema_answers_in_the_manner_of_the_prompt() -> None:
-    run = lookup(contract(TOOLS, compact=True, format="hermes")).run
+def test_tool_schema_answers_in_the_notation_of_the_prompt() -> None:
+    run = find_schema_tool(contract(TOOLS, compact=True, format="hermes")).run
     assert run is not None
-    told = json.loads(run(name="write_file").removeprefix("<tools>\n").removesuffix("\n</tools>"))
-    assert told["function"] == WRITE
+    declaration = json.loads(run(name="write_file").removeprefix("<tools>\n").removesuffix("\n</tools>"))
+    assert declaration["function"] == WRITE
 
 
-def test_tool_schema_says_which_tool_was_meant() -> None:
-    run = lookup(contract(TOOLS, compact=True)).run
+def test_tool_schema_suggests_the_nearest_tool_name() -> None:
+    run = find_schema_tool(contract(TOOLS, compact=True)).run
     assert run is not None
     with pytest.raises(ToolError, match="did you mean 'read_file'"):
         run(name="readfile")
 
 
-def test_tool_schema_is_only_there_when_something_is_short() -> None:
+def test_tool_schema_exists_only_if_a_tool_is_shortened() -> None:
     assert contract(TOOLS).tools.get("tool_schema") is None
     assert contract(TOOLS, mode="native", compact=True).tools.get("tool_schema") is None
 
 
-def test_a_tool_of_that_name_keeps_it() -> None:
-    made = contract([Tool(name="tool_schema"), READ], compact=["read_file"])
-    assert "call `tool_schema_2` for details" in made.text
-    run = lookup(made, "tool_schema_2").run
+def test_a_declared_tool_named_tool_schema_keeps_its_name() -> None:
+    prompt = contract([Tool(name="tool_schema"), READ], compact=["read_file"])
+    assert "call `tool_schema_2` for details" in prompt.text
+    run = find_schema_tool(prompt, "tool_schema_2").run
     assert run is not None and "declare function read_file" in run(name="read_file")
 
 

@@ -1,4 +1,4 @@
-"""Hostile text in the contract's own wire: much text of every nasty kind is read, nothing is lost, cost is linear."""
+"""Hostile text in the contract format: large texts are parsed without loss and at linear cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.steps import MOST, Way, growth
 TEXT, ROWS = "<tool_call>write({ text: ", "<tool_call>write({ rows: "
 END = " })</tool_call>"
 
-# What it is: what stands before, what is said again and again, what stands behind.
+# Each shape: the text before, the repeated text, the text after.
 SHAPES: dict[str, tuple[str, str, str]] = {
     "empty lines in a heredoc": (TEXT + "<<EOF\n", "\n", "\nEOF" + END),
     "blanks in a heredoc": (TEXT + "<<EOF\n", " ", "\nEOF" + END),
@@ -74,29 +74,29 @@ def text_of(shape: str, size: int) -> str:
     return before + times(again, size) + after
 
 
-WAYS = [(0, False), (4, False), (4, True)]
+MODES = [(0, False), (4, False), (4, True)]
 
 
-@pytest.mark.parametrize("shape, way", list(zip(SHAPES, cycle(WAYS), strict=False)))
-def test_cost_grows_no_faster_than_the_text(shape: str, way: tuple[int, bool]) -> None:
-    """Each shape is read in one of the ways; `make fuzz` reads them in all."""
-    pieces, live = way
+@pytest.mark.parametrize("shape, mode", list(zip(SHAPES, cycle(MODES), strict=False)))
+def test_cost_grows_linearly_with_the_text(shape: str, mode: tuple[int, bool]) -> None:
+    """Each shape is parsed in one of the modes; `make fuzz` parses it in all of them."""
+    pieces, live = mode
     assert growth(lambda size: text_of(shape, size), Way("contract", pieces, live)) <= MOST
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_large_text_is_read_and_nothing_of_it_lost(shape: str) -> None:
+def test_a_large_text_is_parsed_without_loss(shape: str) -> None:
     text = text_of(shape, 250_000)
     reply = parse(text, format="contract", tools=TOOLS, spans=True)
     assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
     assert len(reply.attempts) <= 256 and len(reply.problems) <= 1_000
 
 
-def test_many_fences_are_read_in_every_format() -> None:
+def test_many_fences_are_parsed_in_every_format() -> None:
     for format in ("contract", "hermes", "auto"):
         assert not parse("```js\nx({ a: })\n```\n" * 5_000, format=format, tools=TOOLS).attempts
 
 
 @pytest.mark.parametrize("format", ["contract", "hermes"])
-def test_a_run_of_backticks_costs_no_more_when_it_arrives_in_pieces(format: str) -> None:
+def test_a_run_of_backticks_in_chunks_costs_linear_time(format: str) -> None:
     assert growth(lambda size: "`" * size, Way(format, 4, True)) <= MOST

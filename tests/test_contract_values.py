@@ -1,4 +1,4 @@
-"""The value grammar of the contract's calls: what each literal means, under every cut, and what is no literal."""
+"""The value grammar of contract calls: the meaning of each literal under every chunking, and invalid literals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def block(inside: str) -> str:
 
 
 def value(written: str) -> Any:
-    """What a literal means as an argument of no declared type, and as one that may go out while it arrives."""
+    """Return the value of a literal as an argument without a declared type."""
     reply = read(block(f"edit({{ x: {written} }})"), "contract", TOOLS)
     assert codes(reply) == [], reply.problems
     ((_, arguments),) = args(reply)
     return arguments["x"]
 
 
-def text(written: str) -> Any:
+def string_value(written: str) -> Any:
     reply = read(block(f"edit({{ path: {written}, text: 'end' }})"), "contract", TOOLS)
     assert codes(reply) == [], reply.problems
     ((_, arguments),) = args(reply)
@@ -62,10 +62,10 @@ SCALARS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("written, meant", SCALARS)
-def test_a_scalar_means_what_typescript_says(written: str, meant: Any) -> None:
-    got = value(written)
-    assert got == meant and type(got) is type(meant)
+@pytest.mark.parametrize("written, expected", SCALARS)
+def test_a_scalar_has_its_typescript_value(written: str, expected: Any) -> None:
+    parsed = value(written)
+    assert parsed == expected and type(parsed) is type(expected)
 
 
 def test_a_number_keeps_its_spelling() -> None:
@@ -115,9 +115,9 @@ STRINGS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("written, meant", STRINGS)
-def test_a_string_means_what_typescript_says(written: str, meant: str) -> None:
-    assert text(written) == meant
+@pytest.mark.parametrize("written, expected", STRINGS)
+def test_a_string_has_its_typescript_value(written: str, expected: str) -> None:
+    assert string_value(written) == expected
 
 
 HEREDOCS: list[tuple[str, str]] = [
@@ -146,12 +146,12 @@ HEREDOCS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("written, meant", HEREDOCS)
-def test_a_heredoc_is_its_lines_as_they_are(written: str, meant: str) -> None:
-    assert text(written) == meant
+@pytest.mark.parametrize("written, expected", HEREDOCS)
+def test_a_heredoc_is_its_lines_unchanged(written: str, expected: str) -> None:
+    assert string_value(written) == expected
 
 
-def test_what_follows_the_tag_of_a_heredoc_belongs_to_the_call() -> None:
+def test_text_after_a_heredoc_tag_belongs_to_the_call() -> None:
     reply = read(block("edit({ x: [{ a: <<EOF\n1\nEOF }, <<EOF\n2\nEOF], y: <<EOF\n3\nEOF })"), "contract", TOOLS)
     assert args(reply) == [("edit", {"x": [{"a": "1"}, "2"], "y": "3"})]
 
@@ -183,10 +183,10 @@ LITERALS: list[tuple[str, Json]] = [
 ]
 
 
-@pytest.mark.parametrize("inside, meant", LITERALS)
-def test_a_call_is_one_object_literal(inside: str, meant: Json) -> None:
+@pytest.mark.parametrize("inside, expected", LITERALS)
+def test_a_call_is_one_object_literal(inside: str, expected: Json) -> None:
     reply = read(block(inside), "contract", TOOLS)
-    assert args(reply) == [("edit", meant)] and codes(reply) == []
+    assert args(reply) == [("edit", expected)] and codes(reply) == []
 
 
 BROKEN: list[tuple[str, str]] = [
@@ -223,58 +223,58 @@ BROKEN: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize("inside, code", BROKEN)
-def test_what_is_no_literal_keeps_the_call_and_blocks_it(inside: str, code: str) -> None:
+def test_an_invalid_literal_keeps_the_call_and_rejects_it(inside: str, code: str) -> None:
     reply = read(block(inside), "contract", TOOLS)
     assert [(call.name, call.complete) for call in reply.attempts] == [("edit", False)]
     assert blocking(reply) == [(code, 0)]
 
 
 @pytest.mark.parametrize("inside, code", [pair for pair in BROKEN if pair[1] != "unterminated_string"])
-def test_a_broken_call_does_not_take_the_next_with_it(inside: str, code: str) -> None:
+def test_a_broken_call_does_not_reject_the_next_call(inside: str, code: str) -> None:
     reply = read(block(inside) + "\n" + block("ping({})"), "contract", TOOLS)
     assert [(call.name, call.complete) for call in reply.attempts] == [("edit", False), ("ping", True)]
     assert blocking(reply) == [(code, 0)]
 
 
 @pytest.mark.parametrize("end", range(len("<tool_call>\nedit({ path: 'a', text: <<EOF\nb\nEOF })")))
-def test_a_call_that_is_cut_off_is_never_completed(end: int) -> None:
+def test_a_truncated_call_is_never_completed(end: int) -> None:
     whole = "<tool_call>\nedit({ path: 'a', text: <<EOF\nb\nEOF })"
     reply = read(whole[:end], "contract", TOOLS)
     assert not any(call.complete for call in reply.attempts)
     assert read(whole, "contract", TOOLS).attempts[0].complete
 
 
-def test_a_text_argument_goes_out_while_it_arrives() -> None:
+def test_a_text_argument_is_streamed_while_it_arrives() -> None:
     for written in ('"one two three four five', "<<EOF\none two three\nfour five", "`one two three four five"):
         parser = Parser("contract", tools=TOOLS, live=True)
         events = parser.feed(f"<tool_call>\nedit({{ path: {written}")
-        out = "".join([event.json for event in events if isinstance(event, Arguments)])
-        assert out.startswith('{"path": "one two three')
+        feed_text = "".join([event.json for event in events if isinstance(event, Arguments)])
+        assert feed_text.startswith('{"path": "one two three')
 
 
-def test_a_heredoc_holds_back_only_what_may_be_its_end() -> None:
+def test_a_heredoc_holds_back_only_a_possible_end() -> None:
     parser = Parser("contract", tools=TOOLS, live=True)
 
-    def out(text: str) -> str:
-        return "".join([event.json for event in parser.feed(text) if isinstance(event, Arguments)])
+    def feed_text(string_value: str) -> str:
+        return "".join([event.json for event in parser.feed(string_value) if isinstance(event, Arguments)])
 
-    assert out("<tool_call>edit({ text: <<EOF\nab") == '{"text": "ab'
-    assert out("c\n") == "c"
-    assert out("  EO") == ""
-    assert out("Fx") == "\\n  EOFx"
-    assert out("\nEOF }") == '"}'
-
-
-@given(data=st.data())
-def test_any_json_reads_back_from_a_literal(data: st.DataObject) -> None:
-    meant = data.draw(any_json(CONTRACT))
-    call = Call("f", {"x": meant}, "")
-    (got,) = parse(render(call, format="contract"), format="contract").attempts
-    assert json.dumps(got.arguments) == json.dumps({"x": meant})
+    assert feed_text("<tool_call>edit({ text: <<EOF\nab") == '{"text": "ab'
+    assert feed_text("c\n") == "c"
+    assert feed_text("  EO") == ""
+    assert feed_text("Fx") == "\\n  EOFx"
+    assert feed_text("\nEOF }") == '"}'
 
 
 @given(data=st.data())
-def test_any_text_of_several_lines_reads_back_from_a_heredoc(data: st.DataObject) -> None:
+def test_any_json_value_reads_back_from_a_literal(data: st.DataObject) -> None:
+    expected = data.draw(any_json(CONTRACT))
+    call = Call("f", {"x": expected}, "")
+    (parsed,) = parse(render(call, format="contract"), format="contract").attempts
+    assert json.dumps(parsed.arguments) == json.dumps({"x": expected})
+
+
+@given(data=st.data())
+def test_any_multiline_text_reads_back_from_a_heredoc(data: st.DataObject) -> None:
     lines = st.lists(
         st.one_of(strings(CONTRACT), st.sampled_from(["EOF", " EOF", "EOF2", "EOF)", "\tEOF }"])), min_size=2
     )
@@ -282,12 +282,12 @@ def test_any_text_of_several_lines_reads_back_from_a_heredoc(data: st.DataObject
     call = Call("f", {"x": [body], "y": body}, "")
     wire = render(call, format="contract")
     assert ("<<EOF" in wire) == (not body.endswith("\r"))
-    (got,) = read(wire, "contract", None).attempts
-    assert got.arguments == call.arguments
+    (parsed,) = read(wire, "contract", None).attempts
+    assert parsed.arguments == call.arguments
 
 
 @given(body=st.lists(st.text(alphabet="EOF \t\r\nx_2", max_size=12), min_size=1).map("\n".join))
-def test_a_heredoc_is_closed_by_its_tag_alone(body: str) -> None:
+def test_a_heredoc_is_closed_only_by_its_tag(body: str) -> None:
     closes = any(line.lstrip(" \t") == "EOF" for line in body.split("\n"))
     closes = closes or any(line.lstrip(" \t").startswith(("EOF ", "EOF\t", "EOF\r")) for line in body.split("\n"))
     reply = read(block(f"edit({{ text: <<EOF\n{body}\nEOF }})"), "contract", TOOLS)

@@ -1,4 +1,4 @@
-"""What a provider's answer costs, by counted steps: linear in the answer, however its pieces are cut and numbered."""
+"""The cost of reading a provider's answer in counted steps: linear, whatever the size and index of its deltas."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def entry(index: int | None = None, id: str = "", name: str = "", arguments: str
     return {"function": function, **({"id": id} if id else {}), **({} if index is None else {"index": index})}
 
 
-def begun(*rest: Any) -> list[Any]:
+def first_call_and(*rest: Any) -> list[Any]:
     return [delta(entry(0, "a", "write", '{"text": "b"}')), *rest]
 
 
-def calls(count: int) -> list[Any]:
+def call_deltas(count: int) -> list[Any]:
     return [delta(entry(i, f"a{i}", "write", "{}")) for i in range(count)]
 
 
@@ -41,13 +41,13 @@ STREAMS: dict[str, Chunks] = {
     "a line that has no end": lambda n: ["data: ", *[" "] * n],
     "a payload in single characters": lambda n: list(json.dumps(delta(entry(0, "a", "write", "a" * n)))),
     "pieces of an index that nobody announced": lambda n: (
-        calls(n // 2) + [delta(entry(10**6 + i, arguments=" ")) for i in range(n // 2)]
+        call_deltas(n // 2) + [delta(entry(10**6 + i, arguments=" ")) for i in range(n // 2)]
     ),
     "pieces of an id that nobody announced": lambda n: (
-        calls(n // 2) + [delta(entry(None, f"z{i}", arguments="x")) for i in range(n // 2)]
+        call_deltas(n // 2) + [delta(entry(None, f"z{i}", arguments="x")) for i in range(n // 2)]
     ),
-    "pieces behind whole arguments": lambda n: begun(*[delta(entry(0, arguments=" "))] * n),
-    "pieces behind whole arguments, live": lambda n: begun(*[delta(entry(0, arguments="x"))] * n),
+    "pieces behind whole arguments": lambda n: first_call_and(*[delta(entry(0, arguments=" "))] * n),
+    "pieces behind whole arguments, live": lambda n: first_call_and(*[delta(entry(0, arguments="x"))] * n),
     "the name with every piece": lambda n: [delta(entry(0, "a", "write", '{"a":'))] * n,
     "the name with every piece of a key": lambda n: [delta(entry(0, "a", "write", '{"'))] * n,
     "the name in pieces": lambda n: [delta(entry(0, "a", "w"))] * n,
@@ -71,15 +71,15 @@ STREAMS: dict[str, Chunks] = {
 }
 
 
-@pytest.mark.parametrize("how, live", list(zip(STREAMS, cycle([False, True]), strict=False)))
-def test_four_times_the_chunks_take_four_times_the_steps(how: str, live: bool) -> None:
-    def streamed(rightcall: Any, tools: Any, size: int) -> None:
+@pytest.mark.parametrize("shape, live", list(zip(STREAMS, cycle([False, True]), strict=False)))
+def test_the_steps_of_a_stream_grow_linearly_with_its_chunks(shape: str, live: bool) -> None:
+    def read_stream(rightcall: Any, tools: Any, size: int) -> None:
         stream = rightcall.Stream(tools=tools, live=live)
-        for chunk in STREAMS[how](size):
+        for chunk in STREAMS[shape](size):
             stream.feed(chunk)
         stream.close()
 
-    assert growth_of(streamed, size=100) <= MOST
+    assert growth_of(read_stream, size=100) <= MOST
 
 
 ARGUMENTS: dict[str, Callable[[int], str]] = {
@@ -94,9 +94,9 @@ ARGUMENTS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("what, policy", list(zip(ARGUMENTS, cycle(["safe", "lenient"]), strict=False)))
-def test_four_times_the_broken_arguments_take_four_times_the_steps(what: str, policy: str) -> None:
-    def repaired(rightcall: Any, tools: Any, size: int) -> None:
-        rightcall.repair(rightcall.Call("write", {}, ARGUMENTS[what](size)), tools, policy=policy)
+@pytest.mark.parametrize("shape, policy", list(zip(ARGUMENTS, cycle(["safe", "lenient"]), strict=False)))
+def test_the_steps_of_a_repair_grow_linearly_with_the_arguments(shape: str, policy: str) -> None:
+    def repair_arguments(rightcall: Any, tools: Any, size: int) -> None:
+        rightcall.repair(rightcall.Call("write", {}, ARGUMENTS[shape](size)), tools, policy=policy)
 
-    assert growth_of(repaired, size=4_000) <= MOST
+    assert growth_of(repair_arguments, size=4_000) <= MOST

@@ -1,4 +1,4 @@
-"""Calls damaged in every way that `evals/damaged` knows: none that runs with a repair runs with other arguments.
+"""Calls damaged by `evals/damaged`: no repaired call runs with wrong arguments.
 
 `make damage` tries many more.
 """
@@ -17,7 +17,7 @@ EVALS = Path(__file__).resolve().parent.parent / "evals"
 
 @pytest.fixture
 def evals(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The package `damaged`, which stands beside the tests."""
+    """Import the package `damaged` from the directory `evals`."""
     monkeypatch.syspath_prepend(str(EVALS))
     import importlib
 
@@ -27,14 +27,14 @@ def evals(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_no_damaged_call_runs_with_other_arguments(evals: ModuleType, seed: int) -> None:
+def test_no_damaged_call_runs_with_wrong_arguments(evals: ModuleType, seed: int) -> None:
     counted = evals.count_chunk(seed)
     assert counted.wrong == []
     assert counted.total() == evals.CHUNK
     assert counted.total("right") > evals.CHUNK // 5
 
 
-def test_what_runs_with_other_arguments_is_noticed(evals: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_with_wrong_arguments_is_counted(evals: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = sys.modules["damaged.judge"].Verdict("other")
     monkeypatch.setattr(evals, "judge", lambda *asked: verdict)
     counted = evals.count_chunk(1, count=20)

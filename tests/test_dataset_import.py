@@ -1,4 +1,4 @@
-"""`dataset import`: lines of every kind of log, alone and together, and what becomes of lines that hold nothing."""
+"""`dataset import`: lines of every log format, alone and together, and lines without a usable answer."""
 
 import json
 import pickle
@@ -39,9 +39,9 @@ FLAT: Json = WEATHER["function"]  # type: ignore[assignment]
 ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": FLAT["parameters"]}
 GEMINI_TOOLS = [{"functionDeclarations": [FLAT]}]
 CALL = {"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}
-SAID = '{"city": "Oslo", "days": "2"}'
+ARGUMENT_TEXT = '{"city": "Oslo", "days": "2"}'
 USER: Json = {"role": "user", "content": "Weather?"}
-CHAT_CALL: Json = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": SAID}}
+CHAT_CALL: Json = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": ARGUMENT_TEXT}}
 CHAT_TURN: Json = {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}
 RESULT: Json = {"role": "tool", "tool_call_id": "a", "content": "Sunny."}
 TAGGED = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
@@ -67,8 +67,8 @@ def _chunk(delta: Json, finish: str | None = None) -> Json:
 
 CHAT_CHUNKS: list[Json] = [
     _chunk({"role": "assistant", "tool_calls": [{**CHAT_CALL, "index": 0, "function": {"name": "get_weather"}}]}),
-    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": SAID[:9]}}]}),
-    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": SAID[9:]}}]}),
+    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": ARGUMENT_TEXT[:9]}}]}),
+    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": ARGUMENT_TEXT[9:]}}]}),
     _chunk({}, "tool_calls"),
 ]
 TOOL_USE: Json = {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Oslo", "days": "2"}}
@@ -84,18 +84,18 @@ MESSAGES_REQUEST: Json = {"model": "claude", "max_tokens": 9, "messages": [USER]
 MESSAGES_EVENTS: list[Json] = [
     {"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}},
     {"type": "content_block_start", "index": 0, "content_block": {**TOOL_USE, "input": {}}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": SAID}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ARGUMENT_TEXT}},
     {"type": "content_block_stop", "index": 0},
     {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
     {"type": "message_stop"},
 ]
-ITEM: Json = {"type": "function_call", "id": "fc", "call_id": "a", "name": "get_weather", "arguments": SAID}
+ITEM: Json = {"type": "function_call", "id": "fc", "call_id": "a", "name": "get_weather", "arguments": ARGUMENT_TEXT}
 RESPONSE: Json = {"id": "resp-1", "object": "response", "created_at": AT, "model": "gpt-4o", "output": [ITEM]}
 RESPONSES_REQUEST: Json = {"model": "gpt-4o", "input": "Weather?", "tools": [{"type": "function", **FLAT}]}
 RESPONSES_EVENTS: list[Json] = [
     {"type": "response.created", "response": {**RESPONSE, "output": []}},
     {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}},
-    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": SAID},
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": ARGUMENT_TEXT},
     {"type": "response.output_item.done", "output_index": 0, "item": ITEM},
     {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}},
 ]
@@ -113,12 +113,12 @@ def events(payloads: list[Json]) -> str:
     return "".join([f"data: {json.dumps(payload)}\n\n" for payload in payloads])
 
 
-def taped(path: str, body: Json, *chunks: str) -> Json:
+def recorded_exchange(path: str, body: Json, *chunks: str) -> Json:
     request = {"method": "POST", "path": path, "body": body}
     return {"request": request, "response": {"status": 200, "headers": {}, "chunks": list(chunks), "delays": []}}
 
 
-# One answer with one call, and what was asked for it, as every log has it.
+# One answer with one call and its request, in the shape of every log format.
 EXCHANGES: dict[str, list[Json]] = {
     "chat": [{"request": CHAT_REQUEST, "response": COMPLETION}],
     "chat, as http logs have it": [{"request": {"body": json.dumps(CHAT_REQUEST)}, "response": {"body": COMPLETION}}],
@@ -145,10 +145,12 @@ EXCHANGES: dict[str, list[Json]] = {
             },
         }
     ],
-    "cassette": [taped("/v1/chat/completions", CHAT_REQUEST, json.dumps(COMPLETION))],
-    "cassette of a stream": [taped("/v1/chat/completions", CHAT_REQUEST, *events(CHAT_CHUNKS).splitlines(True))],
+    "cassette": [recorded_exchange("/v1/chat/completions", CHAT_REQUEST, json.dumps(COMPLETION))],
+    "cassette of a stream": [
+        recorded_exchange("/v1/chat/completions", CHAT_REQUEST, *events(CHAT_CHUNKS).splitlines(True))
+    ],
     "cassette of messages": [
-        {**taped("/v1/messages", MESSAGES_REQUEST, *events(MESSAGES_EVENTS).splitlines(True))},
+        {**recorded_exchange("/v1/messages", MESSAGES_REQUEST, *events(MESSAGES_EVENTS).splitlines(True))},
     ],
     "batch": [
         {"custom_id": "r-1", "method": "POST", "url": "/v1/chat/completions", "body": CHAT_REQUEST},
@@ -164,7 +166,7 @@ EXCHANGES: dict[str, list[Json]] = {
     ],
     "batch of Gemini": [{"key": "r-1", "request": GEMINI_REQUEST}, {"key": "r-1", "response": CANDIDATES}],
 }
-# The whole conversation: a call, its result, an answer.
+# A whole conversation: a call, its result, an answer.
 CONVERSATIONS: dict[str, Json] = {
     "chat": {"messages": [USER, CHAT_TURN, RESULT, {"role": "assistant", "content": "Sunny."}], "tools": [WEATHER]},
     "messages": {
@@ -217,11 +219,11 @@ CONVERSATIONS: dict[str, Json] = {
     "glaive": {
         "system": f"SYSTEM: You have access to the following functions -\n{json.dumps(FLAT, indent=4)}\n",
         "chat": "USER: Weather?\n\n\nASSISTANT: <functioncall> "
-        f'{{"name": "get_weather", "arguments": \'{SAID}\'}} <|endoftext|>\n\n\n'
+        f'{{"name": "get_weather", "arguments": \'{ARGUMENT_TEXT}\'}} <|endoftext|>\n\n\n'
         "FUNCTION RESPONSE: Sunny.\n\n\nASSISTANT: Sunny. <|endoftext|>\n\n\n",
     },
 }
-# What a model wrote.
+# Text written by a model.
 TEXTS: dict[str, Json] = {
     "text": {"text": TAGGED, "prompt": "Weather?"},
     "output": {"instruction": "Weather?", "input": "", "output": TAGGED},
@@ -243,7 +245,7 @@ ALONE: dict[str, Json] = {
 }
 
 
-def imported(folder: Path, lines: list[Json], **options: Any) -> list[Json]:
+def import_lines(folder: Path, lines: list[Json], **options: Any) -> list[Json]:
     write(folder / "log.jsonl", lines)
     import_files([folder / "log.jsonl"], folder / "out.jsonl", refused=_never, **options)
     return [row for _, row in read_rows(folder / "out.jsonl") if isinstance(row, dict)]
@@ -253,7 +255,7 @@ def _never(where: object, why: str) -> None:
     raise AssertionError(f"{where} {why}")
 
 
-def _is_the_call(row: Json) -> None:
+def _assert_weather_call(row: Json) -> None:
     assert faults(row) == []
     call = call_of(row)
     assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo", "days": 2})
@@ -264,8 +266,8 @@ def _is_the_call(row: Json) -> None:
 
 @pytest.mark.parametrize("name", EXCHANGES)
 def test_an_exchange_is_one_answer_with_its_ids_model_and_time(name: str, tmp_path: Path) -> None:
-    (row,) = imported(tmp_path, EXCHANGES[name])
-    _is_the_call(row)
+    (row,) = import_lines(tmp_path, EXCHANGES[name])
+    _assert_weather_call(row)
     trace, provenance = row["proxy_trace"], row["metadata"]["provenance"]
     assert row["user_request"] == "Weather?" and row["messages"] == [USER]
     assert trace["model"] in ("gpt-4o", "claude", "gemini-2", "llama")
@@ -276,68 +278,71 @@ def test_an_exchange_is_one_answer_with_its_ids_model_and_time(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
-def test_of_a_conversation_each_turn_is_a_row_with_its_result(name: str, tmp_path: Path) -> None:
-    call, answer = imported(tmp_path, [CONVERSATIONS[name]])
-    _is_the_call(call)
-    told = '{"text":"Sunny."}' if name == "gemini" else "Sunny."
-    assert call["tool_result"] == {"status": "ok", "content": told}
+def test_each_turn_of_a_conversation_is_a_row_with_its_result(name: str, tmp_path: Path) -> None:
+    call, answer = import_lines(tmp_path, [CONVERSATIONS[name]])
+    _assert_weather_call(call)
+    result_text = '{"text":"Sunny."}' if name == "gemini" else "Sunny."
+    assert call["tool_result"] == {"status": "ok", "content": result_text}
     assert answer["outcome"]["text"] == "Sunny."
     assert answer["workflow_state"]["completed_steps"] == ["get_weather"]
     results = [message for message in answer["messages"] if message["role"] == "tool"]
     assert results == [
-        {"role": "tool", "tool_call_id": call_of(call).id, "name": "get_weather", "content": told},
+        {"role": "tool", "tool_call_id": call_of(call).id, "name": "get_weather", "content": result_text},
     ]
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_a_model_wrote_is_read_under_every_usual_name(name: str, tmp_path: Path) -> None:
-    (row,) = imported(tmp_path, [{**TEXTS[name], "id": 7, "model": "m"}], tools=Toolset([WEATHER]))
-    _is_the_call(row)
+def test_model_output_is_read_under_every_usual_key(name: str, tmp_path: Path) -> None:
+    (row,) = import_lines(tmp_path, [{**TEXTS[name], "id": 7, "model": "m"}], tools=Toolset([WEATHER]))
+    _assert_weather_call(row)
     assert row["user_request"] == "Weather?"
     assert row["metadata"]["provenance"]["log_id"] == "7" and row["proxy_trace"]["model"] == "m"
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_an_answer_alone_is_a_row_with_an_unknown_request(name: str, tmp_path: Path) -> None:
-    (row,) = imported(tmp_path, [ALONE[name]], tools=Toolset([WEATHER]))
-    _is_the_call(row)
+def test_an_answer_without_a_request_is_a_row_with_an_unknown_request(name: str, tmp_path: Path) -> None:
+    (row,) = import_lines(tmp_path, [ALONE[name]], tools=Toolset([WEATHER]))
+    _assert_weather_call(row)
     assert row["messages"] == [] and row["user_request"] == "(nothing was asked)"
 
 
-def test_every_kind_of_log_is_tried() -> None:
+def test_every_log_format_is_covered() -> None:
     lines = [*EXCHANGES.values(), *[[each] for each in (*CONVERSATIONS.values(), *TEXTS.values(), *ALONE.values())]]
     assert {detect_kind(line) for group in lines for line in group} | {"capture"} == set(KINDS)
 
 
-def test_one_file_may_have_lines_of_many_kinds_and_a_kind_may_be_named(tmp_path: Path) -> None:
+def test_one_file_can_mix_log_formats_and_a_format_can_be_named(tmp_path: Path) -> None:
     lines = [line for name in ("chat", "messages", "cassette", "batch") for line in EXCHANGES[name]]
-    assert len(imported(tmp_path, [*lines, *CONVERSATIONS.values()])) == 4 + 2 * len(CONVERSATIONS)
-    (row,) = imported(tmp_path / "named", [{"messages": [USER], "response": COMPLETION}], kind="openai")
+    assert len(import_lines(tmp_path, [*lines, *CONVERSATIONS.values()])) == 4 + 2 * len(CONVERSATIONS)
+    (row,) = import_lines(tmp_path / "named", [{"messages": [USER], "response": COMPLETION}], kind="openai")
     assert row["proxy_trace"]["tool_call_id"] == "a"
 
 
-def test_each_choice_of_an_answer_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+def test_each_choice_of_an_answer_is_a_separate_conversation(tmp_path: Path) -> None:
     other = {"index": 1, "message": {"role": "assistant", "content": "Where?"}, "finish_reason": "stop"}
     several = {**COMPLETION, "choices": [*COMPLETION["choices"], other]}
-    first, second = imported(tmp_path, [{"request": CHAT_REQUEST, "response": several}])
+    first, second = import_lines(tmp_path, [{"request": CHAT_REQUEST, "response": several}])
     assert first["candidate_call"]["name"] == "get_weather" and second["outcome"]["text"] == "Where?"
     assert second["example_group_id"] == first["example_group_id"] + "-choice-1"
 
 
-# -- lines that have to do with each other -----------------------------------------------------------------------------
+# -- related lines -----------------------------------------------------------------------------------------------------
 
 
-def _loop(answer: str = "Sunny.", asked: str = "Weather?") -> list[Json]:
-    """What an agent sends and gets: a call, and with its result an answer."""
-    first = {**CHAT_REQUEST, "messages": [{"role": "user", "content": asked}]}
-    told = {**first, "messages": [*first["messages"], {**CHAT_TURN, "content": ""}, RESULT]}
-    said = {**COMPLETION, "choices": [{"message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]}
-    return [{"request": first, "response": COMPLETION}, {"request": told, "response": said}]
+def _exchange_pair(answer: str = "Sunny.", request: str = "Weather?") -> list[Json]:
+    """Return what an agent sends and receives: a call, and an answer after the result of the call."""
+    first = {**CHAT_REQUEST, "messages": [{"role": "user", "content": request}]}
+    second_request = {**first, "messages": [*first["messages"], {**CHAT_TURN, "content": ""}, RESULT]}
+    second_answer = {
+        **COMPLETION,
+        "choices": [{"message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}],
+    }
+    return [{"request": first, "response": COMPLETION}, {"request": second_request, "response": second_answer}]
 
 
-def test_exchanges_of_one_conversation_are_one_group_and_no_turn_is_there_twice(tmp_path: Path) -> None:
-    one, other = _loop(), _loop("Rain.", "And in Bergen?")
-    rows = imported(tmp_path, [one[0], other[0], other[1], one[1]])
+def test_exchanges_of_one_conversation_form_one_group_without_duplicate_turns(tmp_path: Path) -> None:
+    one, other = _exchange_pair(), _exchange_pair("Rain.", "And in Bergen?")
+    rows = import_lines(tmp_path, [one[0], other[0], other[1], one[1]])
     groups = [row["example_group_id"] for row in rows]
     assert groups[0] == groups[3] != groups[1] == groups[2]
     assert [(row["kind"], row["proxy_trace"]["turn"]) for row in rows if row["example_group_id"] == groups[0]] == [
@@ -347,8 +352,8 @@ def test_exchanges_of_one_conversation_are_one_group_and_no_turn_is_there_twice(
     assert [message["role"] for message in rows[3]["messages"]] == ["user", "assistant", "tool"]
 
 
-def test_what_is_asked_twice_is_two_conversations(tmp_path: Path) -> None:
-    rows = imported(tmp_path, [*_loop(), *_loop()])
+def test_a_repeated_request_starts_a_second_conversation(tmp_path: Path) -> None:
+    rows = import_lines(tmp_path, [*_exchange_pair(), *_exchange_pair()])
     assert [row["example_group_id"][-8:] for row in rows] == ["00000001", "00000001", "00000003", "00000003"]
 
 
@@ -368,35 +373,37 @@ def test_a_request_and_its_result_are_joined_across_files(tmp_path: Path) -> Non
         ([*EXCHANGES["batch"], EXCHANGES["batch"][0]], "import one batch at a time"),
     ],
 )
-def test_lines_of_a_batch_that_cannot_be_joined_are_refused(lines: list[Json], why: str, tmp_path: Path) -> None:
+def test_batch_lines_that_cannot_be_joined_are_rejected(lines: list[Json], why: str, tmp_path: Path) -> None:
     write(tmp_path / "log.jsonl", lines)
-    told: list[str] = []
-    counts = import_files([tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda at, said: told.append(said))
-    assert counts == {"refused": 1} and why in told[0]
+    reasons: list[str] = []
+    counts = import_files(
+        [tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda at, reason: reasons.append(reason)
+    )
+    assert counts == {"refused": 1} and why in reasons[0]
 
 
-def test_a_cassette_imports_without_its_head_its_questions_and_its_failures(tmp_path: Path) -> None:
-    failed: Json = taped("/v1/chat/completions", CHAT_REQUEST, '{"error": "busy"}')
+def test_the_header_the_queries_and_the_failures_of_a_cassette_are_skipped(tmp_path: Path) -> None:
+    failed: Json = recorded_exchange("/v1/chat/completions", CHAT_REQUEST, '{"error": "busy"}')
     failed["response"]["status"] = 503
     question = {"request": {"method": "GET", "path": "/props"}, "response": {"status": 404, "chunks": []}}
     probe = {**CHAT_REQUEST, "messages": [{"role": "user", "content": "Call the tool tool_probe now."}]}
     lines = [
         {"rightcall_cassette": 1, "api": "chat", "model": "m"},
         question,
-        taped("/v1/chat/completions", probe, json.dumps(COMPLETION)),
+        recorded_exchange("/v1/chat/completions", probe, json.dumps(COMPLETION)),
         failed,
         *EXCHANGES["cassette"],
     ]
     write(tmp_path / "tape.jsonl", lines)
-    told: list[str] = []
+    reasons: list[str] = []
     counts = import_files(
         [tmp_path / "tape.jsonl"],
         tmp_path / "out.jsonl",
         refused=_never,
-        passed_over=lambda where, why: told.append(why),
+        passed_over=lambda where, why: reasons.append(why),
     )
     assert (counts["calls"], counts["passed_over"]) == (1, 4)
-    assert told == [
+    assert reasons == [
         "head of a cassette",
         "question about the server",
         "probe of the server",
@@ -404,7 +411,7 @@ def test_a_cassette_imports_without_its_head_its_questions_and_its_failures(tmp_
     ]
 
 
-def test_a_real_cassette_imports_as_what_it_is(tmp_path: Path) -> None:
+def test_a_real_cassette_is_imported_completely(tmp_path: Path) -> None:
     tape = Path(__file__).parent / "cassettes" / "smollm2.jsonl"
     counts = import_files([tape], tmp_path / "out.jsonl", refused=_never)
     rows = [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
@@ -420,7 +427,7 @@ def test_a_real_cassette_imports_as_what_it_is(tmp_path: Path) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_is_read_as_the_named_kind() -> None:
+def test_a_call_is_rescued_only_if_the_options_allow_it() -> None:
     bare = {"text": json.dumps(CALL), "tools": [WEATHER], "prompt": "Weather?"}
     assert ["call" in row for row in rows_of(bare, group="g")] == [True]
     assert ["call" in row for row in rows_of(bare, group="g", rescue="off")] == [False]
@@ -429,25 +436,25 @@ def test_a_log_is_read_as_the_named_kind() -> None:
     assert ["call" in row for row in rows_of(thought, group="g", reasoning_calls="never")] == [False]
 
 
-def test_a_call_that_must_not_run_is_imported_with_its_problem() -> None:
+def test_a_rejected_call_is_imported_with_its_problem() -> None:
     log = {"text": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', "tools": [WEATHER]}
     (row,) = rows_of(log, group="g")
     assert [problem["code"] for problem in row["problems"]] == ["missing"]
     assert row["call"]["complete"] is True
 
 
-def test_a_log_without_tools_is_imported_and_its_names_are_not_checked() -> None:
+def test_a_log_without_tools_is_imported_without_checking_names() -> None:
     (row,) = rows_of({"text": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'}, group="g")
     assert row["problems"] == []
     assert "label" not in Labeller().label(row)
 
 
-def test_json_that_a_model_wrote_is_text_and_no_answer_of_a_server() -> None:
+def test_json_written_by_a_model_is_text_and_not_a_server_answer() -> None:
     (row,) = rows_of({"request": CHAT_REQUEST, "response": json.dumps(CALL)}, group="g")
     assert row["candidate_call"]["name"] == "get_weather" and row["reply"] == json.dumps(CALL)
 
 
-def test_results_find_their_calls_by_id_by_name_and_by_place() -> None:
+def test_results_are_matched_to_calls_by_id_name_or_position() -> None:
     def call(name: str, id: str) -> Json:
         return {"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}}
 
@@ -462,20 +469,20 @@ def test_results_find_their_calls_by_id_by_name_and_by_place() -> None:
 
 
 @pytest.mark.parametrize("format", sampled())
-def test_results_that_a_model_was_shown_as_text_are_results_again(format: str) -> None:
-    """What a backend that asks for text sends, and a log of it has."""
-    said = [" Sunny,\n21 degrees. ", "</tool_response> [/TOOL_RESULTS] </response>"]
+def test_results_in_a_text_prompt_are_imported_as_results(format: str) -> None:
+    """The log contains the messages that a backend in text mode sends."""
+    contents = [" Sunny,\n21 degrees. ", "</tool_response> [/TOOL_RESULTS] </response>"]
     called = {"name": "get_weather", "arguments": '{"city": "Oslo", "days": 2}'}
     calls = [{**CHAT_CALL, "id": id, "function": called} for id in ("a", "b")]
-    results = [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip("ab", said, strict=True)]
+    results = [{"role": "tool", "tool_call_id": id, "content": each} for id, each in zip("ab", contents, strict=True)]
     history = [USER, {**CHAT_TURN, "tool_calls": calls}, *results, {"role": "user", "content": "And now?"}]
     sent = write_as_text(Request(messages=history, tools=Toolset([WEATHER])), find(format))
     rows = list(rows_of({"messages": [*sent, {"role": "assistant", "content": "Bye."}]}, group="g", format=format))
-    assert [row["tool_result"]["content"].strip() for row in rows[:-1]] == [each.strip() for each in said]
+    assert [row["tool_result"]["content"].strip() for row in rows[:-1]] == [each.strip() for each in contents]
     assert [message["role"] for message in rows[-1]["messages"]][1:] == ["user", "assistant", "tool", "tool", "user"]
 
 
-# -- lines that hold nothing -------------------------------------------------------------------------------------------
+# -- lines without an answer -------------------------------------------------------------------------------------------
 
 EMPTY: Json = {**COMPLETION, "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
 NOTHING: dict[str, str] = {
@@ -495,16 +502,16 @@ NOTHING: dict[str, str] = {
 
 
 @pytest.mark.parametrize("line", NOTHING)
-def test_a_line_in_which_nothing_is_found_is_refused_with_its_cause_and_the_rest_is_read(
-    line: str, tmp_path: Path
-) -> None:
+def test_a_line_without_an_answer_is_rejected_with_its_cause_and_the_others_are_read(line: str, tmp_path: Path) -> None:
     good = {**TEXTS["text"], "tools": [WEATHER]}
     (tmp_path / "log.jsonl").write_text(line + "\n" + json.dumps(good) + "\n")
-    told: list[tuple[int, str]] = []
+    rejected: list[tuple[int, str]] = []
     counts = import_files(
-        [tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda where, why: told.append((where.number, why))
+        [tmp_path / "log.jsonl"],
+        tmp_path / "out.jsonl",
+        refused=lambda where, why: rejected.append((where.number, why)),
     )
-    assert [number for number, _ in told] == [1] and NOTHING[line] in told[0][1]
+    assert [number for number, _ in rejected] == [1] and NOTHING[line] in rejected[0][1]
     assert (counts["refused"], counts["conversations"], counts["calls"], counts["repairs"]) == (1, 1, 1, 1)
 
 
@@ -528,14 +535,14 @@ HOSTILE: list[Json] = [
 
 
 @pytest.mark.parametrize("line", HOSTILE)
-def test_hostile_lines_give_sound_rows_or_a_reason(line: Json) -> None:
-    made = import_line(line, "g", ImportOptions())
-    assert all(faults(row) == [] for row in made.rows)
-    assert made.rows or made.reason
+def test_hostile_lines_give_valid_rows_or_a_reason(line: Json) -> None:
+    line_result = import_line(line, "g", ImportOptions())
+    assert all(faults(row) == [] for row in line_result.rows)
+    assert line_result.rows or line_result.reason
 
 
-def _long(many: int) -> dict[str, Json]:
-    """Lines that are long, by what is long about them."""
+def _long_lines(many: int) -> dict[str, Json]:
+    """Return long lines by the part that is long."""
     turns = [message for at in range(many // 40) for message in (USER, {"role": "assistant", "content": f"{at}"})]
     return {
         "openers": {"text": "x", "prompt": [{"role": "system", "content": "{\n" * many}]},
@@ -547,10 +554,10 @@ def _long(many: int) -> dict[str, Json]:
     }
 
 
-@pytest.mark.parametrize("name", _long(40))
-def test_a_line_costs_time_in_proportion_to_its_length(name: str) -> None:
+@pytest.mark.parametrize("name", _long_lines(40))
+def test_the_time_of_a_line_is_proportional_to_its_length(name: str) -> None:
     def cost(many: int) -> float:
-        line = _long(many)[name]
+        line = _long_lines(many)[name]
         began = time.process_time()
         import_line(line, "g", ImportOptions())
         return time.process_time() - began
@@ -559,15 +566,15 @@ def test_a_line_costs_time_in_proportion_to_its_length(name: str) -> None:
     assert long < 0.02 + short * 8 * 4
 
 
-def test_a_conversation_whose_rows_would_tell_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_with_too_long_a_history_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.datasets.log_rows._MOST_HISTORY", 2_000)
     many = [each for at in range(40) for each in (USER, {**CHAT_TURN, "tool_calls": [CHAT_CALL]}, RESULT)]
-    made = import_line({"messages": many, "tools": [WEATHER]}, "g", ImportOptions())
-    assert made.is_refused and "split the conversation" in made.reason
+    line_result = import_line({"messages": many, "tools": [WEATHER]}, "g", ImportOptions())
+    assert line_result.is_refused and "split the conversation" in line_result.reason
 
 
-def test_the_work_of_a_line_travels_to_another_process() -> None:
+def test_the_import_of_a_line_can_be_pickled() -> None:
     sent = pickle.dumps((import_line, EXCHANGES["chat"][0], "g", ImportOptions(tools=Toolset([WEATHER]))))
     work, *given = pickle.loads(sent)  # noqa: S301 - our own
-    made: ImportedLine = pickle.loads(pickle.dumps(work(*given)))  # noqa: S301 - our own
-    assert call_of(made.rows[0]).name == "get_weather" and made.end
+    line_result: ImportedLine = pickle.loads(pickle.dumps(work(*given)))  # noqa: S301 - our own
+    assert call_of(line_result.rows[0]).name == "get_weather" and line_result.end

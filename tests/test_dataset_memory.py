@@ -1,4 +1,4 @@
-"""The dataset commands stream: ten times the rows take no more memory."""
+"""The dataset commands stream: ten times the rows need no more memory."""
 
 import tracemalloc
 from collections.abc import Callable
@@ -45,20 +45,20 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Rows of two sizes, with what some of the commands make of them beside."""
-    folder, labeller, made = tmp_path_factory.mktemp("rows"), Labeller(), []
+    """Write rows of two sizes, and the inputs that some commands derive from them."""
+    folder, labeller, paths = tmp_path_factory.mktemp("rows"), Labeller(), []
     for size in (SMALL, LARGE):
-        made.append(folder / f"{size}.jsonl")
-        with made[-1].open("wb") as file:
+        paths.append(folder / f"{size}.jsonl")
+        with paths[-1].open("wb") as file:
             for number in range(size // 2):
                 for row in conversation(f"group-{number}", CONVERSATIONS["right"], run=number):
                     file.write(encode_row(labeller.label(row)))
-        export([made[-1]], folder / f"{size}.verifier", to="verifier")
-        export([made[-1]], folder / f"{size}.sft", to="openai-sft")
-    return made
+        export([paths[-1]], folder / f"{size}.verifier", to="verifier")
+        export([paths[-1]], folder / f"{size}.sft", to="openai-sft")
+    return paths
 
 
-def peak(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
+def peak_memory(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
     tracemalloc.start()
     try:
         command(rows, out)
@@ -68,10 +68,10 @@ def peak(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
 
 
 @pytest.mark.parametrize("name", selected(COMMANDS, kept=["label", "export"]))
-def test_ten_times_the_rows_take_no_more_memory(name: str, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_files, "PART", 20_000)  # small enough for the small file to have several
+def test_ten_times_the_rows_need_no_more_memory(name: str, files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_files, "PART", 20_000)  # small enough that the small file has several parts
     out = files[0].parent / name
     out.mkdir()
-    peak(COMMANDS[name], files[0], out)  # what is imported and compiled once does not count
-    small, large = (peak(COMMANDS[name], rows, out) for rows in files)
+    peak_memory(COMMANDS[name], files[0], out)  # imports and compilation are not measured
+    small, large = (peak_memory(COMMANDS[name], rows, out) for rows in files)
     assert large < 1.3 * small + 200_000

@@ -1,4 +1,4 @@
-"""`dataset validate`, `label`, `prompts` and `stats`: rows are checked, judged, made and counted."""
+"""`dataset validate`, `label`, `prompts` and `stats`: rows are validated, labelled, generated and counted."""
 
 import json
 from pathlib import Path
@@ -22,16 +22,16 @@ from rightcall.types import Json
 from support.captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 
 
-def labelled(name: str) -> list[Json]:
+def label_rows(name: str) -> list[Json]:
     labeller = Labeller()
     return [labeller.label(row) for row in conversation("g", CONVERSATIONS[name])]
 
 
-def labels(name: str) -> list[str]:
-    return [row["label"]["label"] for row in labelled(name)]
+def label_names(name: str) -> list[str]:
+    return [row["label"]["label"] for row in label_rows(name)]
 
 
-TRAINING = training_row(labelled("right")[0]) or {}
+TRAINING = training_row(label_rows("right")[0]) or {}
 SAMPLES: dict[str, Json] = {
     "rightcall-capture/v1": rows("right")[0],
     "forge-dataset-capture/v1": FORGE_ROW,
@@ -58,7 +58,7 @@ SAMPLES: dict[str, Json] = {
 }
 
 
-def test_the_rows_among_the_examples_are_as_a_capture_writes_them() -> None:
+def test_the_example_rows_equal_the_output_of_a_capture() -> None:
     example = Path(__file__).resolve().parent.parent / "examples" / "captured.jsonl"
     assert [row for _, row in read_rows(example)] == rows()
 
@@ -66,7 +66,7 @@ def test_the_rows_among_the_examples_are_as_a_capture_writes_them() -> None:
 # -- validate ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_schema_has_a_sample_that_is_sound() -> None:
+def test_every_schema_has_a_valid_sample() -> None:
     assert SAMPLES.keys() == SCHEMAS.keys()
     assert {name: faults(row) for name, row in SAMPLES.items()} == {name: [] for name in SCHEMAS}
 
@@ -96,13 +96,13 @@ def test_a_row_with_a_missing_or_invalid_key_is_validated_without_an_exception(n
 def test_a_row_of_any_json_is_accepted_by_validate_and_stats(name: str, change: Json, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps({**SAMPLES[name], **change}) + "\n")
-    told: list[str] = []
-    assert validate([file], tell=lambda where, why: told.append(why)).bad == 1
-    assert told and statistics([file]).bad == 1
+    reported: list[str] = []
+    assert validate([file], tell=lambda where, why: reported.append(why)).bad == 1
+    assert reported and statistics([file]).bad == 1
 
 
 @pytest.mark.parametrize("required", [[[]], [{}], [None, 1]])
-def test_a_tool_that_requires_an_invalid_name_is_validated_too(required: list[Any]) -> None:
+def test_a_tool_with_an_invalid_required_list_is_validated(required: list[Any]) -> None:
     parameters = {"type": "object", "properties": {}, "required": required}
     call = {"name": "f", "arguments": {}}
     assert (
@@ -126,7 +126,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_each_required_key_is_missed(name: str) -> None:
+def test_each_missing_required_key_is_reported(name: str) -> None:
     for key in REQUIRED[name].split():
         without = {other: value for other, value in SAMPLES[name].items() if other != key}
         assert any(key in fault for fault in faults(without)), key
@@ -144,11 +144,11 @@ CANDIDATES: list[tuple[Json, str]] = [
 
 
 @pytest.mark.parametrize(("call", "fault"), CANDIDATES)
-def test_a_candidate_that_does_not_fit_its_tool_is_a_fault_of_verifier_rows(call: Json, fault: str) -> None:
+def test_a_candidate_that_does_not_match_its_tool_is_a_fault_of_verifier_rows(call: Json, fault: str) -> None:
     assert any(fault in found for found in faults({**FORGE_ROW, "candidate_call": call}))
 
 
-def test_unknown_arguments_pass_and_an_invalid_candidate_may_be_labelled_so() -> None:
+def test_unknown_arguments_are_accepted_and_an_invalid_candidate_can_have_the_invalid_label() -> None:
     call = {"name": "add_to_cart", "arguments": {"product_id": "x", "quantity": 1, "more": []}}
     assert faults({**FORGE_ROW, "candidate_call": call}) == []
     bad = {**TRAINING["input"], "candidate_call": {"name": "nothing", "arguments": {}}}
@@ -158,20 +158,20 @@ def test_unknown_arguments_pass_and_an_invalid_candidate_may_be_labelled_so() ->
     assert faults({**TRAINING, "input": old}) == []
 
 
-def test_a_row_that_says_it_is_public_without_a_release_is_a_fault() -> None:
+def test_a_public_row_without_a_release_is_a_fault() -> None:
     row = rows("right")[0]
     public = {**row["metadata"], "public_export_allowed": True, "private_agent_log": False}
     assert len(faults({**row, "metadata": public})) == 2
 
 
-def test_validation_tells_every_fault_with_its_place_and_counts(tmp_path: Path) -> None:
+def test_validation_reports_every_fault_with_its_position_and_counts_them(tmp_path: Path) -> None:
     good = write(tmp_path / "good.jsonl", [*SAMPLES.values()])
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"schema_version": "x/v9"}\n\nnonsense\n{"schema_version": "forge-dataset-assemble-conflict/v1"}\n')
-    told: list[tuple[str, int]] = []
-    report = validate([good, bad], tell=lambda where, fault: told.append((where.path, where.number)))
+    positions: list[tuple[str, int]] = []
+    report = validate([good, bad], tell=lambda where, fault: positions.append((where.path, where.number)))
     assert (report.rows, report.bad, report.faults) == (len(SAMPLES) + 3, 3, 5)
-    assert told == [(str(bad), number) for number in (1, 3, 4, 4, 4)]
+    assert positions == [(str(bad), number) for number in (1, 3, 4, 4, 4)]
     assert report.schemas["rightcall-capture/v1"] == 1
     assert report.labels["valid"] == 1
 
@@ -179,29 +179,29 @@ def test_validation_tells_every_fault_with_its_place_and_counts(tmp_path: Path) 
 # -- label -------------------------------------------------------------------------------------------------------------
 
 
-def test_labels_say_what_a_call_deserves() -> None:
-    assert labels("right") == ["valid", "valid"]
-    assert labels("repaired") == ["valid", "valid"]
-    assert labels("retried") == ["deterministic_invalid", "valid", "valid"]
-    assert labels("parallel") == ["valid", "valid", "valid"]
-    assert labels("refused") == ["incomplete"]
-    assert labels("wrong") == ["wrong_tool_semantic", "incomplete"]
+def test_labels_describe_the_quality_of_each_call() -> None:
+    assert label_names("right") == ["valid", "valid"]
+    assert label_names("repaired") == ["valid", "valid"]
+    assert label_names("retried") == ["deterministic_invalid", "valid", "valid"]
+    assert label_names("parallel") == ["valid", "valid", "valid"]
+    assert label_names("refused") == ["incomplete"]
+    assert label_names("wrong") == ["wrong_tool_semantic", "incomplete"]
 
 
-def test_a_label_says_who_gave_it_and_why() -> None:
-    first, *_ = labelled("retried")
+def test_a_label_has_its_origin_and_reason() -> None:
+    first, *_ = label_rows("retried")
     assert first["label"]["by"] == "check"
     assert first["label"]["why"].startswith("missing: quantity is required")
-    assert labelled("refused")[0]["label"]["why"] == "not called: add_to_cart"
+    assert label_rows("refused")[0]["label"]["why"] == "not called: add_to_cart"
 
 
-def test_a_call_that_was_made_already_is_not_needed() -> None:
+def test_a_repeated_call_is_labelled_as_not_needed() -> None:
     right = CONVERSATIONS["right"][0]
     again = [Labeller().label(row) for row in conversation("g", (right, right, "Done."))]
     assert [row["label"]["label"] for row in again] == ["valid", "tool_not_needed", "incomplete"]
 
 
-def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
+def test_examples_in_the_prompt_are_not_calls_of_the_model() -> None:
     first, end = rows("right")
     shown = [{"role": "user", "content": "Another request."}, first["assistant"]]
     for row in (first, end):
@@ -210,7 +210,7 @@ def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
     assert [message["role"] for message in CapturedConversation([first, end]).turns[0].messages] == ["system", "user"]
 
 
-def test_a_row_without_a_history_is_validated_by_earlier_rows() -> None:
+def test_a_row_without_a_history_is_labelled_by_earlier_rows() -> None:
     labeller = Labeller()
     later = {**FORGE_ROW, "proxy_trace": {**FORGE_ROW["proxy_trace"], "turn": 1}}
     other = {**FORGE_ROW, "example_group_id": "another"}
@@ -218,13 +218,13 @@ def test_a_row_without_a_history_is_validated_by_earlier_rows() -> None:
     assert found == ["valid", "tool_not_needed", "valid"]
 
 
-def test_a_row_of_an_unknown_scenario_stays_as_it_is() -> None:
+def test_a_row_of_an_unknown_scenario_is_not_labelled() -> None:
     row = rows("right")[0]
     unknown = {**row, "proxy_trace": {**row["proxy_trace"], "domain": "moon"}}
     assert Labeller().label(unknown) == unknown
 
 
-def test_a_file_is_labelled_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_labelled_completely_or_not_at_all(tmp_path: Path) -> None:
     source = write(tmp_path / "a.jsonl", rows())
     counts = label_files([source], tmp_path / "out.jsonl")
     assert counts["valid"] == 9
@@ -247,7 +247,7 @@ def test_keys_that_a_later_version_adds_are_kept(tmp_path: Path) -> None:
 # -- prompts -----------------------------------------------------------------------------------------------------------
 
 
-def test_prompts_are_the_requests_of_a_capture_in_its_order(tmp_path: Path) -> None:
+def test_prompts_are_the_requests_of_a_capture_in_the_same_order(tmp_path: Path) -> None:
     domains = find_domains(["shopping", "calendar"])
     assert write_prompts(domains, tmp_path / "p.jsonl", model="m", runs=2) == 12
     found = [row for _, row in read_rows(tmp_path / "p.jsonl") if isinstance(row, dict)]
@@ -278,8 +278,8 @@ def test_a_histogram_counts_every_value_and_its_median_is_in_the_right_bin(value
     assert middle <= histogram.median <= max(2 * middle, 1)
 
 
-def test_stats_count_what_is_there(tmp_path: Path) -> None:
-    found = statistics([write(tmp_path / "a.jsonl", [*labelled("repaired"), *labelled("retried"), TRAINING])])
+def test_stats_count_labels_tools_domains_formats_repairs_and_problems(tmp_path: Path) -> None:
+    found = statistics([write(tmp_path / "a.jsonl", [*label_rows("repaired"), *label_rows("retried"), TRAINING])])
     assert found.rows == 6
     assert found.counts["label"] == {"valid": 5, "deterministic_invalid": 1}
     assert found.counts["tool"] == {"add_to_cart": 3}
@@ -290,7 +290,7 @@ def test_stats_count_what_is_there(tmp_path: Path) -> None:
     assert found.lengths["reply"].total == 5
 
 
-def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
+def test_the_number_of_counted_names_is_limited(tmp_path: Path) -> None:
     row = rows("right")[0]
     many = [{**row, "candidate_call": {"name": f"tool{n}", "arguments": {}}} for n in range(1_500)]
     found = statistics([write(tmp_path / "a.jsonl", many)])
@@ -298,14 +298,14 @@ def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
     assert found.counts["tool"]["(others)"] == 500
 
 
-def test_the_page_shows_the_numbers(tmp_path: Path) -> None:
+def test_the_stats_page_shows_the_numbers(tmp_path: Path) -> None:
     text = render_page(stats_page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows"))
     assert text.count("<rect") > 15
     assert "add_to_cart" in text and "of 13 rows are sound" in text
 
 
-def test_a_value_that_all_rows_have_is_no_chart(tmp_path: Path) -> None:
-    page = stats_page(statistics([write(tmp_path / "a.jsonl", labelled("repaired") + labelled("retried"))]), "rows")
+def test_a_value_common_to_all_rows_has_no_chart(tmp_path: Path) -> None:
+    page = stats_page(statistics([write(tmp_path / "a.jsonl", label_rows("repaired") + label_rows("retried"))]), "rows")
     charts = [chart for part in page.parts if isinstance(part, BarCharts) for chart in part.charts]
     assert charts and all(len(chart.rows) > 1 for chart in charts)
     (table,) = [part for part in page.parts if isinstance(part, PageTable)]
@@ -314,12 +314,12 @@ def test_a_value_that_all_rows_have_is_no_chart(tmp_path: Path) -> None:
     assert page.headline.figure == "80.0 %"
 
 
-def test_a_rule_that_repaired_a_row_twice_counts_once(tmp_path: Path) -> None:
+def test_a_repair_rule_is_counted_once_per_row(tmp_path: Path) -> None:
     row = next(row for row in rows("repaired") if row.get("repairs"))
     doubled = {**row, "repairs": row["repairs"] * 2}
     assert statistics([write(tmp_path / "a.jsonl", [doubled])]).counts["repair"] == {"scalar_type": 1}
 
 
-def test_stats_are_json_data(tmp_path: Path) -> None:
-    told = statistics([write(tmp_path / "a.jsonl", rows())]).to_json()
-    assert json.loads(json.dumps(told)) == told
+def test_stats_can_be_written_as_json(tmp_path: Path) -> None:
+    data = statistics([write(tmp_path / "a.jsonl", rows())]).to_json()
+    assert json.loads(json.dumps(data)) == data

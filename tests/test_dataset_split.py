@@ -1,4 +1,4 @@
-"""`dataset split` and `dataset assemble`: rows are told apart and put together by rules that can be recomputed."""
+"""`dataset split` and `dataset assemble`: rows are split and merged by reproducible rules."""
 
 import json
 import math
@@ -19,15 +19,15 @@ from rightcall.types import Json
 from support.captured import rows, write
 
 
-def training() -> list[Json]:
-    made = [training_row(Labeller().label(row)) for row in rows()]
-    return [row for row in made if row is not None]
+def training_rows() -> list[Json]:
+    labelled = [training_row(Labeller().label(row)) for row in rows()]
+    return [row for row in labelled if row is not None]
 
 
-ROW = training()[0]
+ROW = training_rows()[0]
 
 
-def of_group(group: str, number: int = 0) -> Json:
+def row_of_group(group: str, number: int = 0) -> Json:
     entry = {**ROW["input"], "user_request": f"request {number}"}
     return {**ROW, "input": entry, "review": {**ROW["review"], "example_group_id": group}}
 
@@ -44,7 +44,7 @@ def groups_in(path: Path) -> list[str]:
     [("", "", 0xAF63BD4C8601B7DF), ("a", "", 0x089BE207B544F1E4), ("foobar", "", 0x34531CA7168B8F38)],
 )
 def test_the_rank_is_fnv_1a_of_seed_nul_and_key(seed: str, key: str, value: int) -> None:
-    """The values are those that FNV's authors publish for these texts."""
+    """The expected values are the published test vectors of FNV."""
     assert rank(seed, key) == value
     assert rank("a", "b") != rank("ab", "")
 
@@ -54,12 +54,12 @@ def test_the_rank_is_fnv_1a_of_seed_nul_and_key(seed: str, key: str, value: int)
     st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]),
     st.sampled_from(["forge-dataset-v1", "other"]),
 )
-def test_groups_go_to_validation_by_rank_until_there_are_enough_rows(
+def test_groups_go_to_validation_by_rank_until_enough_rows_are_chosen(
     tmp_path_factory: pytest.TempPathFactory, groups: list[str], ratio: float, seed: str
 ) -> None:
     folder = tmp_path_factory.mktemp("split")
-    source = write(folder / "a.jsonl", [of_group(group, at) for at, group in enumerate(groups)])
-    made = split([source], folder / "out", ratio=ratio, seed=seed)
+    source = write(folder / "a.jsonl", [row_of_group(group, at) for at, group in enumerate(groups)])
+    report = split([source], folder / "out", ratio=ratio, seed=seed)
     wanted, chosen = math.ceil(len(groups) * ratio), set[str]()
     for group in sorted(set(groups), key=lambda each: rank(seed, each)):
         if sum(each in chosen for each in groups) >= wanted:
@@ -67,11 +67,13 @@ def test_groups_go_to_validation_by_rank_until_there_are_enough_rows(
         chosen.add(group)
     assert groups_in(folder / "out" / "validation.jsonl") == [group for group in groups if group in chosen]
     assert groups_in(folder / "out" / "train.jsonl") == [group for group in groups if group not in chosen]
-    assert (made.rows, made.groups) == (len(groups), len(set(groups)))
+    assert (report.rows, report.groups) == (len(groups), len(set(groups)))
 
 
-def test_rows_are_not_changed_by_a_single_byte(tmp_path: Path) -> None:
-    lines = [json.dumps(of_group(group, at), indent=None, separators=(", ", " : ")) for at, group in enumerate("abcd")]
+def test_rows_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    lines = [
+        json.dumps(row_of_group(group, at), indent=None, separators=(", ", " : ")) for at, group in enumerate("abcd")
+    ]
     lines[1] = lines[1].replace("request 1", "r\\u00e9quest 1e5")
     source = tmp_path / "a.jsonl"
     source.write_text("\n".join(lines))
@@ -80,7 +82,7 @@ def test_rows_are_not_changed_by_a_single_byte(tmp_path: Path) -> None:
     assert sorted(written[0] + written[1]) == sorted(lines)
 
 
-def test_the_key_is_the_first_that_a_row_has() -> None:
+def test_the_group_key_is_the_first_key_present_in_a_row() -> None:
     review = {"example_group_id": "e", "task_group_id": "t", "capture_key": "c", "row_key": "r"}
     for name in list(review):
         assert group_key({"review": review}) == review.pop(name)
@@ -89,17 +91,17 @@ def test_the_key_is_the_first_that_a_row_has() -> None:
 
 
 def test_captures_are_split_by_conversation(tmp_path: Path) -> None:
-    made = split([write(tmp_path / "a.jsonl", rows())], tmp_path / "out", ratio=0.3)
+    report = split([write(tmp_path / "a.jsonl", rows())], tmp_path / "out", ratio=0.3)
     sides = [
         {row["example_group_id"] for _, row in read_rows(path) if isinstance(row, dict)}
-        for path in (made.train_path, made.validation_path)
+        for path in (report.train_path, report.validation_path)
     ]
     assert sides[0].isdisjoint(sides[1])
     assert len(sides[0] | sides[1]) == 6
 
 
 def test_the_manifest_counts_labels_buckets_and_schemas(tmp_path: Path) -> None:
-    split([write(tmp_path / "a.jsonl", training())], tmp_path / "out", ratio=0.3)
+    split([write(tmp_path / "a.jsonl", training_rows())], tmp_path / "out", ratio=0.3)
     manifest = json.loads((tmp_path / "out" / "split_manifest.json").read_text())
     assert manifest["seed"] == "forge-dataset-v1"
     assert manifest["train"]["rows"] + manifest["validation"]["rows"] == manifest["rows"] == 7
@@ -109,24 +111,24 @@ def test_the_manifest_counts_labels_buckets_and_schemas(tmp_path: Path) -> None:
 
 
 def test_a_bad_row_leaves_no_output(tmp_path: Path) -> None:
-    source = write(tmp_path / "a.jsonl", [*training(), {"schema_version": "x"}])
+    source = write(tmp_path / "a.jsonl", [*training_rows(), {"schema_version": "x"}])
     with pytest.raises(BadRows, match=r"a\.jsonl:8 unknown schema_version"):
         split([source], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
-def of_tools(group: str, called: str, offered: str) -> Json:
-    """A verifier row of this conversation, which calls one tool (or "respond") and offers these."""
+def row_with_tools(group: str, called: str, offered: str) -> Json:
+    """Return a verifier row of this conversation that calls one tool (or "respond") and offers these tools."""
     tools = [{"name": name, "description": "", "parameters": {"type": "object"}} for name in [*offered, "respond"]]
     entry = {**ROW["input"], "available_tools": tools, "candidate_call": {"name": called, "arguments": {}}}
     return {**ROW, "input": entry, "review": {**ROW["review"], "example_group_id": group}}
 
 
 def tools_in(path: Path) -> tuple[set[str], set[str]]:
-    """The tools that the rows of a file call, and those that they offer."""
-    found = [row["input"] for _, row in read_rows(path) if isinstance(row, dict)]
-    offered = {tool["name"] for each in found for tool in each["available_tools"]}
-    return {each["candidate_call"]["name"] for each in found} - {"respond"}, offered - {"respond"}
+    """Return the tools that the rows of a file call, and the tools that they offer."""
+    read_entries = [row["input"] for _, row in read_rows(path) if isinstance(row, dict)]
+    offered = {tool["name"] for each in read_entries for tool in each["available_tools"]}
+    return {each["candidate_call"]["name"] for each in read_entries} - {"respond"}, offered - {"respond"}
 
 
 @given(
@@ -138,91 +140,94 @@ def tools_in(path: Path) -> tuple[set[str], set[str]]:
     st.sampled_from([0.0, 0.1, 0.3, 0.6, 1.0]),
     st.booleans(),
 )
-def test_by_tool_no_tool_that_validation_asks_for_is_offered_in_training(
-    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, set[str]]], ratio: float, quiet: bool
+def test_a_split_by_tool_offers_no_validation_tool_in_training(
+    tmp_path_factory: pytest.TempPathFactory, conversations: list[tuple[str, set[str]]], ratio: float, quiet: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("split")
-    made = [of_tools(group, "respond" if quiet else min(tools), "".join(sorted(tools))) for group, tools in asked]
-    told = split([write(folder / "a.jsonl", made)], folder / "out", ratio=ratio, by="tool")
-    called, offered = tools_in(Path(told.validation_path))
-    assert tools_in(Path(told.train_path))[1].isdisjoint(offered if quiet else called)
-    assert set(groups_in(Path(told.train_path))).isdisjoint(groups_in(Path(told.validation_path)))
-    assert told.train + told.validation + told.left_out == told.rows == len(asked)
-    assert told.validation + told.left_out >= math.ceil(len(asked) * ratio)
+    entries = [
+        row_with_tools(group, "respond" if quiet else min(tools), "".join(sorted(tools)))
+        for group, tools in conversations
+    ]
+    report = split([write(folder / "a.jsonl", entries)], folder / "out", ratio=ratio, by="tool")
+    called, offered = tools_in(Path(report.validation_path))
+    assert tools_in(Path(report.train_path))[1].isdisjoint(offered if quiet else called)
+    assert set(groups_in(Path(report.train_path))).isdisjoint(groups_in(Path(report.validation_path)))
+    assert report.train + report.validation + report.left_out == report.rows == len(conversations)
+    assert report.validation + report.left_out >= math.ceil(len(conversations) * ratio)
 
 
-def test_by_tool_a_conversation_that_only_offers_a_held_out_tool_is_on_neither_side(tmp_path: Path) -> None:
+def test_a_split_by_tool_omits_conversations_that_only_offer_a_held_out_tool(tmp_path: Path) -> None:
     lowest = min("ab", key=lambda name: rank("forge-dataset-v1", name))
     other = "ab".replace(lowest, "")
-    made = [of_tools("1", lowest, lowest), of_tools("2", other, "ab"), of_tools("3", other, other)]
-    told = split([write(tmp_path / "a.jsonl", made)], tmp_path / "out", ratio=0.1, by="tool")
-    assert (told.train, told.validation, told.left_out, told.held_out) == (1, 1, 1, 1)
-    manifest = json.loads(Path(told.manifest_path).read_text())
+    entries = [row_with_tools("1", lowest, lowest), row_with_tools("2", other, "ab"), row_with_tools("3", other, other)]
+    report = split([write(tmp_path / "a.jsonl", entries)], tmp_path / "out", ratio=0.1, by="tool")
+    assert (report.train, report.validation, report.left_out, report.held_out) == (1, 1, 1, 1)
+    manifest = json.loads(Path(report.manifest_path).read_text())
     assert manifest["by"] == "tool" and manifest["held_out_tools"] == [lowest] and manifest["left_out"] == 1
 
 
-def test_a_split_by_tool_keeps_a_conversation_without_tools_apart(tmp_path: Path) -> None:
-    made = [of_tools(group, "respond", "") for group in "1234"]
-    told = split([write(tmp_path / "a.jsonl", made)], tmp_path / "out", ratio=0.5, by="tool")
-    assert (told.train, told.validation, told.left_out) == (2, 2, 0)
+def test_a_split_by_tool_keeps_conversations_without_tools(tmp_path: Path) -> None:
+    entries = [row_with_tools(group, "respond", "") for group in "1234"]
+    report = split([write(tmp_path / "a.jsonl", entries)], tmp_path / "out", ratio=0.5, by="tool")
+    assert (report.train, report.validation, report.left_out) == (2, 2, 0)
 
 
 # -- assemble ----------------------------------------------------------------------------------------------------------
 
 
-def found(path: Path) -> list[Json]:
+def read_entries(path: Path) -> list[Json]:
     return [row for _, row in read_rows(path) if isinstance(row, dict)]
 
 
-def test_doubles_are_kept_once_and_contradictions_are_written_down(tmp_path: Path) -> None:
-    first = write(tmp_path / "1.jsonl", [of_group("a", 1), of_group("b", 1), of_group("c", 2)])
-    second = write(tmp_path / "2.jsonl", [{**of_group("d", 1), "label": "tool_not_needed"}, of_group("e", 3)])
-    made = assemble([first, second], tmp_path / "out")
-    assert (made.accepted, made.duplicates, made.conflicts, made.quarantine) == (3, 1, 1, 0)
-    kept = found(tmp_path / "out" / "training.jsonl")
+def test_duplicates_are_kept_once_and_conflicts_are_written_to_a_file(tmp_path: Path) -> None:
+    first = write(tmp_path / "1.jsonl", [row_of_group("a", 1), row_of_group("b", 1), row_of_group("c", 2)])
+    second = write(tmp_path / "2.jsonl", [{**row_of_group("d", 1), "label": "tool_not_needed"}, row_of_group("e", 3)])
+    report = assemble([first, second], tmp_path / "out")
+    assert (report.accepted, report.duplicates, report.conflicts, report.quarantine) == (3, 1, 1, 0)
+    kept = read_entries(tmp_path / "out" / "training.jsonl")
     assert [row["review"]["example_group_id"] for row in kept] == ["a", "c", "e"]
-    (conflict,) = found(tmp_path / "out" / "conflicts.jsonl")
+    (conflict,) = read_entries(tmp_path / "out" / "conflicts.jsonl")
     assert faults(conflict) == []
     assert conflict["kept"]["path"] == str(first) and conflict["kept"]["line_number"] == 1
     assert conflict["conflict"]["path"] == str(second) and conflict["conflict"]["label"] == "tool_not_needed"
-    assert conflict["scorer_input"] == model_input(of_group("a", 1)["input"])
+    assert conflict["scorer_input"] == model_input(row_of_group("a", 1)["input"])
 
 
 def test_conflicts_can_be_dropped_with_every_row_of_their_input(tmp_path: Path) -> None:
-    entries = [of_group("a", 1), of_group("b", 2), {**of_group("c", 1), "label": "tool_not_needed"}]
-    made = assemble([write(tmp_path / "1.jsonl", entries)], tmp_path / "out", drop_conflicts=True)
-    assert (made.accepted, made.dropped) == (1, 1)
-    assert [row["review"]["example_group_id"] for row in found(tmp_path / "out" / "training.jsonl")] == ["b"]
+    entries = [row_of_group("a", 1), row_of_group("b", 2), {**row_of_group("c", 1), "label": "tool_not_needed"}]
+    report = assemble([write(tmp_path / "1.jsonl", entries)], tmp_path / "out", drop_conflicts=True)
+    assert (report.accepted, report.dropped) == (1, 1)
+    assert [row["review"]["example_group_id"] for row in read_entries(tmp_path / "out" / "training.jsonl")] == ["b"]
 
 
-def test_bad_rows_and_public_rows_lie_in_quarantine(tmp_path: Path) -> None:
+def test_bad_rows_and_public_rows_are_quarantined(tmp_path: Path) -> None:
     nested = {**ROW, "input": {**ROW["input"], "metadata": {"a": [{"public_export_allowed": True}]}}}
     other = {**ROW, "review": {**ROW["review"], "private_agent_log": False}}
     source = write(tmp_path / "1.jsonl", [ROW, nested, other, {**ROW, "label": "great"}, rows("right")[0]])
     source.write_bytes(source.read_bytes() + b"nonsense\n")
-    made = assemble([source], tmp_path / "out")
-    assert (made.accepted, made.quarantine) == (1, 5)
-    aside = found(tmp_path / "out" / "quarantine.jsonl")
-    assert [row["reason"] for row in aside] == [
+    report = assemble([source], tmp_path / "out")
+    assert (report.accepted, report.quarantine) == (1, 5)
+    quarantined = read_entries(tmp_path / "out" / "quarantine.jsonl")
+    assert [row["reason"] for row in quarantined] == [
         "public_row",
         "public_row",
         "invalid_training_row",
         "invalid_training_row",
         "invalid_json",
     ]
-    assert [row["line_number"] for row in aside] == [2, 3, 4, 5, 6]
-    assert all(faults(row) == [] for row in aside)
+    assert [row["line_number"] for row in quarantined] == [2, 3, 4, 5, 6]
+    assert all(faults(row) == [] for row in quarantined)
     assert find_public_mark(nested) == "/input/metadata/a/0/public_export_allowed must not be true"
 
 
 def test_the_manifest_and_the_notebook_rows_are_written(tmp_path: Path) -> None:
-    source = write(tmp_path / "1.jsonl", training())
-    made = assemble([source], tmp_path / "out")
+    source = write(tmp_path / "1.jsonl", training_rows())
+    report = assemble([source], tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "dataset_manifest.json").read_text())
     assert manifest["inputs"][0]["rows_seen"] == 7
-    assert manifest["counts"]["accepted"] == made.accepted == sum(manifest["labels"].values())
-    flat = found(tmp_path / "out" / "notebook.jsonl")
-    assert len(flat) == made.accepted
+    assert manifest["counts"]["accepted"] == report.accepted == sum(manifest["labels"].values())
+    flat = read_entries(tmp_path / "out" / "notebook.jsonl")
+    assert len(flat) == report.accepted
     assert {"label", "user_request", "candidate_call", "metadata", "rank_score"} <= flat[0].keys()
     for path in (tmp_path / "out").iterdir():
         assert path.stat().st_mode & 0o777 == 0o600

@@ -1,4 +1,4 @@
-"""What docstrings say of parameters, in the styles people write."""
+"""Parameter descriptions in docstrings of the common styles."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ EPYDOC = """Gets the weather.
 
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX, EPYDOC], ids=["google", "numpy", "sphinx", "epydoc"])
-def test_every_style_says_the_same(text: str) -> None:
+def test_every_docstring_style_gives_the_same_descriptions(text: str) -> None:
     docs = read_docstring(text)
     assert docs.description == "Gets the weather.\n\nIt asks a server."
     assert docs.parameters == {"city": "Where, with the country.", "unit": "Which: c or f.", "rest": "More."}
@@ -92,7 +92,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_what_is_in_no_known_style_is_description(text: str) -> None:
+def test_text_in_no_known_style_is_the_description(text: str) -> None:
     assert read_docstring(text) == (text, {})
 
 
@@ -100,7 +100,7 @@ def test_no_docstring_is_an_empty_description() -> None:
     assert read_docstring(None) == ("", {})
 
 
-def test_several_names_may_share_a_numpy_entry() -> None:
+def test_several_parameters_can_share_a_numpy_entry() -> None:
     assert read_docstring("S.\n\nParameters\n----------\na, b : int\n    Both.").parameters == {
         "a": "Both.",
         "b": "Both.",
@@ -112,7 +112,7 @@ def test_text_after_a_section_is_kept() -> None:
     assert docs == ("S.\n\nMore.", {"a": "One."})
 
 
-def test_a_long_hostile_docstring_is_read_in_no_time() -> None:
+def test_a_long_hostile_docstring_is_read_in_bounded_time() -> None:
     for piece in ("Args:\n", "    a (", ":param x", "a, ", "    a (b) ", "-" * 80 + "\n", "Parameters\n---\n"):
         start = time.process_time()
         read_docstring("S.\n\nArgs:\n" + piece * 5000)

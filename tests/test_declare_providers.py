@@ -1,4 +1,4 @@
-"""Definitions of every provider, in and out again; and the law that the way out and back loses nothing."""
+"""Tool definitions of every provider: conversion in both directions, without loss."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ FORMS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_the_same(form: str) -> None:
+def test_every_definition_form_gives_the_same_tool(form: str) -> None:
     assert list(Toolset(FORMS[form])) == [Tool(**NAMED, parameters=SCHEMA)]
 
 
-def test_all_forms_may_be_mixed() -> None:
+def test_all_definition_forms_can_be_mixed() -> None:
     tools = Toolset(*FORMS.values())
     assert tools.names == ("weather",)
     assert len(tools.clashes) == len(FORMS) - 1 and all(clash.same for clash in tools.clashes)
 
 
-def test_objects_of_an_sdk_are_read_like_their_json() -> None:
+def test_sdk_objects_are_read_like_their_json() -> None:
     class Listed(BaseModel):
         model_config = ConfigDict(populate_by_name=True)
         name: str
@@ -95,15 +95,15 @@ def test_objects_of_an_sdk_are_read_like_their_json() -> None:
     assert list(Toolset(listing)) == list(Toolset(listing.tools)) == [Tool(**NAMED, parameters=SCHEMA)]
 
 
-def test_what_mcp_says_beyond_the_parameters_is_kept() -> None:
-    made = to_tool(
+def test_mcp_fields_beyond_the_parameters_are_kept() -> None:
+    tool = to_tool(
         {**NAMED, "inputSchema": SCHEMA, "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
     )
-    assert made.read_only and made.output_schema == {"type": "object"}
+    assert tool.read_only and tool.output_schema == {"type": "object"}
     assert not to_tool({**NAMED, "inputSchema": SCHEMA, "annotations": {"readOnlyHint": "yes"}}).read_only
 
 
-def test_geminis_response_is_the_output_schema() -> None:
+def test_the_response_schema_of_gemini_is_the_output_schema() -> None:
     assert to_tool({**NAMED, "response": {"type": "ARRAY", "items": {"type": "STRING"}}}).output_schema == {
         "type": "array",
         "items": {"type": "string"},
@@ -111,7 +111,7 @@ def test_geminis_response_is_the_output_schema() -> None:
     assert to_tool({**NAMED, "responseJsonSchema": {"type": "array"}}).output_schema == {"type": "array"}
 
 
-def test_geminis_spellings_are_read() -> None:
+def test_gemini_spellings_are_read() -> None:
     schema = {
         "type": "OBJECT",
         "properties": {
@@ -128,13 +128,13 @@ def test_geminis_spellings_are_read() -> None:
 
 
 @pytest.mark.parametrize("definition", [{"type": "custom", "custom": {"name": "sh"}}, {"type": "custom", "name": "sh"}])
-def test_a_custom_tool_takes_one_text(definition: Json) -> None:
-    made = to_tool(definition)
-    assert (made.name, list(made.parameters["properties"])) == ("sh", ["input"])
+def test_a_custom_tool_has_one_text_parameter(definition: Json) -> None:
+    tool = to_tool(definition)
+    assert (tool.name, list(tool.parameters["properties"])) == ("sh", ["input"])
 
 
 @pytest.mark.parametrize("definition", [{"type": "web_search"}, {"type": "mcp", "server_label": "x"}])
-def test_a_tool_that_its_provider_runs_is_refused_with_the_reason(definition: Json) -> None:
+def test_a_tool_run_by_its_provider_is_rejected_with_the_reason(definition: Json) -> None:
     with pytest.raises(BadTools, match="a tool that its provider runs"):
         to_tool(definition)
     assert Toolset.lenient([definition, FORMS["bare"]]).names == ("weather",)
@@ -142,12 +142,12 @@ def test_a_tool_that_its_provider_runs_is_refused_with_the_reason(definition: Js
 
 def test_a_definition_is_copied() -> None:
     schema = json.loads(json.dumps(SCHEMA))
-    made = to_tool({**NAMED, "parameters": schema})
+    tool = to_tool({**NAMED, "parameters": schema})
     schema["properties"].clear()
-    assert made.parameters == SCHEMA
+    assert tool.parameters == SCHEMA
 
 
-WANTED: dict[str, Json] = {
+EXPECTED: dict[str, Json] = {
     "chat": {"type": "function", "function": {**NAMED, "parameters": SCHEMA}},
     "responses": {"type": "function", **NAMED, "parameters": SCHEMA, "strict": False},
     "messages": {**NAMED, "input_schema": SCHEMA},
@@ -158,18 +158,18 @@ WANTED: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_plain_tool_goes_out_with_nothing_added(provider: Provider) -> None:
-    assert to_provider(Tool(**NAMED, parameters=SCHEMA), provider) == [WANTED[provider]]
+def test_a_plain_tool_is_written_without_additional_keys(provider: Provider) -> None:
+    assert to_provider(Tool(**NAMED, parameters=SCHEMA), provider) == [EXPECTED[provider]]
 
 
-def test_what_gemini_cannot_say_goes_out_as_json_schema() -> None:
-    words: list[Json] = [{"additionalProperties": False}, {"$defs": {}}, {"oneOf": [{"type": "object"}]}]
-    for word in words:
-        (made,) = to_provider(Tool(name="f", parameters={**SCHEMA, **word}), "gemini")
-        assert made["functionDeclarations"][0]["parametersJsonSchema"] == {**SCHEMA, **word}
+def test_keywords_unknown_to_gemini_are_written_as_json_schema() -> None:
+    keywords: list[Json] = [{"additionalProperties": False}, {"$defs": {}}, {"oneOf": [{"type": "object"}]}]
+    for keyword in keywords:
+        (written,) = to_provider(Tool(name="f", parameters={**SCHEMA, **keyword}), "gemini")
+        assert written["functionDeclarations"][0]["parametersJsonSchema"] == {**SCHEMA, **keyword}
 
 
-def test_a_tool_without_parameters_goes_out_as_each_provider_wants_it() -> None:
+def test_a_tool_without_parameters_is_written_in_the_form_of_each_provider() -> None:
     for parameters in ({}, {"type": "object"}, {"type": "object", "properties": {}}):
         tool = Tool(name="f", parameters=parameters)
         assert to_provider(tool, "chat")[0]["function"]["parameters"] == {"type": "object", "properties": {}}
@@ -188,18 +188,18 @@ RICH = Tool(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_what_no_provider_has_a_field_for_survives(provider: Provider) -> None:
+def test_fields_without_a_provider_equivalent_survive_as_extensions(provider: Provider) -> None:
     assert list(Toolset(json.loads(json.dumps(to_provider(RICH, provider, extensions=True))))) == [RICH]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_without_extensions_only_keys_the_provider_knows_go_out(provider: Provider) -> None:
+def test_without_extensions_only_provider_keys_are_written(provider: Provider) -> None:
     written = json.dumps(to_provider(RICH, provider))
     assert "x-" not in written and "_meta" not in written
     assert ("readOnlyHint" in written) is (provider == "mcp")
 
 
-def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_provider_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(CallerError, match=r"no form of tools 'azure'; there are chat, responses, messages"):
         to_provider([], "azure")
     with pytest.raises(CallerError, match="no form of tools"):
@@ -222,18 +222,18 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name, provider, wire", NAMES)
-def test_a_name_becomes_one_the_provider_takes(name: str, provider: Provider, wire: str) -> None:
+def test_a_tool_name_is_converted_to_a_valid_provider_name(name: str, provider: Provider, wire: str) -> None:
     assert wire_names([name], provider) == {name: wire}
 
 
-def test_a_name_that_is_too_long_is_cut_and_marked() -> None:
+def test_a_too_long_name_is_shortened_and_stays_unique() -> None:
     one, other = "x" * 70 + "a", "x" * 70 + "b"
     found = wire_names([one, other], "chat")
     assert all(len(wire) == 64 and wire.startswith("x" * 55 + "_") for wire in found.values())
     assert found[one] != found[other]
 
 
-def test_names_that_would_fall_together_are_kept_apart() -> None:
+def test_names_that_would_collide_are_kept_distinct() -> None:
     found = wire_names(["a.b", "a_b", "a/b"], "chat")
     assert found["a_b"] == "a_b" and len(set(found.values())) == 3
     assert found == wire_names(["a/b", "a.b", "a_b"], "chat")
@@ -244,7 +244,7 @@ _NAMES = st.lists(_NAME_PARTS, min_size=1, max_size=5).map("".join).filter(str.s
 
 
 @given(st.lists(_NAMES, unique=True, max_size=8), st.sampled_from(PROVIDERS), st.randoms())
-def test_names_on_the_wire_are_taken_distinct_and_lead_back(names: list[str], provider: Provider, random: Any) -> None:
+def test_wire_names_are_valid_distinct_and_reversible(names: list[str], provider: Provider, random: Any) -> None:
     tools = Toolset([Tool(name=name) for name in names])
     forth = tools.wire_names(provider)
     allowed = set(string.ascii_letters + string.digits + "_-" + ("" if provider.startswith(("o", "a")) else ".")) | {
@@ -261,7 +261,7 @@ def test_names_on_the_wire_are_taken_distinct_and_lead_back(names: list[str], pr
     assert tools.scoped(names[:1]).wire_names(provider) == {name: forth[name] for name in names[:1]}
 
 
-def test_a_hostile_name_cannot_take_anothers_place_on_the_wire() -> None:
+def test_a_hostile_name_cannot_take_the_wire_name_of_another() -> None:
     taken = ["a.b", "a/b"]
     for _ in range(6):
         taken += [wire for wire in wire_names(taken, "chat").values() if wire not in taken]
@@ -269,9 +269,9 @@ def test_a_hostile_name_cannot_take_anothers_place_on_the_wire() -> None:
     assert len(set(found.values())) == len(taken)
 
 
-def test_a_listing_cannot_pass_a_tool_off_as_another() -> None:
-    made = to_tool({"name": "harmless", "inputSchema": {}, "_meta": {"rightcall/tool": {"name": "bash"}}})
-    assert made.name == "harmless"
+def test_extension_data_cannot_change_the_name_of_a_tool() -> None:
+    tool = to_tool({"name": "harmless", "inputSchema": {}, "_meta": {"rightcall/tool": {"name": "bash"}}})
+    assert tool.name == "harmless"
     assert to_tool({"name": "f", "input_schema": {}, "x-rightcall": {"name": "delete.all"}}).name == "f"
 
 
@@ -369,14 +369,14 @@ def _text(tool: Tool) -> str:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @given(tools=st.lists(_tools(), max_size=3, unique_by=lambda tool: tool.name))
-def test_out_to_a_provider_and_back_loses_nothing(provider: Provider, tools: list[Tool]) -> None:
+def test_conversion_to_a_provider_and_back_is_lossless(provider: Provider, tools: list[Tool]) -> None:
     wire = json.loads(json.dumps(to_provider(tools, provider, extensions=True)))
     assert [_text(tool) for tool in Toolset(wire)] == [_text(tool) for tool in tools]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @given(tool=_tools())
-def test_without_extensions_the_schema_and_the_description_still_come_back(provider: Provider, tool: Tool) -> None:
+def test_without_extensions_the_schema_and_the_description_survive(provider: Provider, tool: Tool) -> None:
     tools = Toolset(tool)
     (back,) = Toolset(json.loads(json.dumps(to_provider(tools, provider))))
     assert tools.from_wire_name(provider, back.name) == tool.name
@@ -385,11 +385,11 @@ def test_without_extensions_the_schema_and_the_description_still_come_back(provi
 
 
 @given(_SCHEMAS)
-def test_the_generator_makes_sound_schemas(schema: Json) -> None:
+def test_the_generator_makes_valid_schemas(schema: Json) -> None:
     check_parameters({"properties": {"x": schema}, "$defs": {"A": {}, "é": {}}})
 
 
-_SAYABLE = st.recursive(
+_GEMINI_SCHEMAS = st.recursive(
     st.fixed_dictionaries(
         {"type": st.sampled_from(["string", "integer", ["string", "null"], ["null", "string"], ["string"]])},
         optional={
@@ -409,8 +409,8 @@ _SAYABLE = st.recursive(
 
 
 @settings(max_examples=settings().max_examples * 2)
-@given(_SAYABLE)
-def test_what_goes_out_in_geminis_own_words_comes_back_the_same(schema: Json) -> None:
+@given(_GEMINI_SCHEMAS)
+def test_schemas_in_gemini_notation_read_back_unchanged(schema: Json) -> None:
     tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})
     assert [_text(back) for back in Toolset(to_provider(tool, "gemini"))] == [_text(tool)]
 
@@ -418,14 +418,14 @@ def test_what_goes_out_in_geminis_own_words_comes_back_the_same(schema: Json) ->
 @pytest.mark.parametrize(
     "schema", [{"type": "string", "nullable": True}, {"type": ["null", "string"]}, {"type": "object"}]
 )
-def test_a_spelling_that_gemini_would_change_goes_out_as_json_schema_and_an_exact_one_does_not(schema: Json) -> None:
+def test_only_a_spelling_that_gemini_would_change_is_written_as_json_schema(schema: Json) -> None:
     tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})
     (declaration,) = to_provider(tool, "gemini")[0]["functionDeclarations"]
     assert ("parametersJsonSchema" in declaration) is (schema != {"type": "object"})
 
 
 @pytest.mark.parametrize("provider", ["chat", "responses", "messages", "ollama"])
-def test_an_output_schema_goes_out_under_both_of_its_names(provider: Any) -> None:
+def test_an_output_schema_is_written_under_both_of_its_keys(provider: Any) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     (written,) = to_provider([Tool(name="f", output_schema=schema)], provider, extensions=True)
     inner = written.get("function", written)
