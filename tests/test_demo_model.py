@@ -1,4 +1,4 @@
-"""The demo's scene with a real model: the recording or the model, whichever there is, and it says which."""
+"""The demo scene with a real model: the model runs if it is present, otherwise the recording answers."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from rightcall.cli.demo_model import RECORDING, model_scene
 from support.stand_in_llama import DIES, model_file, put
 
 
-def test_without_the_model_the_recording_answers_and_says_how_to_get_it(
+def test_without_the_model_the_recording_answers_and_names_the_download_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
@@ -25,21 +25,23 @@ def test_without_the_model_the_recording_answers_and_says_how_to_get_it(
     assert [repair.rule for repair in reply.attempts[0].repairs] == ["extra_closer"]
 
 
-def test_a_model_that_is_here_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_downloaded_model_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
     monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
     scene = model_scene()
     assert scene.source.endswith("run on this machine just now")
-    assert scene.text == "How do I get from Central Station to the museum by walk?"  # it says what it was asked
+    assert (
+        scene.text == "How do I get from Central Station to the museum by walk?"
+    )  # the stand-in model repeats the request
 
 
-def test_a_model_that_cannot_run_here_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_answers_if_the_model_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
     monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
     assert "processor lacks" in model_scene().source
 
 
-def test_a_damaged_model_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_answers_if_the_model_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
     cached_model_file(MODELS["smollm2"]).parent.mkdir()
     cached_model_file(MODELS["smollm2"]).write_bytes(b"GGUF")

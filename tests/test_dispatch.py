@@ -1,4 +1,4 @@
-"""The dispatcher: which calls run, once, in which order, for how long, and what comes back."""
+"""The dispatcher: which calls run, in which order, for how long, and their results."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def test_sync_and_async_tools_run_in_order_and_keep_their_ids() -> None:
     assert all(result.duration > 0 for result in results)
 
 
-def test_one_call_or_a_whole_reply_may_be_given() -> None:
+def test_a_single_call_or_a_whole_reply_is_accepted() -> None:
     reply = parse('Hi <tool_call>{"name": "add", "arguments": {"a": 1}}</tool_call>', tools=TOOLS)
     assert [r.output for r in dispatch_sync(reply, TOOLS)] == [r.output for r in dispatch_sync(call("add", a=1), TOOLS)]
 
 
-def test_a_call_read_from_text_runs_and_its_output_comes_back() -> None:
+def test_a_parsed_call_runs_and_returns_its_output() -> None:
     def echo(value: dict[str, list[int]]) -> Any:
         return {"seen": {"value": value}}
 
@@ -101,17 +101,17 @@ def test_a_rejected_call_does_not_run_and_the_reason_is_reported_to_the_model(co
 
 
 @pytest.mark.parametrize("text", ["{}", " { }\n", ""])
-def test_a_rejection_repeats_no_arguments_where_none_were_sent(text: str) -> None:
+def test_a_rejection_quotes_no_arguments_if_none_were_sent(text: str) -> None:
     (result,) = dispatch_sync([Call("add", {}, text)], TOOLS)
     assert result.kind == "refused" and "arguments you sent" not in result.text
 
 
-def test_a_rejection_repeats_arguments_that_are_no_object() -> None:
+def test_a_rejection_quotes_arguments_that_are_not_an_object() -> None:
     (result,) = dispatch_sync([Call("add", {}, "[1]")], TOOLS)
     assert result.text.endswith("; the arguments you sent: [1]")
 
 
-WRITTEN = {
+CALL_TEXTS = {
     "good": ('{"name": "add", "arguments": {"a": 1}}', "completed"),
     "repaired": ('{"name": "add", "arguments": {"a": "2"}}', "completed"),
     "unknown": ('{"name": "ad", "arguments": {"a": 3}}', "refused"),
@@ -122,25 +122,25 @@ WRITTEN = {
 }
 
 
-@given(st.lists(st.sampled_from(list(WRITTEN)), min_size=1, max_size=4))
-def test_a_reply_its_attempts_and_its_calls_one_by_one_come_to_the_same(names: list[str]) -> None:
-    text = "".join([f"<tool_call>{WRITTEN[name][0]}</tool_call>" for name in names])
+@given(st.lists(st.sampled_from(list(CALL_TEXTS)), min_size=1, max_size=4))
+def test_a_reply_its_attempts_and_its_single_calls_give_the_same_results(names: list[str]) -> None:
+    text = "".join([f"<tool_call>{CALL_TEXTS[name][0]}</tool_call>" for name in names])
     reply = parse(text, tools=TOOLS, format="hermes")
-    whole = [essence(result) for result in dispatch_sync(reply, TOOLS)]
-    assert [kind for kind, *_ in whole] == [WRITTEN[name][1] for name in names]
-    assert [essence(result) for result in dispatch_sync(reply.attempts, TOOLS)] == whole
-    assert [essence(dispatch_sync(each, TOOLS)[0]) for each in reply.attempts] == whole
+    whole = [result_fields(result) for result in dispatch_sync(reply, TOOLS)]
+    assert [kind for kind, *_ in whole] == [CALL_TEXTS[name][1] for name in names]
+    assert [result_fields(result) for result in dispatch_sync(reply.attempts, TOOLS)] == whole
+    assert [result_fields(dispatch_sync(each, TOOLS)[0]) for each in reply.attempts] == whole
     ran = [each for each in whole if each[0] == "completed"]
-    assert [essence(result) for result in dispatch_sync(reply.calls, TOOLS)] == ran
-    assert all(kind == "refused" for kind, *_ in map(essence, dispatch_sync(reply.refused, TOOLS)))
+    assert [result_fields(result) for result in dispatch_sync(reply.calls, TOOLS)] == ran
+    assert all(kind == "refused" for kind, *_ in map(result_fields, dispatch_sync(reply.refused, TOOLS)))
     assert [each for each in reply.attempts if each.ok] == list(reply.calls)
 
 
-def essence(result: Result) -> tuple[str, Any, list[str]]:
+def result_fields(result: Result) -> tuple[str, Any, list[str]]:
     return result.kind, result.output, [problem.code for problem in result.problems]
 
 
-def test_a_blocking_problem_of_no_call_blocks_no_call() -> None:
+def test_a_blocking_problem_without_a_call_rejects_no_call() -> None:
     fault = Problem("malformed_response", "an entry is no object")
     reply = Reply(parts=(call("add", a=1),), problems=(fault,))
     assert [result.kind for result in dispatch_sync(reply, TOOLS)] == ["completed"] and len(reply.calls) == 1
@@ -160,11 +160,11 @@ DISAGREE = [
 
 
 @pytest.mark.parametrize("arguments, text", DISAGREE)
-def test_a_call_whose_arguments_are_not_what_its_text_says_does_not_run(arguments: Any, text: str) -> None:
-    made = Call("add", arguments, text)
+def test_arguments_that_disagree_with_their_text_are_rejected(arguments: Any, text: str) -> None:
+    disagreeing = Call("add", arguments, text)
     for tools in (TOOLS, None):
-        assert [problem.code for problem in check(made, tools)] == ["arguments_disagree"]
-    assert dispatch_sync(made, TOOLS)[0].kind == "refused" and log == []
+        assert [problem.code for problem in check(disagreeing, tools)] == ["arguments_disagree"]
+    assert dispatch_sync(disagreeing, TOOLS)[0].kind == "refused" and log == []
 
 
 AGREE = [
@@ -176,28 +176,28 @@ AGREE = [
 
 
 @pytest.mark.parametrize("arguments, text", AGREE)
-def test_how_the_arguments_are_spelled_is_no_disagreement(arguments: Any, text: str) -> None:
+def test_another_spelling_of_the_arguments_is_accepted(arguments: Any, text: str) -> None:
     assert check(Call("add", arguments, text), TOOLS) == []
     assert dispatch_sync(Call("add", arguments, text), TOOLS)[0].kind == "completed"
 
 
 @pytest.mark.parametrize("text", ["", " ", "{}", "null", '""', "{ }"])
-def test_missing_arguments_have_many_notations(text: str) -> None:
+def test_missing_arguments_have_several_spellings(text: str) -> None:
     assert check(Call("fail", {}, text), TOOLS) == []
 
 
-def test_what_only_python_tells_apart_agrees() -> None:
+def test_tuples_and_integer_keys_agree_with_their_json_text() -> None:
     assert check(Call("f", {"pair": (1, 2), "names": {1: "one"}}), None) == []
 
 
-def test_a_blocking_problem_of_the_reply_keeps_its_call_from_running() -> None:
+def test_a_blocking_problem_of_the_reply_rejects_its_call() -> None:
     found = Problem("duplicate_argument", "a was sent twice", call=0)
     reply = Reply(parts=(call("add", a=1), call("add", a=2)), problems=(found, Problem("rescued", "", blocking=False)))
     assert [result.kind for result in dispatch_sync(reply, TOOLS)] == ["refused", "completed"]
     assert log == [(2, 1)]
 
 
-def test_a_note_does_not_keep_a_call_from_running_and_hooks_see_it() -> None:
+def test_a_note_does_not_reject_a_call_and_hooks_see_it() -> None:
     note = Problem("rescued", "found all the same", call=0, blocking=False)
     seen: list[Any] = []
     reply = Reply(parts=(call("add", a=1),), problems=(note,))
@@ -234,7 +234,7 @@ def even(number: int) -> int:
     return number
 
 
-def test_arguments_come_in_the_tools_own_types_and_strictly() -> None:
+def test_arguments_are_converted_strictly_to_the_types_of_the_tool() -> None:
     def sit(seat: Seat, near: list[Seat] | None = None) -> str:
         assert near is None
         return f"{seat.row}{seat.letter}"
@@ -244,7 +244,7 @@ def test_arguments_come_in_the_tools_own_types_and_strictly() -> None:
     assert dispatch_sync(call("sit", seat={"row": "3"}), [sit])[0].kind == "refused"
 
 
-def test_errors_of_the_tools_own_validation_are_reported_to_the_model() -> None:
+def test_validation_errors_of_the_tool_are_reported_to_the_model() -> None:
     def halve(number: Annotated[int, AfterValidator(even)]) -> int:
         return number // 2
 
@@ -253,7 +253,7 @@ def test_errors_of_the_tools_own_validation_are_reported_to_the_model() -> None:
     assert "must be even" in result.text
 
 
-def test_a_validator_that_crashes_is_a_failure_of_the_tool() -> None:
+def test_a_crashing_validator_is_a_failure_of_the_tool() -> None:
     def f(number: Annotated[int, AfterValidator(crash)]) -> None: ...
 
     assert dispatch_sync(call("f", number=3), [f])[0].kind == "failed"
@@ -264,7 +264,7 @@ def test_a_class_is_a_tool_whose_output_is_its_instance() -> None:
     assert result.output == Seat(1) and result.text == '{"row":1,"letter":"A"}'
 
 
-def test_a_tool_cannot_change_the_call_it_was_made_from() -> None:
+def test_a_tool_cannot_change_its_call() -> None:
     def grow(items: list[int]) -> int:
         items.append(1)
         return len(items)
@@ -275,7 +275,7 @@ def test_a_tool_cannot_change_the_call_it_was_made_from() -> None:
     assert [each.arguments for each in calls] == [{"items": [0]}] * 2
 
 
-def test_a_tool_cannot_change_what_is_nested_in_its_call() -> None:
+def test_a_tool_cannot_change_nested_values_of_its_call() -> None:
     def grow(order: dict[str, Any]) -> int:
         order["items"].append(1)
         return len(order["items"])
@@ -293,16 +293,16 @@ def test_numbers_stay_exact() -> None:
     assert dispatch_sync(call("same", n=2**80, x=0.1, any=3.0), [same])[0].output == [2**80, 0.1, 3.0]
 
 
-# -- failing -----------------------------------------------------------------------------------------------------------
+# -- failures ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_that_fails_is_a_result_and_the_batch_goes_on() -> None:
+def test_a_failing_tool_gives_a_result_and_the_batch_continues() -> None:
     results = dispatch_sync([call("fail"), call("add", a=1)], TOOLS)
     assert [(result.kind, result.error) for result in results] == [("failed", True), ("completed", False)]
     assert results[0].text == "ERROR: RuntimeError: on purpose"
 
 
-def test_a_batch_stops_at_the_first_failure_when_asked_and_nothing_is_lost() -> None:
+def test_a_batch_can_stop_at_the_first_failure_and_keeps_all_results() -> None:
     calls = [call("add", a=1), call("fail"), call("add", a=2)]
     with pytest.raises(ToolFailed, match="tool invocation failed: fail: RuntimeError") as caught:
         dispatch_sync(calls, TOOLS, stop_on_error=True)
@@ -310,13 +310,13 @@ def test_a_batch_stops_at_the_first_failure_when_asked_and_nothing_is_lost() -> 
     assert caught.value.results[0].output == 2 and log == [(1, 1), "on purpose"]
 
 
-def test_a_call_that_must_not_run_stops_the_batch_too_when_asked() -> None:
+def test_a_rejected_call_can_stop_the_batch_too() -> None:
     with pytest.raises(CallRefused, match="'gone'") as caught:
         dispatch_sync([call("add", a=1), call("gone"), call("add", a=2)], TOOLS, stop_on_error=True)
     assert [result.kind for result in caught.value.results] == ["completed", "refused", "not_run"]
 
 
-def test_a_tool_may_say_that_there_is_nothing_to_do() -> None:
+def test_a_tool_can_report_that_it_is_not_applicable() -> None:
     def tidy() -> None:
         raise NotApplicable("the folder is empty")
 
@@ -355,17 +355,17 @@ def test_unusual_exceptions_are_reported_and_bounded() -> None:
     assert found[0] == "ERROR: StopIteration: done" and found[1] == "ERROR: Silent" and len(found[2]) < 2100
 
 
-def test_a_tool_that_is_cancelled_from_inside_has_failed() -> None:
+def test_a_tool_that_cancels_itself_has_failed() -> None:
     async def inner() -> None:
         raise asyncio.CancelledError
 
     assert dispatch_sync(call("inner"), [inner])[0].output == "CancelledError"
 
 
-# -- time --------------------------------------------------------------------------------------------------------------
+# -- time limits -------------------------------------------------------------------------------------------------------
 
 
-def test_an_async_tool_that_takes_too_long_is_stopped() -> None:
+def test_an_async_tool_that_exceeds_its_time_limit_is_stopped() -> None:
     ended: list[str] = []
 
     async def slow() -> None:
@@ -379,7 +379,7 @@ def test_an_async_tool_that_takes_too_long_is_stopped() -> None:
     assert "took longer than 0.05 seconds and was stopped" in result.text
 
 
-def test_a_thread_that_takes_too_long_is_named() -> None:
+def test_the_thread_of_a_tool_that_exceeds_its_time_limit_is_named() -> None:
     release = threading.Event()
 
     def slow() -> None:
@@ -395,7 +395,7 @@ def test_a_thread_that_takes_too_long_is_named() -> None:
     assert not named[0].is_alive()
 
 
-def test_a_time_out_of_the_tools_own_is_a_failure_and_no_time_limit() -> None:
+def test_a_timeout_inside_the_tool_is_a_failure() -> None:
     async def impatient() -> None:
         async with asyncio.timeout(0.01):
             await asyncio.sleep(60)
@@ -403,7 +403,7 @@ def test_a_time_out_of_the_tools_own_is_a_failure_and_no_time_limit() -> None:
     assert dispatch_sync(call("impatient"), [impatient])[0].kind == "failed"
 
 
-def test_the_time_of_a_batch_ends_the_running_call_and_keeps_the_rest_from_running() -> None:
+def test_the_time_limit_of_a_batch_stops_the_running_call_and_skips_the_others() -> None:
     async def slow() -> None:
         await asyncio.sleep(600)
 
@@ -413,11 +413,11 @@ def test_the_time_of_a_batch_ends_the_running_call_and_keeps_the_rest_from_runni
     assert log == [(1, 1)] and "the time for this batch is over" in results[2].text
 
 
-def test_an_async_tool_without_a_limit_may_wait() -> None:
+def test_an_async_tool_runs_without_a_time_limit() -> None:
     assert dispatch_sync(call("greet", who="you"), TOOLS, limits=RunLimits(call=None))[0].output == "hello you"
 
 
-def test_what_an_async_tool_waits_for_reaches_it_results_and_errors_alike() -> None:
+def test_an_async_tool_can_await_tasks_and_handle_their_errors() -> None:
     async def one() -> int:
         await asyncio.sleep(0.001)
         return 1
@@ -436,10 +436,10 @@ def test_what_an_async_tool_waits_for_reaches_it_results_and_errors_alike() -> N
     assert dispatch_sync(call("both"), [both])[0].output == [1, "no"]
 
 
-# -- cancelling --------------------------------------------------------------------------------------------------------
+# -- cancellation ------------------------------------------------------------------------------------------------------
 
 
-def test_cancelling_reaches_the_tool_and_leaves_nothing_running() -> None:
+def test_cancellation_reaches_the_tool_and_leaves_no_task() -> None:
     state: list[str] = []
 
     @tool(read_only=True)
@@ -464,7 +464,7 @@ def test_cancelling_reaches_the_tool_and_leaves_nothing_running() -> None:
     assert sorted(state) == ["begun 1", "begun 2", "ended 1", "ended 2"]
 
 
-def test_what_was_done_before_cancelling_is_not_lost() -> None:
+def test_results_before_a_cancellation_are_kept() -> None:
     async def wait() -> None:
         await asyncio.sleep(600)
 
@@ -484,7 +484,7 @@ def test_what_was_done_before_cancelling_is_not_lost() -> None:
     assert "may have done a part" in results[1].text and "send it again" in results[2].text
 
 
-def test_what_was_done_beside_a_call_that_is_cancelled_is_not_lost() -> None:
+def test_results_beside_a_cancelled_call_are_kept() -> None:
     done: list[int] = []
 
     @tool(read_only=True)
@@ -543,7 +543,7 @@ def test_the_trace_names_a_thread_that_outlives_cancellation() -> None:
 
 
 class Gauge:
-    """How many run at once, at most."""
+    """Records the largest number of concurrent calls."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -555,7 +555,7 @@ class Gauge:
         self.now -= 1
 
 
-def watched(gauge: Gauge, order: list[str]) -> list[Any]:
+def gauged_tools(gauge: Gauge, order: list[str]) -> list[Any]:
     @tool(read_only=True)
     async def look(n: int) -> int:
         await gauge.hold()
@@ -573,31 +573,31 @@ def watched(gauge: Gauge, order: list[str]) -> list[Any]:
 CALLS = [call("look", n=1), call("look", n=2), call("write", n=3), call("look", n=4), call("look", n=5)]
 
 
-def test_consecutive_calls_that_change_nothing_run_together_when_asked() -> None:
+def test_consecutive_read_only_calls_can_run_together() -> None:
     gauge, order = Gauge(), list[str]()
-    results = dispatch_sync(CALLS, watched(gauge, order), parallel=True)
+    results = dispatch_sync(CALLS, gauged_tools(gauge, order), parallel=True)
     assert [result.output for result in results] == [1, 2, 3, 4, 5]
     assert gauge.most == 2 and order.index("write 3") == 2
 
 
-def test_calls_run_one_after_the_other_unless_asked() -> None:
+def test_calls_run_sequentially_by_default() -> None:
     gauge, order = Gauge(), list[str]()
-    dispatch_sync(CALLS, watched(gauge, order))
+    dispatch_sync(CALLS, gauged_tools(gauge, order))
     assert gauge.most == 1 and order == ["look 1", "look 2", "write 3", "look 4", "look 5"]
 
 
-def test_not_more_run_together_than_may() -> None:
+def test_the_number_of_calls_that_run_together_is_limited() -> None:
     gauge = Gauge()
     calls = [call("look", n=n) for n in range(9)]
-    dispatch_sync(calls, watched(gauge, []), parallel=True, limits=RunLimits(together=3))
+    dispatch_sync(calls, gauged_tools(gauge, []), parallel=True, limits=RunLimits(together=3))
     assert gauge.most == 3
 
 
 def test_the_trace_has_parallel_calls_in_the_order_of_the_batch() -> None:
     one, other = Trace(), Trace()
     hook = lambda invocation: None  # noqa: E731
-    dispatch_sync(CALLS, watched(Gauge(), []), parallel=True, trace=one, hooks=[hook])
-    dispatch_sync(CALLS, watched(Gauge(), []), trace=other, hooks=[hook])
+    dispatch_sync(CALLS, gauged_tools(Gauge(), []), parallel=True, trace=one, hooks=[hook])
+    dispatch_sync(CALLS, gauged_tools(Gauge(), []), trace=other, hooks=[hook])
     assert one == other
 
 
@@ -615,18 +615,18 @@ def test_when_a_parallel_call_fails_its_siblings_finish_and_later_ones_do_not_st
     assert [result.kind for result in caught.value.results] == ["failed", "completed", "not_run"] and not log
 
 
-def test_a_result_is_json_when_asked() -> None:
+def test_a_result_can_be_written_as_json() -> None:
     results = dispatch_sync([call("Seat", row=1), call("gone")], [Seat])
-    told = json.loads(json.dumps([result.to_json() for result in results]))
-    assert (told[0]["output"], told[0]["kind"], told[0]["call"]["id"]) == (
+    data = json.loads(json.dumps([result.to_json() for result in results]))
+    assert (data[0]["output"], data[0]["kind"], data[0]["call"]["id"]) == (
         {"row": 1, "letter": "A"},
         "completed",
         "id_Seat",
     )
-    assert told[1]["error"] is True and told[1]["problems"][0]["code"] == "unknown_tool"
+    assert data[1]["error"] is True and data[1]["problems"][0]["code"] == "unknown_tool"
 
 
-def test_a_dispatch_inside_a_tool_that_cannot_go_on_is_a_failure_of_that_tool_only() -> None:
+def test_a_failing_dispatch_inside_a_tool_fails_only_that_tool() -> None:
     async def agent() -> list[Result]:
         return await dispatch(Call("bare", {}, "{}"), [Tool(name="bare", parameters={"type": "object"})])
 
@@ -634,7 +634,7 @@ def test_a_dispatch_inside_a_tool_that_cannot_go_on_is_a_failure_of_that_tool_on
     assert [result.kind for result in results] == ["failed", "completed"]
 
 
-# -- the rest ----------------------------------------------------------------------------------------------------------
+# -- other behaviour ---------------------------------------------------------------------------------------------------
 
 
 def test_a_sync_tool_sees_the_context_of_its_caller_and_does_not_block_the_loop() -> None:
@@ -653,12 +653,12 @@ def test_a_sync_tool_sees_the_context_of_its_caller_and_does_not_block_the_loop(
     assert asyncio.run(main())[0].output == "me"
 
 
-def test_what_a_sync_callable_gives_to_be_awaited_is_awaited() -> None:
+def test_an_awaitable_returned_by_a_sync_callable_is_awaited() -> None:
     bare = Tool(name="bare", parameters={"type": "object"}, run=lambda: greet("you"))
     assert dispatch_sync(call("bare"), [bare])[0].output == "hello you"
 
 
-def test_dispatch_sync_says_so_where_it_cannot_wait() -> None:
+def test_dispatch_sync_in_a_running_loop_is_an_error() -> None:
     async def main() -> None:
         with pytest.raises(CallerError, match="await dispatch"):
             dispatch_sync(call("add", a=1), TOOLS)
@@ -671,7 +671,7 @@ def test_dispatch_requires_tools() -> None:
         dispatch_sync(call("add", a=1), None)  # type: ignore[arg-type]
 
 
-def test_outside_a_scope_nothing_can_be_learnt_of_what_exists() -> None:
+def test_a_scope_does_not_reveal_which_tools_exist() -> None:
     scoped = TOOLS.scoped(["greet"])
     real, made_up = dispatch_sync([call("add", a=1), call("no_such_tool")], scoped)
     assert real.problems[0].code == made_up.problems[0].code == "not_authorised"
@@ -691,19 +691,19 @@ def test_registering_a_tool_again_replaces_it_and_keeps_the_scope() -> None:
     assert dispatch_sync(call("add", a=1), TOOLS)[0].output == 2, "the old toolset stays as it was"
 
 
-def test_a_tool_declared_anew_is_not_run_with_what_was_known_of_the_old() -> None:
-    def made(n: int) -> Any:
+def test_a_redeclared_tool_does_not_run_with_cached_data() -> None:
+    def declare_tool(n: int) -> Any:
         async def same() -> int:
             return n
 
         return same
 
-    assert [dispatch_sync(Call("same", {}, "{}"), [made(n)])[0].output for n in range(5)] == list(range(5))
+    assert [dispatch_sync(Call("same", {}, "{}"), [declare_tool(n)])[0].output for n in range(5)] == list(range(5))
 
 
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.sampled_from(["add", "greet", "fail", "gone", "cut"]), max_size=6), st.booleans())
-def test_every_call_gets_its_result_in_its_place_and_runs_at_most_once(names: list[str], parallel: bool) -> None:
+def test_every_call_gets_its_result_in_order_and_runs_at_most_once(names: list[str], parallel: bool) -> None:
     arguments: dict[str, dict[str, Any]] = {"add": {"a": 1}, "greet": {"who": "x"}, "fail": {}, "gone": {}, "cut": {}}
     calls = [
         Call(name if name != "cut" else "add", arguments[name], "", id=str(at), complete=name != "cut")

@@ -1,4 +1,4 @@
-"""Tools in processes of their own: they give the same, and they can be killed, with all that they started."""
+"""Tools in separate processes: the results are the same, and a process can be killed with its children."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from rightcall.types import Tool
 from support import isolated_tools
 
 
-def isolated(tool: Any, name: str, **arguments: Any) -> Result:
+def run_isolated(tool: Any, name: str, **arguments: Any) -> Result:
     return dispatch_sync(Call(name, arguments, ""), [tool], isolate=True)[0]
 
 
-def test_a_function_gives_the_same_in_a_process_of_its_own() -> None:
-    assert isolated(isolated_tools.add, "add", a=2).output == 3
-    assert isolated(isolated_tools.add_later, "add_later", a=2).output == 3
-    assert isolated(isolated_tools.own_process, "own_process").output != os.getpid()
+def test_a_function_gives_the_same_result_in_a_separate_process() -> None:
+    assert run_isolated(isolated_tools.add, "add", a=2).output == 3
+    assert run_isolated(isolated_tools.add_later, "add_later", a=2).output == 3
+    assert run_isolated(isolated_tools.own_process, "own_process").output != os.getpid()
 
 
-def test_arguments_are_validated_into_types_there_and_prints_do_not_spoil_the_answer() -> None:
-    assert isolated(isolated_tools.day_of, "weekday", day="2026-05-17").output == {"day": "2026-05-17", "number": 7}
-    assert isolated(isolated_tools.Point, "Point", x=2.0).output == {"x": 2, "y": 0}
+def test_arguments_are_converted_in_the_process_and_prints_do_not_corrupt_the_result() -> None:
+    assert run_isolated(isolated_tools.day_of, "weekday", day="2026-05-17").output == {"day": "2026-05-17", "number": 7}
+    assert run_isolated(isolated_tools.Point, "Point", x=2.0).output == {"x": 2, "y": 0}
 
 
-def test_a_callable_that_takes_json_as_it_is_can_be_isolated() -> None:
+def test_a_callable_with_json_arguments_can_be_isolated() -> None:
     tool = Tool(name="echo", parameters={"type": "object"}, run=isolated_tools.takes_json)
-    assert isolated(tool, "echo", a=[1, {"b": "ü"}]).output == {"a": [1, {"b": "ü"}]}
+    assert run_isolated(tool, "echo", a=[1, {"b": "ü"}]).output == {"a": [1, {"b": "ü"}]}
 
 
-def test_what_the_tool_raises_there_is_its_result_here() -> None:
-    result = isolated(isolated_tools.fails, "fails", why="not there")
+def test_an_exception_in_the_process_is_the_result_of_the_call() -> None:
+    result = run_isolated(isolated_tools.fails, "fails", why="not there")
     assert result.error and "LookupError: not there" in str(result.output)
-    assert "SystemExit" in str(isolated(isolated_tools.exits, "exits").output)
-    died = isolated(isolated_tools.dies, "dies")
+    assert "SystemExit" in str(run_isolated(isolated_tools.exits, "exits").output)
+    died = run_isolated(isolated_tools.dies, "dies")
     assert died.error and "ended without an answer" in str(died.output)
 
 
@@ -58,14 +58,14 @@ def is_running(pid: int) -> bool:
         return not Path("/proc").is_dir()
 
 
-def gone(pids: list[int]) -> bool:
+def have_ended(pids: list[int]) -> bool:
     end = time.monotonic() + 20
     while any(map(is_running, pids)) and time.monotonic() < end:
         time.sleep(0.02)
     return not any(map(is_running, pids))
 
 
-def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Path) -> None:
+def test_a_process_over_its_time_limit_is_killed_with_its_children(tmp_path: Path) -> None:
     note = tmp_path / "pids"
 
     async def main() -> Result:
@@ -81,23 +81,23 @@ def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Pa
 
     result = asyncio.run(main())
     assert result.kind == "timed_out" and "and was stopped" in result.text and not result.thread
-    if note.exists():  # on a very slow machine it had no time to begin
-        assert gone([int(pid) for pid in note.read_text().split()])
+    if note.exists():  # on a very slow machine the tool did not start in time
+        assert have_ended([int(pid) for pid in note.read_text().split()])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is known")
 @pytest.mark.parametrize("forks_twice", [False, True])
 @pytest.mark.parametrize("hangs", [False, True])
-def test_what_has_a_session_of_its_own_is_ended_too(hangs: bool, forks_twice: bool, tmp_path: Path) -> None:
+def test_a_child_in_its_own_session_is_killed_too(hangs: bool, forks_twice: bool, tmp_path: Path) -> None:
     tool, pid_file = isolated_tools.starts_a_daemon, tmp_path / "pid"
     call = Call("starts_a_daemon", {"pid_file": str(pid_file), "hangs": hangs, "forks_twice": forks_twice})
     (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=2.0 if hangs else 60.0))
     assert result.kind == ("timed_out" if hangs else "completed")
-    if pid_file.exists():  # on a very slow machine it had no time to begin
-        assert gone([int(pid_file.read_text())])
+    if pid_file.exists():  # on a very slow machine the tool did not start in time
+        assert have_ended([int(pid_file.read_text())])
 
 
-def test_what_a_hook_was_shown_is_what_runs_in_the_process_too() -> None:
+def test_the_process_runs_with_the_arguments_that_the_hooks_saw() -> None:
     seen: list[Any] = []
     hooks = [lambda invocation: seen.append(dict(invocation.arguments))]
     (result,) = dispatch_sync(Call("fresh", {}), [isolated_tools.fresh], hooks=hooks, isolate=True)
@@ -119,10 +119,10 @@ def test_a_process_without_a_waiting_caller_is_killed(tmp_path: Path) -> None:
             await task
 
     asyncio.run(asyncio.wait_for(main(), 60))
-    assert gone([int(pid) for pid in note.read_text().split()])
+    assert have_ended([int(pid) for pid in note.read_text().split()])
 
 
-def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path: Path) -> None:
+def test_a_process_does_not_outlive_its_parent(tmp_path: Path) -> None:
     note = tmp_path / "pids"
     program = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from support import isolated_tools\n"
@@ -139,10 +139,10 @@ def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path: Path) -> N
     finally:
         parent.kill()
         parent.wait()
-    assert gone([int(pid) for pid in note.read_text().split()])
+    assert have_ended([int(pid) for pid in note.read_text().split()])
 
 
-def test_a_function_that_cannot_be_imported_is_refused_with_the_reason() -> None:
+def test_a_function_that_cannot_be_imported_is_rejected_with_the_reason() -> None:
     def local() -> None: ...
 
     replaced = isolated_tools.add
@@ -159,7 +159,7 @@ def test_a_function_that_cannot_be_imported_is_refused_with_the_reason() -> None
         assert "cannot run in a separate process" in str(caught.value) and len(caught.value.results) == 1
 
 
-def test_an_isolated_failure_stops_the_batch_when_asked() -> None:
+def test_an_isolated_failure_can_stop_the_batch() -> None:
     calls = [Call("fails", {"why": "x"}, ""), Call("fails", {"why": "y"}, "")]
     with pytest.raises(ToolFailed) as caught:
         dispatch_sync(calls, [isolated_tools.fails], isolate=True, stop_on_error=True)

@@ -1,4 +1,4 @@
-"""`rightcall doctor` before servers that behave, and that do not: what it finds, says, and recommends."""
+"""`rightcall doctor` with correct and faulty servers: findings, messages and recommended cures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", 
 
 
 def _chat(message: Json, finish: str, body: Json) -> Json | list[Json]:
-    """One answer of a Chat server, whole or as a stream, as the request asks for it."""
+    """Return one answer of a chat server, whole or streamed, as the request requires."""
     base = {"id": "chatcmpl-1", "created": 1, "model": body["model"]}
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     if not body.get("stream"):
@@ -52,10 +52,10 @@ def leaks(body: Json) -> Any:
     if not _has_call(body):
         return _chat({"content": "Hello."}, "stop", body)
     function = body["tools"][0]["function"]
-    said = json.dumps(
+    call_text = json.dumps(
         {"name": function["name"], "arguments": dict.fromkeys(function["parameters"].get("required", ()), "Oslo")}
     )
-    return _chat({"content": f"<tool_call>\n{said}\n</tool_call>"}, "stop", body)
+    return _chat({"content": f"<tool_call>\n{call_text}\n</tool_call>"}, "stop", body)
 
 
 def _right(body: Json) -> Any:
@@ -74,7 +74,7 @@ def without_ids(body: Json) -> Any:
 
 
 @pytest.mark.parametrize("way", ["whole", "streamed"])
-def test_a_call_in_the_text_is_reported_with_its_format_and_its_cure(way: str) -> None:
+def test_a_call_in_the_text_is_reported_with_its_format_and_cure(way: str) -> None:
     found = diagnose_server(leaks)
     (plain,) = [each for each in found.results if (each.probe, each.way) == ("plain_call", way)]
     assert (plain.verdict, plain.slug) == ("fault", "call_as_text")
@@ -82,17 +82,19 @@ def test_a_call_in_the_text_is_reported_with_its_format_and_its_cure(way: str) -
     assert plain.cure(found.url) == f"rightcall serve --upstream {found.url}"
 
 
-def test_a_call_in_the_text_of_another_tool_than_the_named_one_breaks_the_choice() -> None:
+def test_a_text_call_of_another_tool_than_the_chosen_one_is_an_ignored_tool_choice() -> None:
     found = diagnose_server(leaks)
-    told = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
-    assert told == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
-    assert found.cure() == f"rightcall serve --upstream {found.url}"  # which holds a choice under every guard but none
+    faults = {(each.probe, each.slug) for each in found.faults if each.probe in ("required", "named")}
+    assert faults == {("required", "call_as_text"), ("named", "tool_choice_ignored")}
+    assert (
+        found.cure() == f"rightcall serve --upstream {found.url}"
+    )  # the proxy enforces a tool choice under every guard except none
 
 
 def test_calls_without_ids_are_reported() -> None:
     found = diagnose_server(without_ids)
-    told = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
-    assert told == {("ids", "whole"), ("ids", "streamed")}
+    faults = {(each.probe, each.way) for each in found.faults if each.slug == "bad_ids"}
+    assert faults == {("ids", "whole"), ("ids", "streamed")}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_calls_without_ids_are_reported() -> None:
     [('{"city": "Oslo"}, "type": "function"', "broken_arguments"), ('ity": "Oslo"}', "lost_in_stream")],
 )
 def test_text_after_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -> None:
-    """vLLM streams what a model writes behind the arguments as if it were of them, and leaves it out of whole ones."""
+    """vLLM streams text after the arguments as part of the arguments, and omits it from whole answers."""
 
     def answer(body: Json) -> Any:
         call = {**CALL, "function": {"name": "get_weather", "arguments": streamed}}
@@ -112,14 +114,14 @@ def test_text_after_streamed_arguments_is_not_a_loss(streamed: str, slug: str) -
     assert ("--mode text" in found.cure()) is (slug == "lost_in_stream")
 
 
-def test_a_server_that_is_not_there_is_not_sound() -> None:
+def test_an_unreachable_server_is_not_sound() -> None:
     found = asyncio.run(examine("http://127.0.0.1:9", ExamSettings(model="m")))
     assert not found.is_sound and not found.spoken and not found.results
     with pytest.raises(AssertionError, match="answers in none of the dialects"):
         found.check()
 
 
-# -- servers that mean ill ---------------------------------------------------------------------------------------------
+# -- hostile servers ---------------------------------------------------------------------------------------------------
 
 
 async def _endless(writer: asyncio.StreamWriter) -> None:
@@ -148,20 +150,20 @@ async def _hostile(*answers: Answering, **settings: Any) -> Diagnosis:
 
 
 @pytest.mark.parametrize("answer", [_endless, _deep, _noise], ids=["endless", "deep", "noise"])
-def test_a_hostile_server_ends_in_faults_and_in_nothing_else(answer: Answering) -> None:
+def test_a_hostile_server_gives_only_faults(answer: Answering) -> None:
     found = asyncio.run(_hostile(answer, max_requests=12))
     assert found.requests == 12 and not found.is_sound
     assert {each.verdict for each in found.results} <= {"fault", "not offered", "unreachable"}
     assert all(len(each.evidence.answer) <= 4000 for each in found.results if each.evidence is not None)
 
 
-def test_a_server_that_never_answers_is_given_up() -> None:
+def test_a_server_that_never_answers_times_out() -> None:
     found = asyncio.run(_hostile(_mute, seconds=0.2))
     assert not found.spoken and found.requests == 1
-    assert "0.2 s" in found.dialects[0].says  # the limit that was set, and no other
+    assert "0.2 s" in found.dialects[0].says  # the configured limit
 
 
-def test_a_connection_that_the_server_had_closed_is_made_again() -> None:
+def test_a_request_on_a_closed_connection_is_repeated() -> None:
     async def go() -> RawAnswer:
         async with serving(drop, json_answer({"choices": []})) as server:
             return await ServerConnection(server.url, "chat", api_key_env=None, seconds=20.0).ask({}, "m", stream=False)
@@ -169,43 +171,43 @@ def test_a_connection_that_the_server_had_closed_is_made_again() -> None:
     assert asyncio.run(go()).status == 200
 
 
-def test_the_budget_of_requests_is_kept_and_reported() -> None:
+def test_the_request_limit_is_kept_and_reported() -> None:
     found = diagnose_server(leaks, max_requests=10)
     assert found.requests == 10 and found.skipped > 20
 
 
-def test_what_looks_like_a_secret_is_in_no_evidence() -> None:
+def test_secrets_are_redacted_in_the_evidence() -> None:
     secret = "sk-proj-" + "Ab3" * 16
     found = diagnose_server(lambda body: _chat({"content": f"your key is {secret}"}, "stop", body))
     assert found.results and secret not in json.dumps(found.to_json())
 
 
-# -- what is made of it ------------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
-def test_rates_tell_a_fault_that_comes_and_goes() -> None:
-    asked: Counter[str] = Counter()
+def test_an_intermittent_fault_is_reported_with_its_rate() -> None:
+    counts: Counter[str] = Counter()
 
     def now_and_then(body: Json) -> Any:
         key = json.dumps(body, sort_keys=True)
-        asked[key] += 1
-        return without_ids(body) if asked[key] % 2 else _right(body)
+        counts[key] += 1
+        return without_ids(body) if counts[key] % 2 else _right(body)
 
     (ids,) = [each for each in diagnose_server(now_and_then, n=4).results if (each.probe, each.way) == ("ids", "whole")]
     assert (ids.verdict, ids.slug, ids.passed, ids.of) == ("fault", "bad_ids", 2, 4)
 
 
-def test_a_test_of_ones_own_gets_an_error_that_lists_the_faults_and_their_cure() -> None:
+def test_check_raises_an_error_with_the_faults_and_their_cure() -> None:
     with scripted(lambda path, body: leaks(body)) as (url, _):
         found = diagnose(url, model="m", apis=["openai"])
         with pytest.raises(AssertionError) as error:
             found.check()
-    said = str(error.value)
-    assert "chat whole plain_call: call_as_text: the call is in the text, in the format hermes" in said
-    assert said.endswith(f"cure: {found.cure()}") and f"--upstream {url}" in said
+    message = str(error.value)
+    assert "chat whole plain_call: call_as_text: the call is in the text, in the format hermes" in message
+    assert message.endswith(f"cure: {found.cure()}") and f"--upstream {url}" in message
 
 
-def test_through_the_proxy_the_same_questions_bring_calls() -> None:
+def test_the_same_questions_through_the_proxy_give_calls() -> None:
     with scripted(lambda path, body: leaks(body)) as (url, _):
         found = diagnose(url, model="m", apis=["chat"], through=True)
     assert found.through is not None
@@ -213,13 +215,13 @@ def test_through_the_proxy_the_same_questions_bring_calls() -> None:
     assert {after[name, way] for name in ("plain_call", "leak", "ids", "finish") for way in BOTH} == {"ok"}
 
 
-# -- servers that answer nothing ---------------------------------------------------------------------------------------
+# -- servers without answers -------------------------------------------------------------------------------------------
 
 PAGE = b"<!doctype html><script>alert(1)</script><h1>Bad Gateway</h1>"
 
 
 @pytest.mark.parametrize("status", [400, 404, 418, 429, 500, 502, 503])
-def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(status: int) -> None:
+def test_a_server_that_rejects_every_question_is_not_sound_and_has_no_class(status: int) -> None:
     found = asyncio.run(_hostile(answer(status, PAGE), max_requests=20))
     assert not found.is_sound and not found.classes and found.cure() == ""
     assert {each.verdict for each in found.results} <= {"unreachable"}
@@ -228,19 +230,19 @@ def test_a_server_that_takes_no_question_at_all_is_not_sound_and_has_no_class(st
 
 
 @pytest.mark.parametrize("page", [PAGE, b"", b"null", b"[]", b'{"choices": NaN}'])
-def test_a_page_in_place_of_an_answer_is_reported_as_a_wrong_address(page: bytes) -> None:
+def test_a_web_page_instead_of_an_answer_is_reported_as_a_wrong_address(page: bytes) -> None:
     found = asyncio.run(_hostile(answer(200, page, Content_Type="text/html"), max_requests=20))
     assert not found.is_sound and not found.classes
     assert {(each.verdict, "check the address" in each.says) for each in found.results} == {("unreachable", True)}
 
 
-def test_a_server_that_is_spent_on_the_way_is_not_sound() -> None:
+def test_a_server_that_fails_midway_is_not_sound() -> None:
     right = [json_answer(_right({"model": "m", "messages": [], "tools": [1]}))] * 10
     found = asyncio.run(_hostile(*right, json_answer({"error": "slow down"}, 429), concurrency=1))
     assert found.unanswered and not found.is_sound
 
 
-def test_a_server_that_sends_on_says_where() -> None:
+def test_a_redirect_is_reported_with_its_target() -> None:
     found = asyncio.run(_hostile(answer(307, b"", Location="https://elsewhere.example/v1")))
     assert "redirects to https://elsewhere.example/v1" in found.dialects[0].says and not found.is_sound
 
@@ -260,7 +262,7 @@ def test_a_stream_that_stalls_is_reported(sent: bytes) -> None:
     assert raw.broke == "silent" and "no data for" in raw.says
 
 
-def test_the_longest_silence_of_an_answer_is_measured_wherever_it_is() -> None:
+def test_the_longest_pause_of_an_answer_is_measured() -> None:
     async def pauses(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na")
         await writer.drain()
@@ -275,15 +277,15 @@ def test_the_longest_silence_of_an_answer_is_measured_wherever_it_is() -> None:
     assert raw.body == b"ab" and 0.25 < raw.silence <= raw.seconds
 
 
-# -- what the model does -----------------------------------------------------------------------------------------------
+# -- model behaviour ---------------------------------------------------------------------------------------------------
 
 
 def announces(body: Json) -> Any:
-    said = "Let me call get_weather now." if _has_call(body) and body.get("tool_choice") != "required" else "Hello."
-    return _chat({"content": said}, "stop", body)
+    text = "Let me call get_weather now." if _has_call(body) and body.get("tool_choice") != "required" else "Hello."
+    return _chat({"content": text}, "stop", body)
 
 
-def test_what_the_model_does_is_named_and_has_its_cure_and_is_no_fault_of_the_server() -> None:
+def test_a_model_habit_is_reported_with_its_cure_and_not_as_a_server_fault() -> None:
     found = diagnose_server(announces)
     plain = next(each for each in found.results if each.probe == "plain_call")
     assert (plain.verdict, plain.slug) == ("model", "announced_only") and plain not in found.faults
@@ -298,7 +300,7 @@ FAILS: dict[str, tuple[Any, str, str]] = {
     "text": (lambda body: _chat({"content": ""}, "stop", body), "model", ""),
     "constraint": (_right, "fault", "schema_kills_grammar"),
 }
-REFUSES: dict[str, tuple[str, Any, str, str]] = {
+REJECTS: dict[str, tuple[str, Any, str, str]] = {
     "client_fields": ("unknown field: metadata", lambda body: "metadata" in body, "fault", "refused_fields"),
     "unknown_field": ("what is x?", lambda body: "x_field_nobody_knows" in body, "fault", "refused_fields"),
     "image": ("no images", lambda body: "image_url" in json.dumps(body), "not offered", ""),
@@ -306,21 +308,21 @@ REFUSES: dict[str, tuple[str, Any, str, str]] = {
 
 
 @pytest.mark.parametrize("probe", FAILS)
-def test_what_no_bad_server_shows_is_seen(probe: str) -> None:
+def test_faults_that_no_bad_server_has_are_detected(probe: str) -> None:
     answering, verdict, slug = FAILS[probe]
     found = {(each.verdict, each.slug) for each in diagnose_server(answering).results if each.probe == probe}
     assert found == {(verdict, slug)}
 
 
-@pytest.mark.parametrize("probe", REFUSES)
-def test_a_refusal_is_of_the_class_of_what_was_asked(probe: str) -> None:
-    words, is_refused, verdict, slug = REFUSES[probe]
+@pytest.mark.parametrize("probe", REJECTS)
+def test_a_rejection_is_classified_by_the_rejected_field(probe: str) -> None:
+    message, is_rejected, verdict, slug = REJECTS[probe]
 
     async def go() -> Diagnosis:
         async def handle(request: web.Request) -> web.Response:
             body = await request.json() if request.method == "POST" else {}
-            if request.method != "POST" or is_refused(body):
-                return web.json_response({"error": {"message": words}}, status=400)
+            if request.method != "POST" or is_rejected(body):
+                return web.json_response({"error": {"message": message}}, status=400)
             return web.json_response(_whole(body))
 
         app = web.Application()
@@ -336,7 +338,7 @@ def _whole(body: Json) -> Any:
     return _right({**body, "stream": False})
 
 
-def test_a_first_byte_that_comes_late_is_a_fault() -> None:
+def test_a_late_first_byte_is_a_fault() -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.3)
         await json_answer(_right({"model": "m", "messages": []}))(writer)
@@ -348,7 +350,7 @@ def test_a_first_byte_that_comes_late_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("seconds, verdict", [(0.9, "ok"), (1.1, "fault")])
-def test_a_stream_in_one_piece_is_a_fault_only_if_it_took_long(seconds: float, verdict: str) -> None:
+def test_a_stream_in_one_piece_is_a_fault_only_if_it_is_slow(seconds: float, verdict: str) -> None:
     answer = StrictClientAnswer()
     answer.texts = ["word "] * 200
     raw = RawAnswer(status=200, pieces=1, first_byte=seconds, seconds=seconds)

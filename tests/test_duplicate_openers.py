@@ -16,16 +16,16 @@ TOOLS = Toolset([Tool(name="lookup", parameters={"type": "object", "properties":
 
 
 def _opener(format: Format) -> str:
-    """What opens a call, without a name or a fence in it."""
+    """Return the opener of a call, or "" if it contains a name or a fence."""
     text = str(marker_alternatives(format.call[0])[0])
     return "" if "{" in text or "```" in text else text
 
 
-OPENED = [name for name, format in FORMATS.items() if _opener(format) and format.channels is None]
+WITH_OPENER = [name for name, format in FORMATS.items() if _opener(format) and format.channels is None]
 
 
 def _holds_name(body: object) -> bool:
-    """Is the name of a call what a tag holds?"""
+    """Return whether a tag contains the name of the call."""
     return isinstance(body, Params) and str(marker_alternatives(body.open)[0]).lstrip()[:1] == "<"
 
 
@@ -38,20 +38,20 @@ def _call(name: str, word: str) -> str:
 
 
 @pytest.mark.parametrize("gap", ["", "\n", " "])
-@pytest.mark.parametrize("name", sampled(OPENED))
-def test_a_duplicate_opener_costs_no_call(name: str, gap: str) -> None:
+@pytest.mark.parametrize("name", sampled(WITH_OPENER))
+def test_a_duplicate_opener_loses_no_call(name: str, gap: str) -> None:
     opener = _opener(FORMATS[name])
     text = _call(name, "owl").replace(opener, opener + gap + opener, 1)
     assert _words(hold_of_every_cut(text, Setting(name, TOOLS))) == ["owl"]
 
 
-@pytest.mark.parametrize("name", sampled(OPENED))
-def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None:
+@pytest.mark.parametrize("name", sampled(WITH_OPENER))
+def test_a_fence_inside_a_call_hides_no_later_call(name: str) -> None:
     keys = next((body for body in FORMATS[name].bodies if isinstance(body, Envelope) and body.names), Envelope())
     sent = json.dumps({keys.names[0]: "lookup", keys.args[0]: {"word": "owl"}})
     close = str(marker_alternatives(FORMATS[name].call[1])[0])
     if "```" in close:
-        return  # the format's own
+        return  # the fence belongs to the format
     text = f"{_opener(FORMATS[name])}\n```json\n{sent}\n```\n{close}\n" + _call(name, "bat")
     reply = hold_of_every_cut(text, Setting(name, TOOLS))
     assert _words(reply)[-1:] == ["bat"] and "```" not in reply.content, reply
@@ -59,7 +59,7 @@ def test_a_fence_between_the_markers_of_a_call_hides_no_other(name: str) -> None
 
 
 @pytest.mark.parametrize("odd", ["get weather", "look/up", "\u00a0"])
-def test_a_tag_with_something_else_than_a_name_before_json_is_a_refused_call(odd: str) -> None:
+def test_a_tag_with_an_invalid_name_before_json_is_a_rejected_call(odd: str) -> None:
     text = f'<function={odd}>{{"word": "owl"}}</function>' + _call("functionary_v31", "bat")
     reply = hold_of_every_cut(text, Setting("functionary_v31", TOOLS))
     assert (_words(reply), len(reply.refused), reply.content) == (["bat"], 1, "")
@@ -72,7 +72,7 @@ TAGGED = [name for name, format in FORMATS.items() if any(map(_holds_name, forma
 
 @pytest.mark.parametrize("padded", [" lookup ", " lookup", "lookup  "])
 @pytest.mark.parametrize("name", sampled(TAGGED))
-def test_blanks_beside_the_name_in_a_tag_are_read_or_reported(name: str, padded: str) -> None:
+def test_blanks_around_the_name_in_a_tag_are_read_or_reported(name: str, padded: str) -> None:
     text = _call(name, "owl").replace("lookup", padded)
     reply = hold_of_every_cut(text, Setting(name, TOOLS))
     assert _words(reply) == ["owl"] or (not reply.calls and reply.problems)

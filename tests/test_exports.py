@@ -1,4 +1,4 @@
-"""What `import rightcall` gives, and what it costs. A new public name is added here on purpose, or not at all."""
+"""The public names of `rightcall` and the cost of importing them. Add a new public name here deliberately."""
 
 import importlib
 import inspect
@@ -58,7 +58,7 @@ EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast", "D
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
 NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
 
-PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
+PUBLIC = {  # modules that users may import from, beside `rightcall` itself
     "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
     "Retries Streaming SyncStreaming Timeouts Timing Try Usage",
     "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble dedupe_files export find_domains "
@@ -86,7 +86,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
 HEAVY = "pydantic jsonschema_rs llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_exactly_the_listed_ones() -> None:
     assert set(rightcall.__all__) == NAMES
 
 
@@ -94,12 +94,12 @@ def test_no_name_is_listed_twice() -> None:
     assert len(rightcall.__all__) == len(set(rightcall.__all__))
 
 
-def test_there_are_at_most_45_public_names() -> None:
+def test_the_number_of_public_names_is_limited() -> None:
     assert len(rightcall.__all__) <= 55
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_exists(name: str) -> None:
     assert getattr(rightcall, name) is not None
 
 
@@ -107,7 +107,7 @@ def test_every_error_is_a_rightcall_error() -> None:
     assert all(issubclass(getattr(rightcall, name), rightcall.RightcallError) for name in ERRORS)
 
 
-def test_importing_rightcall_imports_nothing_heavy() -> None:
+def test_importing_rightcall_loads_no_heavy_module() -> None:
     program = f"import rightcall, sys; print([name for name in {HEAVY} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
@@ -119,7 +119,7 @@ def test_no_public_name_needs_an_extra() -> None:
 
 
 @pytest.mark.parametrize("module", [*PUBLIC, "errors"])
-def test_a_public_module_is_there_without_being_imported(module: str) -> None:
+def test_a_public_module_is_available_without_a_separate_import(module: str) -> None:
     program = f"import rightcall; print(rightcall.{module}.__name__)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == f"rightcall.{module}"
 
@@ -131,7 +131,7 @@ def test_a_star_import_gives_the_public_names() -> None:
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_the_names_of_a_public_module_are_these(module: str) -> None:
+def test_a_public_module_exports_exactly_the_listed_names(module: str) -> None:
     public = importlib.import_module(f"rightcall.{module}")
     assert set(public.__all__) == set(PUBLIC[module].split())
     assert all(
@@ -142,7 +142,7 @@ def test_the_names_of_a_public_module_are_these(module: str) -> None:
 
 
 def test_documents_and_examples_import_from_public_modules_only() -> None:
-    """But for CONTRIBUTING.md, which shows files of the package itself."""
+    """CONTRIBUTING.md is not checked, because it shows files of the package itself."""
     texts = [
         file.read_text("utf-8")
         for pattern in ("README.md", "docs/*.md", "examples/*.py")
@@ -155,24 +155,24 @@ def test_documents_and_examples_import_from_public_modules_only() -> None:
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rightcall.__path__, "rightcall."))
 
 
-def test_nothing_public_has_the_name_of_a_module() -> None:
+def test_no_public_name_is_the_name_of_a_module() -> None:
     stems = {name.rpartition(".")[2] for name in MODULES}
     assert stems & NAMES == {"formats"}, "`formats` is the module itself"
 
 
-def test_a_module_has_a_name_of_its_own() -> None:
-    """Only files of the machinery that Python itself names may share one."""
+def test_module_names_are_unique() -> None:
+    """Only `__main__`, a name that Python requires, may occur more than once."""
     stems = Counter(name.rpartition(".")[2] for name in MODULES)
     assert {stem for stem, count in stems.items() if count > 1} <= {"__main__"}
 
 
-def test_a_class_has_a_name_of_its_own() -> None:
+def test_class_names_are_unique() -> None:
     sources = [file.read_text("utf-8") for file in (ROOT / "src").rglob("*.py")]
     names = Counter(name for source in sources for name in re.findall(r"(?m)^class (\w+)", source))
     assert {name for name, count in names.items() if count > 1} == set()
 
 
-def test_every_module_can_be_imported_under_another_name() -> None:
+def test_every_module_can_be_imported_under_an_alias() -> None:
     own = [name for name in MODULES if not name.endswith(("__main__", "_child"))]
     tries = "for name in sys.argv[1:]:\n    exec(f'import {name} as x')\n    assert x.__name__ == name, name"
     program = f"import sys\nfrom rightcall import *\n{tries}"
@@ -180,13 +180,13 @@ def test_every_module_can_be_imported_under_another_name() -> None:
     assert done.returncode == 0, done.stderr[-600:]
 
 
-def test_the_machinery_of_the_contract_is_imported_when_it_is_called() -> None:
+def test_the_contract_code_is_imported_on_first_use() -> None:
     program = "import rightcall, sys; print('rightcall.contracts.prompt' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
 
 
 @pytest.mark.parametrize(
-    "given, words",
+    "given, message",
     [
         (None, r'not NoneType; an answer without text is "" \(`message\.content or ""`\)'),
         (b"Hi", r"not bytes; decode bytes first: data\.decode\(\)"),
@@ -194,24 +194,26 @@ def test_the_machinery_of_the_contract_is_imported_when_it_is_called() -> None:
         (3, r"not int; give a provider's answer to rightcall\.read"),
     ],
 )
-def test_what_is_no_text_is_refused_with_what_to_pass(given: Any, words: str) -> None:
-    with pytest.raises(rightcall.RightcallError, match=words):
+def test_a_value_that_is_not_text_is_rejected_with_the_expected_type(given: Any, message: str) -> None:
+    with pytest.raises(rightcall.RightcallError, match=message):
         rightcall.parse(given)
-    with pytest.raises(rightcall.RightcallError, match=words):
+    with pytest.raises(rightcall.RightcallError, match=message):
         rightcall.Parser().feed(given)
 
 
-WAYS_TO_READ = (
+READERS = (
     *(rightcall.parse, rightcall.parse_many, rightcall.Parser),
     *(rightcall.read, rightcall.read_all, rightcall.Stream, rightcall.wrap),
 )
 
 
-@pytest.mark.parametrize("way", WAYS_TO_READ, ids=lambda way: way.__name__)
-def test_every_way_to_read_takes_the_same_options(way: Any) -> None:
-    """The same words, types, defaults and order; `parse` has them all."""
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+def test_every_reader_has_the_same_options(reader: Any) -> None:
+    """Options have the same names, types, defaults and order in every reader; `parse` has all of them."""
     known = inspect.signature(rightcall.parse).parameters
-    taken = {name: each for name, each in inspect.signature(way).parameters.items() if name in known and name != "text"}
+    taken = {
+        name: each for name, each in inspect.signature(reader).parameters.items() if name in known and name != "text"
+    }
     shared = [name for name in known if name in taken]
     assert {"tools", "format", "reasoning", "repair", "rescue", "reasoning_calls", "limits"} <= set(taken)
     assert [name for name in taken if name != "format"] == [name for name in shared if name != "format"]

@@ -1,4 +1,4 @@
-"""The choice of formats that stand for others in `make test`."""
+"""The selection of formats that represent the others in `make test`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support import format_sample
 from support.format_sample import one_per_shape, sampled, sampled_rows, shape_of
 
 
-def values(parameters: list[object]) -> list[object]:
+def parameter_values(parameters: list[object]) -> list[object]:
     return [parameter.values[0] for parameter in parameters]  # type: ignore[attr-defined]
 
 
@@ -18,20 +18,20 @@ def test_every_shape_has_one_member_in_the_sample() -> None:
     assert sorted(chosen) == sorted({shape_of(format) for format in FORMATS.values()})
 
 
-def test_the_sample_has_a_member_of_every_shape_that_a_test_has_formats_of() -> None:
+def test_the_sample_of_a_subset_has_one_format_of_each_of_its_shapes() -> None:
     names = list(FORMATS)[20:]
     assert {shape_of(FORMATS[name]) for name in one_per_shape(names)} == {shape_of(FORMATS[name]) for name in names}
 
 
-def test_the_choice_is_the_first_of_each_shape_in_the_order_given() -> None:
+def test_the_sample_has_the_first_format_of_each_shape() -> None:
     assert one_per_shape(["reka_edge", "hermes", "qwen3_coder"]) == ["reka_edge", "qwen3_coder"]
 
 
-def test_values_that_are_no_formats_are_kept() -> None:
-    assert values(sampled(["auto", "hermes"])) == ["auto", "hermes"]
+def test_values_that_are_not_formats_are_kept() -> None:
+    assert parameter_values(sampled(["auto", "hermes"])) == ["auto", "hermes"]
 
 
-def test_a_sweep_adds_exactly_the_rows_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_adds_exactly_the_omitted_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [("hermes", 1), ("hermes", 2), ("reka_edge", 3), ("auto", 4)]
     monkeypatch.setattr(format_sample, "SWEEP", False)
     assert [parameter.values for parameter in sampled_rows(rows)] == [rows[0], rows[1], rows[3]]

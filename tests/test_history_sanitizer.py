@@ -118,111 +118,115 @@ def chat(*messages: Any) -> list[Any]:
     return [{"role": "user", "content": "go"}, *messages]
 
 
-def asks(*calls: tuple[Any, Any, Any], **fields: Any) -> dict[str, Any]:
-    made = [{"id": id, "type": "function", "function": {"name": name, "arguments": given}} for id, name, given in calls]
-    return {"role": "assistant", "content": "", "tool_calls": made, **fields}
+def assistant_with_calls(*calls: tuple[Any, Any, Any], **fields: Any) -> dict[str, Any]:
+    tool_calls = [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": given}} for id, name, given in calls
+    ]
+    return {"role": "assistant", "content": "", "tool_calls": tool_calls, **fields}
 
 
-def result(id: Any, content: Any = "done", **fields: Any) -> dict[str, Any]:
+def tool_result(id: Any, content: Any = "done", **fields: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content, **fields}
 
 
-SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
+REPORTED_FAULTS: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
     "broken arguments poison a session": (
         "openai",
-        chat(asks(("a", "f", '{"x": ')), result("a", "bad JSON")),
+        chat(assistant_with_calls(("a", "f", '{"x": ')), tool_result("a", "bad JSON")),
         chat(
-            asks(("a", "f", "{}")),
-            result("a", 'bad JSON\n(the arguments of this call were not a JSON object; you sent: {"x": )'),
+            assistant_with_calls(("a", "f", "{}")),
+            tool_result("a", 'bad JSON\n(the arguments of this call were not a JSON object; you sent: {"x": )'),
         ),
         {"poisoned_arguments"},
     ),
     "arguments encoded twice": (
         "openai",
-        chat(asks(("a", "f", '"{\\"x\\": 1}"')), result("a")),
-        chat(asks(("a", "f", '{"x": 1}')), result("a")),
+        chat(assistant_with_calls(("a", "f", '"{\\"x\\": 1}"')), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", '{"x": 1}')), tool_result("a")),
         {"double_encoded"},
     ),
     "empty arguments": (
         "openai",
-        chat(asks(("a", "f", "")), result("a")),
-        chat(asks(("a", "f", "{}")), result("a")),
+        chat(assistant_with_calls(("a", "f", "")), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a")),
         set(),
     ),
     "a call without a result": (
         "openai",
-        chat(asks(("a", "f", "{}")), {"role": "user", "content": "and?"}),
+        chat(assistant_with_calls(("a", "f", "{}")), {"role": "user", "content": "and?"}),
         chat(
-            asks(("a", "f", "{}")),
-            result("a", "ERROR: there is no result: the call was not run, or its result was lost"),
+            assistant_with_calls(("a", "f", "{}")),
+            tool_result("a", "ERROR: there is no result: the call was not run, or its result was lost"),
             {"role": "user", "content": "and?"},
         ),
         {"unanswered_call"},
     ),
     "a result whose call was trimmed away": (
         "openai",
-        [result("a", "42", name="f"), {"role": "user", "content": "go"}],
+        [tool_result("a", "42", name="f"), {"role": "user", "content": "go"}],
         [{"role": "user", "content": "Result of an earlier call of f:\n42"}, {"role": "user", "content": "go"}],
         {"orphan_result"},
     ),
     "results in another order, behind a user": (
         "openai",
         chat(
-            asks(("a", "f", "{}"), ("b", "g", "{}")),
-            result("b", "B"),
+            assistant_with_calls(("a", "f", "{}"), ("b", "g", "{}")),
+            tool_result("b", "B"),
             {"role": "user", "content": "?"},
-            result("a", "A"),
+            tool_result("a", "A"),
         ),
         chat(
-            asks(("a", "f", "{}"), ("b", "g", "{}")),
-            result("a", "A"),
-            result("b", "B"),
+            assistant_with_calls(("a", "f", "{}"), ("b", "g", "{}")),
+            tool_result("a", "A"),
+            tool_result("b", "B"),
             {"role": "user", "content": "?"},
         ),
         {"moved"},
     ),
     "null content": (
         "llama_cpp",
-        chat(asks(("a", "f", "{}"), content=None), result("a")),
-        chat(asks(("a", "f", "{}")), result("a")),
+        chat(assistant_with_calls(("a", "f", "{}"), content=None), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a")),
         {"content"},
     ),
     "list content of a result": (
         "vllm",
-        chat(asks(("a", "f", "{}")), result("a", [{"type": "text", "text": "42"}])),
-        chat(asks(("a", "f", "{}")), result("a", "42")),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a", [{"type": "text", "text": "42"}])),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a", "42")),
         {"content"},
     ),
     "arguments as text for Ollama": (
         "ollama",
-        chat(asks(("a", "f", '{"x": 1}')), result("a")),
-        chat(asks(("a", "f", {"x": 1})), result("a")),
+        chat(assistant_with_calls(("a", "f", '{"x": 1}')), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", {"x": 1})), tool_result("a")),
         set(),
     ),
     "thinking must come back to Kimi and is not blank": (
         "kimi",
-        chat(asks(("a", "f", "{}")), result("a")),
-        chat(asks(("a", "f", "{}"), reasoning_content=" "), result("a")),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", "{}"), reasoning_content=" "), tool_result("a")),
         {"reasoning"},
     ),
     "gpt-oss takes text or thinking": (
         "gpt_oss",
-        chat(asks(("a", "f", "{}"), content="I look.", reasoning_content="Hm."), result("a")),
-        chat(asks(("a", "f", "{}"), thinking="Hm.\nI look."), result("a")),
+        chat(assistant_with_calls(("a", "f", "{}"), content="I look.", reasoning_content="Hm."), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", "{}"), thinking="Hm.\nI look."), tool_result("a")),
         {"reasoning"},
     ),
     "OpenAI refuses reasoning": (
         "openai",
-        chat(asks(("a", "f", "{}"), reasoning_content="Hm."), result("a")),
-        chat(asks(("a", "f", "{}")), result("a")),
+        chat(assistant_with_calls(("a", "f", "{}"), reasoning_content="Hm."), tool_result("a")),
+        chat(assistant_with_calls(("a", "f", "{}")), tool_result("a")),
         {"reasoning"},
     ),
     "a denied action in Mistral": (
         "mistral",
-        chat(asks(("abcdefgh1", "f", "{}")), result("abcdefgh1"), {"role": "user", "content": "no!"}),
         chat(
-            asks(("abcdefgh1", "f", "{}")),
-            result("abcdefgh1"),
+            assistant_with_calls(("abcdefgh1", "f", "{}")), tool_result("abcdefgh1"), {"role": "user", "content": "no!"}
+        ),
+        chat(
+            assistant_with_calls(("abcdefgh1", "f", "{}")),
+            tool_result("abcdefgh1"),
             {"role": "assistant", "content": "(The results were seen.)"},
             {"role": "user", "content": "no!"},
         ),
@@ -243,16 +247,21 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("what", SUFFERED)
-def test_reported_history_faults_are_repaired(what: str) -> None:
-    profile, given_history, wanted, kinds = SUFFERED[what]
+@pytest.mark.parametrize("fault", REPORTED_FAULTS)
+def test_reported_history_faults_are_repaired(fault: str) -> None:
+    profile, given_history, wanted, kinds = REPORTED_FAULTS[fault]
     fit = sane(given_history, profile=profile)
     assert fit.messages == wanted
     assert {change.kind for change in fit.changes} == kinds
 
 
 def test_repeated_ids_become_unique_and_can_be_traced() -> None:
-    history = chat(asks(("t_0", "f", "{}")), result("t_0", "one"), asks(("t_0", "f", "{}")), result("t_0", "two"))
+    history = chat(
+        assistant_with_calls(("t_0", "f", "{}")),
+        tool_result("t_0", "one"),
+        assistant_with_calls(("t_0", "f", "{}")),
+        tool_result("t_0", "two"),
+    )
     fit = sane(history)
     first, second = (message["tool_calls"][0]["id"] for message in fit.messages if "tool_calls" in message)
     assert first == "t_0" != second
@@ -262,7 +271,7 @@ def test_repeated_ids_become_unique_and_can_be_traced() -> None:
 
 
 def test_mistral_gets_ids_of_nine_characters() -> None:
-    fit = sane(chat(asks(("call_123", "f", "{}")), result("call_123")), profile="mistral")
+    fit = sane(chat(assistant_with_calls(("call_123", "f", "{}")), tool_result("call_123")), profile="mistral")
     (new,) = fit.ids
     assert (len(new), fit.ids[new]) == (9, "call_123")
     assert fit.messages[2]["tool_call_id"] == new
@@ -273,7 +282,7 @@ def test_fields_dropped_by_a_client_are_restored_by_call_id() -> None:
         (Reasoning("Hm."), Call("f", id="a")), extras={"a": {"extra_content": {"google": {"thought_signature": "S"}}}}
     )
     kept = kept_of(reply)
-    fit = sane(chat(asks(("a", "f", "{}")), result("a")), profile="deepseek", kept=kept)
+    fit = sane(chat(assistant_with_calls(("a", "f", "{}")), tool_result("a")), profile="deepseek", kept=kept)
     assert fit.messages[1]["reasoning_content"] == "Hm."
     assert fit.messages[1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "S"}}
     assert sane(fit.messages, profile="deepseek", kept=kept).changes == ()
@@ -301,5 +310,5 @@ odd_texts = st.sampled_from(
 
 
 @given(text=texts_of_json | odd_texts)
-def test_an_object_is_one_by_the_short_way_if_and_only_if_by_the_long_one(text: str) -> None:
+def test_the_fast_object_check_agrees_with_decoding(text: str) -> None:
     assert is_object_text(text) is isinstance(decode(text, MAX_DEPTH), dict)

@@ -1,4 +1,4 @@
-"""Ids of calls: kept where the model gave one before the arguments, minted where it did not, never twice the same."""
+"""Call ids: kept if they precede the arguments, generated otherwise, and always unique."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ IDS = [
 
 @pytest.mark.parametrize("format, text, id", IDS)
 def test_an_id_before_the_arguments_is_kept_and_final(format: str, text: str, id: str) -> None:
-    got = read_chunks(list(text), Setting(format))
-    assert [event.id for event in got.events if isinstance(event, CallStart)] == [id]
-    assert [call.id for call in got.reply.attempts] == [id]
+    result = read_chunks(list(text), Setting(format))
+    assert [event.id for event in result.events if isinstance(event, CallStart)] == [id]
+    assert [call.id for call in result.reply.attempts] == [id]
 
 
 def test_an_id_after_the_arguments_is_ignored_and_kept_in_the_raw_text() -> None:
@@ -48,7 +48,7 @@ def test_an_id_after_the_arguments_is_ignored_and_kept_in_the_raw_text() -> None
     assert "abcdefghi" in call.raw
 
 
-def test_a_call_without_an_id_gets_one_and_no_two_are_alike() -> None:
+def test_a_call_without_an_id_gets_a_unique_id() -> None:
     one = hermes('{"name": "f", "arguments": {"s": "x"}}')
     ids = [call.id for call in parse("\n".join([one] * 5), format="hermes").attempts]
     assert len(set(ids)) == 5
@@ -76,11 +76,11 @@ def test_ids_are_unique_over_all_turns_of_a_conversation() -> None:
     assert ids.received("capture_call_1_1") == "capture_call_1_1"
 
 
-def test_nine_character_ids_are_kept_or_minted_anew_and_never_suffixed() -> None:
+def test_nine_character_ids_are_kept_or_generated_and_never_suffixed() -> None:
     ids = Ids.nine()
     assert ids.take("abcdefghi") == "abcdefghi"
     others = [ids.take("abcdefghi"), ids.take("functions.f:0"), ids.take(""), ids.take("too-short")]
-    others.append(ids.take("abcdéfghi"))  # nine letters, but one is not ASCII
+    others.append(ids.take("abcdéfghi"))  # nine letters, one of them not ASCII
     assert all(len(id) == 9 and id.isalnum() and id.isascii() for id in others)
     assert len({"abcdefghi", *others}) == 6
     assert ids.received(others[1]) == "functions.f:0"

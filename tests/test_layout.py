@@ -1,4 +1,4 @@
-"""Text on a terminal of any width: nothing wider, nothing broken that fits, nothing lost."""
+"""Text layout on a terminal: no line is too wide, no word that fits is broken, and no text is lost."""
 
 import io
 from collections.abc import Callable
@@ -19,7 +19,7 @@ TABLES = st.integers(1, 6).flatmap(
 )
 
 
-def drawn(draw: Callable[[Console], None], width: int | None) -> list[str]:
+def render_lines(draw: Callable[[Console], None], width: int | None) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width) if width else "")
         file = io.StringIO()
@@ -32,16 +32,16 @@ def words_of(lines: list[str]) -> list[str]:
 
 
 @given(SHORT, WIDTHS, st.integers(0, 12))
-def test_a_row_breaks_between_words_and_goes_on_under_its_text(words: list[str], width: int, indent: int) -> None:
-    lines = drawn(lambda out: row(out, "label", " " * indent + " ".join(words)), width)
+def test_a_row_wraps_between_words_and_is_indented(words: list[str], width: int, indent: int) -> None:
+    lines = render_lines(lambda out: row(out, "label", " " * indent + " ".join(words)), width)
     assert all(cell_len(line) <= width for line in lines)
     assert words_of(lines) == ["label", *words]
     assert all(line.startswith(" " * LABEL) for line in lines[1:])
 
 
 @given(LONG, WIDTHS)
-def test_only_a_word_that_is_longer_than_the_line_is_broken(words: list[str], width: int) -> None:
-    lines = drawn(lambda out: row(out, "label", " ".join(words)), width)
+def test_only_a_word_longer_than_the_line_is_broken(words: list[str], width: int) -> None:
+    lines = render_lines(lambda out: row(out, "label", " ".join(words)), width)
     assert all(cell_len(line) <= width for line in lines)
     shown = words_of(lines)[1:]
     assert "".join(shown) == "".join(words)
@@ -50,41 +50,41 @@ def test_only_a_word_that_is_longer_than_the_line_is_broken(words: list[str], wi
 
 
 @given(SHORT)
-def test_in_a_pipe_lines_stay_whole(words: list[str]) -> None:
-    assert drawn(lambda out: paragraph(out, " ".join(words)), None) == [" ".join(words)]
+def test_lines_are_not_wrapped_in_a_pipe(words: list[str]) -> None:
+    assert render_lines(lambda out: paragraph(out, " ".join(words)), None) == [" ".join(words)]
 
 
 @given(TABLES, WIDTHS)
-def test_a_table_fits_and_breaks_no_word(rows: list[list[str]], width: int) -> None:
+def test_a_table_fits_its_width_and_breaks_no_word(rows: list[list[str]], width: int) -> None:
     heads = [f"head {number}" for number in range(len(rows[0]))]
-    lines = drawn(lambda out: table(out, heads, rows), width)
+    lines = render_lines(lambda out: table(out, heads, rows), width)
     assert all(cell_len(line) <= width for line in lines)
-    told = sorted(word for each in rows for cell in each for word in cell.split())
-    assert [word for word in sorted(words_of(lines)) if word in told] == told
+    expected = sorted(word for each in rows for cell in each for word in cell.split())
+    assert [word for word in sorted(words_of(lines)) if word in expected] == expected
 
 
-def test_numbers_are_right_aligned_and_a_table_without_room_is_a_list() -> None:
-    assert drawn(lambda out: table(out, ("name", "n"), [("a", 1), ("b", 1000)]), 60) == [
+def test_numbers_are_right_aligned_and_a_table_without_room_becomes_a_list() -> None:
+    assert render_lines(lambda out: table(out, ("name", "n"), [("a", 1), ("b", 1000)]), 60) == [
         "name      n",
         "a         1",
         "b     1,000",
     ]
     wide = [("x" * 30, "y" * 30)]
-    assert drawn(lambda out: table(out, ("one", "other"), wide), 60) == ["x" * 30, "  other  " + "y" * 30]
+    assert render_lines(lambda out: table(out, ("one", "other"), wide), 60) == ["x" * 30, "  other  " + "y" * 30]
 
 
 @given(SHORT.map(" ".join), WIDTHS, st.integers(1, 9))
-def test_text_that_is_still_coming_is_laid_out_as_if_it_came_at_once(text: str, width: int, size: int) -> None:
-    def flowing(size: int) -> list[str]:
+def test_streamed_text_is_laid_out_like_whole_text(text: str, width: int, size: int) -> None:
+    def flow_lines(size: int) -> list[str]:
         def draw(out: Console) -> None:
             flow = Flow(out)
             for start in range(0, len(text), size):
                 flow.write(text[start : start + size])
             flow.close()
 
-        return drawn(draw, width)
+        return render_lines(draw, width)
 
-    lines = flowing(size)
-    assert lines == flowing(10_000)
+    lines = flow_lines(size)
+    assert lines == flow_lines(10_000)
     assert all(cell_len(line) <= width for line in lines)
     assert words_of(lines) == text.split()

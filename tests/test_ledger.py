@@ -1,4 +1,4 @@
-"""The task ledger: what each action does, what it refuses, and the gate before done."""
+"""The task ledger: its actions, its errors, and the check before completion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rightcall.errors import CallerError, ToolError
 from support.made_schemas import HOSTILE, LITERALS
 
 
-def planned() -> Ledger:
+def planned_ledger() -> Ledger:
     ledger = Ledger("Fix the parser")
     ledger.run("seed_plan", items=["write a test", "mend it"])
     return ledger
@@ -35,20 +35,20 @@ def test_add_numbers_deliverables_unless_an_id_is_given() -> None:
     assert ledger.state.deliverables[0] == Deliverable("deliverable-1", "one", "open", "")
 
 
-def test_a_number_that_is_taken_is_passed_over() -> None:
+def test_a_used_number_is_skipped() -> None:
     ledger = Ledger()
     ledger.add("one", "deliverable-2")
     assert ledger.add("two") == "deliverable-3"
 
 
-def test_an_id_is_given_once() -> None:
-    ledger = planned()
+def test_an_id_can_be_used_only_once() -> None:
+    ledger = planned_ledger()
     with pytest.raises(ToolError, match="there is a deliverable 'deliverable-1' already"):
         ledger.run("add", text="again", id="deliverable-1")
 
 
 def test_mark_changes_the_status_and_keeps_the_note() -> None:
-    ledger = planned()
+    ledger = planned_ledger()
     assert ledger.run("mark", id="deliverable-1", status="blocked", note="no net") == "deliverable-1 is blocked"
     ledger.run("mark", id="deliverable-1", status="done")
     assert ledger.state.deliverables[0] == Deliverable("deliverable-1", "write a test", "done", "no net")
@@ -57,22 +57,22 @@ def test_mark_changes_the_status_and_keeps_the_note() -> None:
 @pytest.mark.parametrize("status", ["blocked", "dropped"])
 def test_blocked_and_dropped_need_a_note(status: str) -> None:
     with pytest.raises(ToolError, match=f"{status} needs a note"):
-        planned().run("mark", id="deliverable-1", status=status, note=" ")
+        planned_ledger().run("mark", id="deliverable-1", status=status, note=" ")
 
 
-def test_an_id_that_is_not_there_is_answered_with_those_that_are() -> None:
+def test_an_unknown_id_is_reported_with_the_known_ids() -> None:
     with pytest.raises(ToolError, match="the ids are: deliverable-1, deliverable-2"):
-        planned().run("mark", id="deliverable-9", status="done")
+        planned_ledger().run("mark", id="deliverable-9", status="done")
     with pytest.raises(ToolError, match="the ids are: none yet"):
         Ledger().run("mark", id="x", status="done")
 
 
-def test_a_status_that_does_not_exist_is_answered_with_those_that_do() -> None:
+def test_an_unknown_status_is_reported_with_the_valid_ones() -> None:
     with pytest.raises(ToolError, match="open, done, blocked, dropped"):
-        planned().run("mark", id="deliverable-1", status="finished")
+        planned_ledger().run("mark", id="deliverable-1", status="finished")
 
 
-def test_rationale_is_replaced_and_notes_add_up() -> None:
+def test_the_rationale_is_replaced_and_notes_accumulate() -> None:
     ledger = Ledger()
     for text in ("first", "second"):
         ledger.run("rationale", text=text)
@@ -80,8 +80,8 @@ def test_rationale_is_replaced_and_notes_add_up() -> None:
     assert ledger.state.rationale == "second" and ledger.state.observations == ("first", "second")
 
 
-def test_a_plan_is_only_for_an_empty_ledger() -> None:
-    ledger = planned()
+def test_a_plan_requires_an_empty_ledger() -> None:
+    ledger = planned_ledger()
     assert [item.id for item in ledger.state.deliverables] == ["deliverable-1", "deliverable-2"]
     with pytest.raises(ToolError, match="deliverables already"):
         ledger.run("seed_plan", items=["more"])
@@ -111,7 +111,7 @@ def test_invalid_actions_are_reported(arguments: dict[str, Any], cause: str) -> 
     assert ledger.state == LedgerState()
 
 
-def test_the_ledger_does_not_grow_without_end() -> None:
+def test_the_size_of_the_ledger_is_limited() -> None:
     ledger = Ledger()
     for at in range(MAX_ITEMS):
         ledger.add(f"item {at}")
@@ -122,11 +122,11 @@ def test_the_ledger_does_not_grow_without_end() -> None:
     assert ledger.state.observations == tuple([f"seen {at}" for at in range(10, MAX_OBSERVATIONS + 10)])
 
 
-# -- done --------------------------------------------------------------------------------------------------------------
+# -- completion --------------------------------------------------------------------------------------------------------
 
 
-def test_done_is_refused_while_something_is_open_or_blocked_and_the_list_is_given() -> None:
-    ledger = planned()
+def test_completion_is_rejected_with_the_list_of_open_and_blocked_items() -> None:
+    ledger = planned_ledger()
     ledger.mark("deliverable-2", "blocked", "no net")
     refusal = ledger.refusal()
     assert refusal is not None and refusal.code == "ledger_open" and refusal.blocking
@@ -135,23 +135,23 @@ def test_done_is_refused_while_something_is_open_or_blocked_and_the_list_is_give
     )
 
 
-def test_done_is_allowed_when_all_is_done_or_dropped_or_nothing_was_planned() -> None:
+def test_completion_is_allowed_when_every_item_is_done_or_dropped_or_no_item_exists() -> None:
     assert Ledger("anything").refusal() is None
-    ledger = planned()
+    ledger = planned_ledger()
     ledger.mark("deliverable-1", "done")
     ledger.mark("deliverable-2", "dropped", "not needed")
     assert ledger.refusal() is None and ledger.unfinished() == ()
 
 
-# -- the text ----------------------------------------------------------------------------------------------------------
+# -- text form ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_ledger_is_no_text() -> None:
+def test_an_empty_ledger_has_no_text() -> None:
     assert Ledger().text() == "" and Ledger("a task alone").text() == ""
 
 
 def test_the_text_shows_task_deliverables_rationale_and_the_last_observations() -> None:
-    ledger = planned()
+    ledger = planned_ledger()
     ledger.mark("deliverable-2", "dropped", "done by others")
     ledger.rationale("tests first")
     for at in range(7):
@@ -172,7 +172,7 @@ def test_the_text_shows_task_deliverables_rationale_and_the_last_observations() 
 
 
 @given(HOSTILE.filter(lambda text: text.strip() != ""))
-def test_no_text_of_the_model_ends_the_ledger_or_a_line_of_it(text: str) -> None:
+def test_text_of_the_model_cannot_close_the_ledger_or_one_of_its_lines(text: str) -> None:
     ledger = Ledger(text)
     ledger.add(text, text)
     ledger.note(text)
@@ -182,10 +182,10 @@ def test_no_text_of_the_model_ends_the_ledger_or_a_line_of_it(text: str) -> None
     shown.encode()
 
 
-# -- a tool and a state ------------------------------------------------------------------------------------------------
+# -- tool and state ----------------------------------------------------------------------------------------------------
 
 
-def test_the_ledger_is_a_tool_like_any_other() -> None:
+def test_the_ledger_is_a_regular_tool() -> None:
     ledger = Ledger()
     tools = Toolset([ledger.tool(), Tool(name="other")])
     call = Call("ledger", {"action": "add", "text": "write a test"}, "")
@@ -196,23 +196,23 @@ def test_the_ledger_is_a_tool_like_any_other() -> None:
 
 
 def test_the_state_survives_a_restart() -> None:
-    ledger = planned()
+    ledger = planned_ledger()
     ledger.mark("deliverable-1", "done")
     ledger.note("é\n2")
-    again = Ledger.from_json(ledger.to_json())
-    assert again.state == ledger.state and again.text() == ledger.text()
+    restored = Ledger.from_json(ledger.to_json())
+    assert restored.state == ledger.state and restored.text() == ledger.text()
     assert json.loads(ledger.to_json())["deliverables"][0]["status"] == "done"
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"deliverables": [{"id": 1}]}', '{"more": 1}', '{"rationale": null}'])
-def test_what_is_no_ledger_is_refused(text: str) -> None:
+def test_invalid_ledger_json_is_rejected(text: str) -> None:
     with pytest.raises(CallerError, match="not a ledger"):
         Ledger.from_json(text)
 
 
 @given(st.dictionaries(st.sampled_from("id text status note items other".split()), LITERALS), HOSTILE)
 def test_every_call_of_a_model_is_executed_or_answered(arguments: dict[str, Any], action: str) -> None:
-    ledger = planned()
+    ledger = planned_ledger()
     for name in ("add", "mark", "rationale", "note", "seed_plan", action):
         with contextlib.suppress(ToolError):
             assert isinstance(ledger.run(name, **arguments), str)

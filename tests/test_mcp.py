@@ -1,4 +1,4 @@
-"""Tools from real MCP servers, over standard input and output and over HTTP; toolsets as such servers."""
+"""MCP: tools of real servers over standard input/output and HTTP, and toolsets served as MCP servers."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def call(name: str, **arguments: object) -> Call:
 
 @contextmanager
 def over_http(app: Any, **limits: Any) -> Iterator[str]:
-    """The application, served by uvicorn on a free port of this machine."""
+    """Serve the application with uvicorn on a free local port."""
     import uvicorn
 
-    from rightcall.mcp.server import uvicorn_options as how
+    from rightcall.mcp.server import uvicorn_options as options
 
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", **how(**limits)))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", **options(**limits)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -62,8 +62,8 @@ def over_http(app: Any, **limits: Any) -> Iterator[str]:
 # -- tools from a server -----------------------------------------------------------------------------------------------
 
 
-async def used(server: Any, **how: Any) -> tuple[Toolset, list[Result]]:
-    async with connect(server, **how) as tools:
+async def dispatch_sample_calls(server: Any, **options: Any) -> tuple[Toolset, list[Result]]:
+    async with connect(server, **options) as tools:
         calls = [
             call("add", a=2, b=3),
             call("fail"),
@@ -75,7 +75,7 @@ async def used(server: Any, **how: Any) -> tuple[Toolset, list[Result]]:
         return tools, await dispatch(calls, tools)
 
 
-def is_as_expected(tools: Toolset, results: list[Result]) -> None:
+def assert_sample_results(tools: Toolset, results: list[Result]) -> None:
     assert [tool.name for tool in tools] == ["add", "fail", "say.it", "picture", "gone"]
     assert [refusal.tool for refusal in tools.refused] == ["bad"]
     assert [result.kind for result in results] == ["completed", "failed", "completed", "completed", "failed", "refused"]
@@ -86,22 +86,22 @@ def is_as_expected(tools: Toolset, results: list[Result]) -> None:
     assert "no such tool" in results[4].text
 
 
-def test_a_command_is_a_server_whose_tools_run() -> None:
-    is_as_expected(*asyncio.run(used(STDIO)))
+def test_the_tools_of_a_command_server_run() -> None:
+    assert_sample_results(*asyncio.run(dispatch_sample_calls(STDIO)))
 
 
-def test_a_url_is_a_server_whose_tools_run() -> None:
+def test_the_tools_of_a_url_server_run() -> None:
     with over_http(mcp_server.SERVER.streamable_http_app()) as url:
-        is_as_expected(*asyncio.run(used(url)))
+        assert_sample_results(*asyncio.run(dispatch_sample_calls(url)))
 
 
-def test_that_a_tool_only_reads_counts_where_the_server_is_trusted() -> None:
+def test_the_read_only_annotation_is_used_only_for_a_trusted_server() -> None:
     for trusted in (False, True):
-        tools, _ = asyncio.run(used(STDIO, trust_annotations=trusted))
+        tools, _ = asyncio.run(dispatch_sample_calls(STDIO, trust_annotations=trusted))
         assert [tool.name for tool in tools if tool.read_only] == (["add"] if trusted else [])
 
 
-def test_a_prefix_keeps_servers_apart() -> None:
+def test_prefixes_keep_the_tools_of_servers_distinct() -> None:
     async def both() -> Any:
         async with connect(STDIO, prefix="one_") as first, connect(STDIO, prefix="two_") as second:
             tools = Toolset.merge({"one": first, "two": second})
@@ -132,7 +132,7 @@ def test_structured_content_is_the_output_of_a_tool_even_if_it_is_empty(structur
     assert read_output(CallToolResult(content=text, is_error=False)) == "nothing found"
 
 
-def test_what_is_raised_while_connected_comes_out_as_it_is() -> None:
+def test_an_exception_inside_the_connection_is_raised_unchanged() -> None:
     async def main() -> None:
         async with connect(STDIO):
             raise KeyError("mine")
@@ -141,7 +141,7 @@ def test_what_is_raised_while_connected_comes_out_as_it_is() -> None:
         asyncio.run(main())
 
 
-def test_no_password_or_query_of_an_address_is_shown() -> None:
+def test_passwords_and_query_strings_of_an_address_are_not_shown() -> None:
     async def main() -> None:
         async with connect("http://me:hidden@127.0.0.1:9/mcp?key=hidden", headers={"Authorization": "hidden"}):
             pass
@@ -152,9 +152,9 @@ def test_no_password_or_query_of_an_address_is_shown() -> None:
 
 
 @pytest.mark.parametrize("server", ["localhost:8000", "", [], "ftp://x"])
-def test_what_is_neither_a_url_nor_a_command_is_refused(server: Any) -> None:
+def test_an_address_that_is_neither_a_url_nor_a_command_is_rejected(server: Any) -> None:
     with pytest.raises(CallerError, match=r"URL|command"):
-        asyncio.run(used(server))
+        asyncio.run(dispatch_sample_calls(server))
 
 
 # -- a toolset as a server ---------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ async def words(n: int) -> str:
 OURS = Toolset([add, explode, words, Tool(name="odd name!", parameters={"type": "object"}, run=lambda: "odd")])
 
 
-async def asked(client: Client) -> dict[str, Any]:
+async def call_sample_tools(client: Client) -> dict[str, Any]:
     listed = await client.list_tools()
     good = await client.call_tool("add", {"a": 2, "b": 3})
     mended = await client.call_tool("add", {"A": "2"})
@@ -194,53 +194,53 @@ async def asked(client: Client) -> dict[str, Any]:
     return {"listed": listed, "good": good, "mended": mended, "wrong": wrong, "failed": failed, "odd": odd}
 
 
-def said(result: Any) -> str:
+def text_of_result(result: Any) -> str:
     return "".join(block.text for block in result.content)
 
 
-def is_answered(got: dict[str, Any]) -> None:
-    assert [each.name for each in got["listed"].tools][:3] == ["add", "explode", "words"]
-    assert got["listed"].tools[0].annotations.read_only_hint is True
-    assert got["good"].structured_content == {"sum": 5} and not got["good"].is_error
-    assert got["mended"].structured_content == {"sum": 3}
-    assert got["wrong"].is_error and "a" in said(got["wrong"])
-    assert got["failed"].is_error and "because" in said(got["failed"])
-    assert said(got["odd"]) == "odd"
+def assert_sample_answers(answers: dict[str, Any]) -> None:
+    assert [each.name for each in answers["listed"].tools][:3] == ["add", "explode", "words"]
+    assert answers["listed"].tools[0].annotations.read_only_hint is True
+    assert answers["good"].structured_content == {"sum": 5} and not answers["good"].is_error
+    assert answers["mended"].structured_content == {"sum": 3}
+    assert answers["wrong"].is_error and "a" in text_of_result(answers["wrong"])
+    assert answers["failed"].is_error and "because" in text_of_result(answers["failed"])
+    assert text_of_result(answers["odd"]) == "odd"
 
 
-def test_a_toolset_is_a_server_in_the_process() -> None:
+def test_a_toolset_can_be_served_in_the_process() -> None:
     async def run() -> dict[str, Any]:
         async with Client(server_of(OURS)) as client:
-            return await asked(client)
+            return await call_sample_tools(client)
 
-    is_answered(asyncio.run(run()))
+    assert_sample_answers(asyncio.run(run()))
 
 
 SCRIPT = "import test_mcp; from rightcall.mcp import serve_stdio; serve_stdio(test_mcp.OURS)"
 
 
-def test_a_toolset_is_a_server_over_standard_input_and_output() -> None:
+def test_a_toolset_can_be_served_over_standard_input_and_output() -> None:
     async def run() -> dict[str, Any]:
         import os
 
         path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         start = StdioServerParameters(command=sys.executable, args=["-c", SCRIPT], env={"PYTHONPATH": path})
         async with Client(start) as client:
-            return await asked(client)
+            return await call_sample_tools(client)
 
-    is_answered(asyncio.run(run()))
+    assert_sample_answers(asyncio.run(run()))
 
 
-def test_a_toolset_is_a_server_over_http() -> None:
+def test_a_toolset_can_be_served_over_http() -> None:
     async def run(url: str) -> dict[str, Any]:
         async with Client(url) as client:
-            return await asked(client)
+            return await call_sample_tools(client)
 
     with over_http(http_app(OURS, host="127.0.0.1", no_key=True)) as url:
-        is_answered(asyncio.run(run(url)))
+        assert_sample_answers(asyncio.run(run(url)))
 
 
-def test_other_machines_need_a_key() -> None:
+def test_a_server_for_other_machines_requires_a_key() -> None:
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
         with pytest.raises(CallerError, match="key"):
             http_app(OURS, host=host, no_key=True)
@@ -250,7 +250,7 @@ def test_other_machines_need_a_key() -> None:
             http_app(OURS, host=host)
 
 
-def test_without_the_key_nothing_is_answered() -> None:
+def test_requests_without_the_key_are_rejected() -> None:
     import urllib.error
     import urllib.request
 
@@ -268,7 +268,7 @@ def test_without_the_key_nothing_is_answered() -> None:
             assert asyncio.run(run(url, headers)) == 4
 
 
-def test_structured_content_is_cut_to_size_like_the_text() -> None:
+def test_structured_content_is_shortened_like_the_text() -> None:
     @tool
     def much(n: int) -> dict[str, str]:
         return {"text": "x" * n, "rest": "small"}
@@ -279,10 +279,10 @@ def test_structured_content_is_cut_to_size_like_the_text() -> None:
 
     answer = asyncio.run(main())
     assert answer.structured_content["rest"] == "small"
-    assert len(answer.structured_content["text"]) < 10_000 and len(said(answer)) < 10_000
+    assert len(answer.structured_content["text"]) < 10_000 and len(text_of_result(answer)) < 10_000
 
 
-def test_hooks_see_the_calls_of_a_server() -> None:
+def test_hooks_see_calls_to_a_server() -> None:
     def gate(invocation: Invocation) -> Skip | Terminate | None:
         return {"add": Skip({"sum": 0}, "cached"), "explode": Terminate("no more")}.get(invocation.tool.name)  # type: ignore[return-value]
 
@@ -291,7 +291,7 @@ def test_hooks_see_the_calls_of_a_server() -> None:
             return await client.call_tool("add", {"a": 1}), await client.call_tool("explode", {"why": "x"})
 
     skipped, stopped = asyncio.run(run())
-    assert skipped.structured_content == {"sum": 0} and stopped.is_error and "no more" in said(stopped)
+    assert skipped.structured_content == {"sum": 0} and stopped.is_error and "no more" in text_of_result(stopped)
 
 
 def test_an_unknown_repair_policy_is_rejected_before_anything_is_served() -> None:
@@ -299,7 +299,7 @@ def test_an_unknown_repair_policy_is_rejected_before_anything_is_served() -> Non
         server_of(OURS, repair="lax")
 
 
-def test_without_the_extra_the_error_says_what_to_install() -> None:
+def test_without_the_extra_the_error_names_the_package_to_install() -> None:
     code = "import sys; sys.modules['mcp'] = None\nfrom rightcall.mcp.server import server_of\nserver_of([])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "rightcall[mcp]" in done.stderr

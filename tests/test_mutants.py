@@ -1,4 +1,4 @@
-"""The bugs that `make mutants` puts into the source still fit it, and the checks that must see them are there."""
+"""The bugs of `make mutants` match the source, and their checks exist."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bugs() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("bug", bugs(), ids=lambda bug: str(bug["name"]))
-def test_a_bug_fits_the_source_once_and_on_one_line(bug: dict[str, Any]) -> None:
+def test_a_bug_matches_exactly_one_line_of_the_source(bug: dict[str, Any]) -> None:
     source = (ROOT / "src/rightcall" / bug["file"]).read_text()
     assert source.count(bug["find"]) == 1, "the line was changed: put the bug in anew, or another in its place"
     assert "\n" not in bug["find"] + bug["put"]
@@ -32,7 +32,7 @@ def test_a_bug_fits_the_source_once_and_on_one_line(bug: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("check", sorted({check for bug in bugs() for check in bug["checks"]}))
-def test_a_check_is_there(check: str) -> None:
+def test_a_check_exists(check: str) -> None:
     words = shlex.split(check)
     if words[0] == "law":
         assert len(words) == 3 and words[1] in LAWS and words[2] in FORMATS

@@ -1,4 +1,4 @@
-"""Formats of one's own: registered in Python, found in folders and packages, known to `auto` and to every command."""
+"""Custom formats: registered in Python, found in folders and packages, and available to `auto` and every command."""
 
 import json
 import sys
@@ -16,8 +16,8 @@ TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"ty
 
 
 @pytest.fixture(autouse=True)
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No formats of whoever runs the tests; those of a test are forgotten."""
+def isolated_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hide the formats of the user who runs the tests, and unregister the formats of each test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("RIGHTCALL_FORMATS", raising=False)
@@ -26,34 +26,34 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         formats.unregister(name)
 
 
-def written(folder: Path, text: str = MINE, name: str = "mine.toml") -> Path:
+def write_format(folder: Path, text: str = MINE, name: str = "mine.toml") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
     return folder
 
 
-def names(text: str, **options: str) -> list[str]:
+def call_names(text: str, **options: str) -> list[str]:
     return [call.name for call in parse(text, tools=TOOLS, **options).calls]  # type: ignore[arg-type]
 
 
-def test_a_registered_format_is_known_by_name_and_to_auto() -> None:
-    assert names(TEXT) == []
+def test_a_registered_format_is_available_by_name_and_to_auto() -> None:
+    assert call_names(TEXT) == []
     formats.register(Format.from_toml(MINE))
     assert parse(TEXT, tools=TOOLS).format == "mine" and detect(TEXT, tools=TOOLS)[0] == "mine"
-    assert names(TEXT) == names(TEXT, format="mine") == ["f"]
-    assert names(render(parse(TEXT, format="mine").calls, format="mine")) == ["f"]
+    assert call_names(TEXT) == call_names(TEXT, format="mine") == ["f"]
+    assert call_names(render(parse(TEXT, format="mine").calls, format="mine")) == ["f"]
     formats.unregister("mine")
-    assert names(TEXT) == []
+    assert call_names(TEXT) == []
     with pytest.raises(UnknownFormat):
         parse(TEXT, format="mine")
 
 
-def test_other_processes_know_what_is_registered_here() -> None:
+def test_registered_formats_are_available_in_worker_processes() -> None:
     formats.register(Format.from_toml(MINE))
     assert [reply.format for reply in parse_many([TEXT] * 3, tools=TOOLS, jobs=2)] == ["mine"] * 3
 
 
-def test_a_built_in_name_or_anothers_cannot_be_taken() -> None:
+def test_a_used_format_name_cannot_be_registered_again() -> None:
     own = Format.from_toml(MINE)
     for name in ("hermes", "qwen", "auto"):
         with pytest.raises(BadFormat, match="built in"):
@@ -61,7 +61,7 @@ def test_a_built_in_name_or_anothers_cannot_be_taken() -> None:
         with pytest.raises(BadFormat, match="built in"):
             formats.register(formats.replace(own, aliases=(name,)))
     formats.register(own)
-    formats.register(own)  # the same again
+    formats.register(own)  # registering an equal format again is allowed
     with pytest.raises(BadFormat, match="is that of the format 'mine'"):
         formats.register(formats.replace(own, call=("<d>", "</d>")))
     with pytest.raises(BadFormat, match="is that of the format 'mine'"):
@@ -72,7 +72,7 @@ def test_a_built_in_name_or_anothers_cannot_be_taken() -> None:
         formats.register(formats.replace(own, name="worse", call=(" ", "</c>")))
 
 
-def folder_of(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def format_folder(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if kind == "variable":
         monkeypatch.setenv("RIGHTCALL_FORMATS", str(tmp_path / "elsewhere"))
         return tmp_path / "elsewhere"
@@ -86,8 +86,8 @@ def folder_of(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.mark.parametrize("kind", ["variable", "project", "pyproject", "rightcall.toml", "user"])
-def test_a_folder_registers_its_formats(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(folder_of(kind, tmp_path, monkeypatch))
+def test_formats_in_a_folder_are_registered(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_format(format_folder(kind, tmp_path, monkeypatch))
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
     result = run("parse", "--json", stdin=TEXT)
@@ -98,8 +98,8 @@ def test_a_folder_registers_its_formats(kind: str, tmp_path: Path, monkeypatch: 
     assert formats.discover() == []
 
 
-def test_the_folder_of_another_project_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path / ".rightcall" / "formats")
+def test_the_format_folder_of_an_outer_project_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_format(tmp_path / ".rightcall" / "formats")
     (tmp_path / "inner" / ".git").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "inner")
     assert formats.discover() == [] and "mine" not in formats.known_formats().formats
@@ -118,13 +118,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_file_is_reported_with_name_and_cure_and_stops_nothing(kind: str, tmp_path: Path) -> None:
-    text, said = BAD[kind]
-    folder = written(tmp_path / ".rightcall" / "formats")
+def test_a_bad_format_file_is_reported_and_the_others_are_registered(kind: str, tmp_path: Path) -> None:
+    text, cause = BAD[kind]
+    folder = write_format(tmp_path / ".rightcall" / "formats")
     (folder / "bad.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
     result = run("parse", "--json", stdin=TEXT)
     (line,) = result.stderr.splitlines()
-    assert line.startswith("rightcall: ") and "bad.toml" in line and said in line
+    assert line.startswith("rightcall: ") and "bad.toml" in line and cause in line
     assert json.loads(result.stdout)["format"] == "mine"
     assert run("tools", "-", stdin="[]").stderr == "" and not (tmp_path / "owned").exists()
     checked = run("formats", "check", str(folder / "bad.toml"))
@@ -148,13 +148,13 @@ def test_a_package_registers_formats_by_its_entry_point(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(str(tmp_path))
     faults = [str(fault) for fault in formats.discover()]
     sys.modules.pop("a_plugin", None)
-    assert names(TEXT) == ["f"]
+    assert call_names(TEXT) == ["f"]
     assert len(faults) == 2 and all("of the package a-plugin" in fault for fault in faults)
     assert "give a Format" in faults[0] and "LOST" in faults[1]
 
 
-def test_every_command_that_takes_a_format_takes_a_file_of_one() -> None:
+def test_every_command_with_a_format_option_accepts_a_format_file() -> None:
     options = {path: {opt for param in each.params for opt in param.opts} for path, each in commands().items()}
-    taking = {path for path, words in options.items() if "--format" in words}
-    assert taking >= {"parse", "render", "chat", "grammar", "contract", "dataset import"}
-    assert {path for path in taking if "--format-file" not in options[path]} == set()
+    with_format = {path for path, words in options.items() if "--format" in words}
+    assert with_format >= {"parse", "render", "chat", "grammar", "contract", "dataset import"}
+    assert {path for path in with_format if "--format-file" not in options[path]} == set()

@@ -1,4 +1,4 @@
-"""`parse_many`: the replies of `parse`, in order, whatever the texts, however many processes, lazily."""
+"""`parse_many`: the replies of `parse`, lazily and in order, for any texts and number of processes."""
 
 from __future__ import annotations
 
@@ -28,62 +28,64 @@ def look(city: str, days: int = 1) -> str:
 
 
 def without_ids(reply: Reply) -> Reply:
-    """Ids are made up anew in every reading."""
+    """Remove the ids, which every parse generates anew."""
     parts = [msgspec.structs.replace(part, id="") if isinstance(part, Call) else part for part in reply.parts]
     return msgspec.structs.replace(reply, parts=tuple(parts))
 
 
-def same(texts: list[Any], **options: Any) -> None:
-    alone = [without_ids(parse(text, **options)) for text in texts]
-    assert [without_ids(reply) for reply in parse_many(iter(texts), jobs=2, **options)] == alone
+def assert_same_as_parse(texts: list[Any], **options: Any) -> None:
+    expected = [without_ids(parse(text, **options)) for text in texts]
+    assert [without_ids(reply) for reply in parse_many(iter(texts), jobs=2, **options)] == expected
 
 
-def test_the_corpus_is_read_as_by_parse() -> None:
+def test_the_corpus_gives_the_same_replies_as_parse() -> None:
     assert len(TEXTS) > 1_000
-    same(TEXTS[::7])
+    assert_same_as_parse(TEXTS[::7])
 
 
-def test_options_tools_and_odd_texts_travel() -> None:
+def test_options_tools_and_unusual_texts_reach_the_workers() -> None:
     odd = [hermes('{"name": "look", "arguments": {"city": "\\ud800", "days": 12345678901234567890123}}'), "\ud800", ""]
     pairs = [("<tool_call>", True), ('{"name": "look", "arguments": {"city": 1e400}}', False), ("</tool_call>", True)]
     options = {"tools": [look], "format": "hermes", "repair": {"look": "lenient", "*": "off"}, "spans": True}
-    same([*odd, pairs] * 10, **options, finish="length")
-    same([*odd, pairs] * 10, **{**options, "tools": Toolset(look, Tool(name="other")).scoped(["other"])})
+    assert_same_as_parse([*odd, pairs] * 10, **options, finish="length")
+    assert_same_as_parse(
+        [*odd, pairs] * 10, **{**options, "tools": Toolset(look, Tool(name="other")).scoped(["other"])}
+    )
 
 
-def test_texts_are_taken_as_replies_are() -> None:
-    taken = 0
+def test_texts_are_consumed_lazily() -> None:
+    consumed = 0
 
     def texts() -> Iterator[str]:
-        nonlocal taken
-        for taken in itertools.count(1):
-            yield f"text {taken}"
+        nonlocal consumed
+        for consumed in itertools.count(1):
+            yield f"text {consumed}"
 
     replies = parse_many(texts(), format="hermes", jobs=2)
     assert [next(replies).content for _ in range(20)] == [f"text {number}" for number in range(1, 21)]
-    assert taken < 4_000
+    assert consumed < 4_000
     replies.close()  # type: ignore[attr-defined]
 
 
-def children() -> list[int]:
+def child_pids() -> list[int]:
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return list(map(int, file.read().split()))
 
 
 @pytest.mark.skipif(not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="it finds workers in /proc")
-def test_a_killed_worker_loses_nothing_and_none_is_left() -> None:
-    before = set(children())
+def test_a_killed_worker_loses_no_reply_and_leaves_no_process() -> None:
+    before = set(child_pids())
     replies = parse_many((f"text {number}" for number in range(5_000)), format="hermes", jobs=2)
     seen = [next(replies).content]
-    for child in set(children()) - before:
+    for child in set(child_pids()) - before:
         os.kill(child, signal.SIGKILL)
     seen += [reply.content for reply in replies]
     assert seen == [f"text {number}" for number in range(5_000)]
-    assert set(children()) <= before
+    assert set(child_pids()) <= before
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_is_wrong_raises_as_in_parse(jobs: int) -> None:
+def test_parse_many_raises_the_same_errors_as_parse(jobs: int) -> None:
     with pytest.raises(UnknownFormat):
         parse_many([], format="no such", jobs=jobs)
     with pytest.raises(CallerError, match="is not one of"):
@@ -98,7 +100,7 @@ def test_what_is_wrong_raises_as_in_parse(jobs: int) -> None:
         parse_many([], jobs=0)
 
 
-def test_a_script_without_a_guard_is_not_run_again(tmp_path: Any) -> None:
+def test_a_script_without_a_main_guard_runs_once(tmp_path: Any) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import rightcall\n"
@@ -112,6 +114,6 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path: Any) -> None:
     assert (done.stdout, done.stderr) == ("once\n200\n", "")
 
 
-def test_the_reply_of_each_text_is_whole() -> None:
+def test_each_reply_is_complete() -> None:
     (reply,) = parse_many([hermes(json.dumps({"name": "look", "arguments": {"city": "Oslo"}}))], tools=[look])
     assert reply.calls[0].arguments == {"city": "Oslo"}

@@ -22,11 +22,11 @@ from support import pickled_tools
 
 TEXT = '<tool_call>{"name": "look", "arguments": {"town": "Oslo", "days": "2"}}</tool_call>'
 TOOLS = Toolset(pickled_tools.look, pickled_tools.wait, pickled_tools.Place)
-WAYS: list[Callable[[Any], Any]] = [lambda value: pickle.loads(pickle.dumps(value)), copy.copy, copy.deepcopy]  # noqa: S301
+COPY_METHODS: list[Callable[[Any], Any]] = [lambda value: pickle.loads(pickle.dumps(value)), copy.copy, copy.deepcopy]  # noqa: S301
 
 
 def _errors() -> list[type[RightcallError]]:
-    """Every exception of the package, wherever it is."""
+    """Return every exception class of the package."""
     for module in pkgutil.walk_packages(rightcall.__path__, "rightcall."):
         if not module.name.endswith("__main__"):
             try:
@@ -39,8 +39,8 @@ def _errors() -> list[type[RightcallError]]:
     return [each for each in found if each.__module__.startswith("rightcall.")]
 
 
-def _made(kind: type[RightcallError]) -> RightcallError:
-    """One of this kind, whatever it takes."""
+def _error_instance(kind: type[RightcallError]) -> RightcallError:
+    """Return an instance of this class with suitable arguments."""
     values = {
         "str": "é'x",
         "bytes": b"x",
@@ -58,10 +58,10 @@ def _made(kind: type[RightcallError]) -> RightcallError:
 
 
 @pytest.mark.parametrize("kind", _errors(), ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_an_exception_survives_pickle_and_copy(kind: type[RightcallError], way: Callable[[Any], Any]) -> None:
-    error = _made(kind)
-    back = way(error)
+@pytest.mark.parametrize("copy_value", COPY_METHODS, ids=["pickle", "copy", "deepcopy"])
+def test_an_exception_survives_pickle_and_copy(kind: type[RightcallError], copy_value: Callable[[Any], Any]) -> None:
+    error = _error_instance(kind)
+    back = copy_value(error)
     assert type(back) is kind and back == error and str(back) == str(error) and repr(back) == repr(error)
     assert back.__dict__ == error.__dict__
 
@@ -78,18 +78,18 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-@pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_a_value_survives_pickle_and_copy(value: Any, way: Callable[[Any], Any]) -> None:
-    back = way(value)
+@pytest.mark.parametrize("copy_value", COPY_METHODS, ids=["pickle", "copy", "deepcopy"])
+def test_a_value_survives_pickle_and_copy(value: Any, copy_value: Callable[[Any], Any]) -> None:
+    back = copy_value(value)
     assert back == value and repr(back) == repr(value)
 
 
-@pytest.mark.parametrize("way", WAYS, ids=["pickle", "copy", "deepcopy"])
-def test_a_toolset_of_functions_survives_pickle_and_copy_and_runs(way: Callable[[Any], Any]) -> None:
-    back = way(TOOLS)
+@pytest.mark.parametrize("copy_value", COPY_METHODS, ids=["pickle", "copy", "deepcopy"])
+def test_a_toolset_of_functions_survives_pickle_and_copy_and_runs(copy_value: Callable[[Any], Any]) -> None:
+    back = copy_value(TOOLS)
     assert back.names == TOOLS.names and back.definitions(extensions=True) == TOOLS.definitions(extensions=True)
     assert pickled_tools.ran(TEXT, back) == ["2 days of sun in Oslo"]
-    assert way(TOOLS.scoped(["wait"])).names == ("wait",)
+    assert copy_value(TOOLS.scoped(["wait"])).names == ("wait",)
 
 
 def test_a_toolset_runs_in_another_process() -> None:
