@@ -1,4 +1,4 @@
-"""The proxy over real sockets: what a client sees of a server that behaves, and of one that does not."""
+"""The proxy over real sockets: what a client receives from correct and from faulty servers."""
 
 from __future__ import annotations
 
@@ -47,46 +47,46 @@ def made(reply: Any) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in reply.calls]
 
 
-# -- through as it is --------------------------------------------------------------------------------------------------
+# -- passed through unchanged ------------------------------------------------------------------------------------------
 
 
-def test_a_stream_without_tools_goes_through_byte_for_byte() -> None:
+def test_a_stream_without_tools_is_passed_through_byte_for_byte() -> None:
     sent = events({"id": "x", "object": "chat.completion.chunk", "odd": 1, **delta(content="Hi")}, delta("stop"))
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, tools=False, temperature=0.5, odd={"a": 1})
-        assert got.data == b"".join(sent)
+        response = await proxy.ask("chat", stream=True, tools=False, temperature=0.5, odd={"a": 1})
+        assert response.data == b"".join(sent)
         assert proxy.server.posts[0].body["odd"] == {"a": 1}
-        assert got.headers["x-rightcall-mode"] == "pass"
+        assert response.headers["x-rightcall-mode"] == "pass"
 
     run(story, chunked(sent))
 
 
 @pytest.mark.parametrize("last", [[], [b'data: {"choices": [{"ind']])
-def test_a_stream_without_tools_that_breaks_off_is_ended(last: list[bytes]) -> None:
+def test_a_truncated_stream_without_tools_gets_a_proper_end(last: list[bytes]) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, tools=False)
-        assert (got.status, got.reply.content, got.reply.finish) == (200, "Hello", "length")
-        assert got.data.endswith(b"data: [DONE]\n\n")
+        response = await proxy.ask("chat", stream=True, tools=False)
+        assert (response.status, response.reply.content, response.reply.finish) == (200, "Hello", "length")
+        assert response.data.endswith(b"data: [DONE]\n\n")
 
     run(story, chunked([*events(*TEXT[:2], done=False), *last], ends=False))
 
 
 @pytest.mark.parametrize("api", DIALECTS)
-def test_a_whole_answer_in_place_of_a_stream_becomes_a_stream(api: Api) -> None:
+def test_a_whole_answer_in_place_of_a_stream_is_sent_as_a_stream(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True, tools=False)
-        assert (got.status, got.reply.content, got.wrong) == (200, "Hello", [])
+        response = await proxy.ask(api, stream=True, tools=False)
+        assert (response.status, response.reply.content, response.wrong) == (200, "Hello", [])
 
     run(story, json_answer(chat("Hello")))
 
 
-def test_the_server_s_own_error_and_its_wait_reach_the_client() -> None:
+def test_an_error_of_the_server_and_its_retry_after_reach_the_client() -> None:
     async def story(proxy: Proxied) -> None:
         for tools in (False, True):
-            got = await proxy.ask("messages", stream=True, tools=tools)
-            assert (got.status, got.headers["retry-after"]) == (429, "7")
-            assert "slow down" in json.loads(got.data)["error"]["message"]
+            response = await proxy.ask("messages", stream=True, tools=tools)
+            assert (response.status, response.headers["retry-after"]) == (429, "7")
+            assert "slow down" in json.loads(response.data)["error"]["message"]
 
     run(story, json_answer({"error": {"message": "slow down"}}, 429, Retry_After="7"))
 
@@ -96,29 +96,29 @@ def test_the_server_s_own_error_and_its_wait_reach_the_client() -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("api", DIALECTS)
-def test_a_call_that_a_server_left_in_its_text_is_a_call(api: Api, stream: bool) -> None:
+def test_a_call_in_the_text_of_a_server_becomes_a_call(api: Api, stream: bool) -> None:
     pieces = [delta(content=LEAK[at : at + 7]) for at in range(0, len(LEAK), 7)]
-    said = chunked(events(*pieces, delta("stop"))) if stream else json_answer(chat(LEAK))
+    server_answer = chunked(events(*pieces, delta("stop"))) if stream else json_answer(chat(LEAK))
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=stream)
-        assert (got.status, made(got.reply), got.wrong) == (200, OSLO, [])
-        assert got.reply.content == ""
+        response = await proxy.ask(api, stream=stream)
+        assert (response.status, made(response.reply), response.wrong) == (200, OSLO, [])
+        assert response.reply.content == ""
 
-    run(story, said)
+    run(story, server_answer)
 
 
 @pytest.mark.parametrize("api", DIALECTS)
 def test_blank_text_before_a_call_is_held_back(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True)
-        assert (made(got.reply), got.reply.content, got.wrong) == (OSLO, "", [])
-        assert b"\\n\\n" not in got.data
+        response = await proxy.ask(api, stream=True)
+        assert (made(response.reply), response.reply.content, response.wrong) == (OSLO, "", [])
+        assert b"\\n\\n" not in response.data
 
     run(story, chunked(events(delta(content="\n\n"), *WEATHER)))
 
 
-def test_text_flows_before_the_answer_is_over() -> None:
+def test_text_is_streamed_before_the_answer_is_complete() -> None:
     gate = asyncio.Event()
 
     async def wait(writer: asyncio.StreamWriter) -> None:
@@ -128,18 +128,18 @@ def test_text_flows_before_the_answer_is_over() -> None:
 
     async def story(proxy: Proxied) -> None:
         path, body = asked("messages", stream=True)
-        async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
+        async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             seen = b""
             while b"let me look" not in seen:
-                seen += await got.content.readany()
+                seen += await response.content.readany()
             assert b"tool_use" not in seen
             gate.set()
-            assert b"tool_use" in seen + await got.read()
+            assert b"tool_use" in seen + await response.read()
 
     run(story, chunked(events(delta(content="Well, let me look"), done=False), then=wait))
 
 
-def test_arguments_flow_live_where_that_is_asked_for() -> None:
+def test_arguments_are_streamed_with_live_calls() -> None:
     gate = asyncio.Event()
 
     async def wait(writer: asyncio.StreamWriter) -> None:
@@ -149,19 +149,19 @@ def test_arguments_flow_live_where_that_is_asked_for() -> None:
 
     async def story(proxy: Proxied) -> None:
         path, body = asked("chat", stream=True)
-        async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
+        async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             seen = b""
             while b"Osl" not in seen:
-                seen += await got.content.readany()
+                seen += await response.content.readany()
             gate.set()
-            seen += await got.read()
+            seen += await response.read()
         assert seen.count(b'"name":"get_weather"') == 1 and seen.endswith(b"data: [DONE]\n\n")
 
     begin = events(call_delta("", "get_weather", "call_a"), call_delta('{"city": "Osl'), done=False)
     run(story, chunked(begin, then=wait), stream_calls="live")
 
 
-# -- asked again -------------------------------------------------------------------------------------------------------
+# -- retries -----------------------------------------------------------------------------------------------------------
 
 WRONG = chunked(events(call_delta('{"city": 5', "get_weather", "call_a"), call_delta(', "x": [}'), delta("tool_calls")))
 BREAKS_SCHEMA = chunked(events(call_delta('{"days": "many"}', "get_weather", "call_a"), delta("tool_calls")))
@@ -170,7 +170,7 @@ RIGHT = chunked(events(*WEATHER))
 
 @pytest.mark.parametrize("api", DIALECTS)
 @pytest.mark.parametrize("tools", [True, False])
-def test_a_program_need_not_say_that_its_body_is_json(api: Api, tools: bool) -> None:
+def test_a_request_body_is_json_even_without_a_content_type(api: Api, tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
         path, body = asked(api, stream=False, tools=tools)
         posted = proxy.session.post(
@@ -184,97 +184,104 @@ def test_a_program_need_not_say_that_its_body_is_json(api: Api, tools: bool) -> 
 
 
 @pytest.mark.parametrize("api", DIALECTS)
-def test_a_call_that_cannot_be_trusted_is_asked_for_again_with_what_was_wrong(api: Api) -> None:
+def test_a_rejected_call_is_retried_with_its_problem(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True)
-        assert (got.status, made(got.reply), got.headers["x-rightcall-retries"]) == (200, OSLO, "1")
-        told = proxy.server.posts[1].body["messages"]
-        assert told[-1]["role"] == "tool" and "city" in told[-1]["content"]
-        assert told[-1]["tool_call_id"] == told[-2]["tool_calls"][0]["id"]
+        response = await proxy.ask(api, stream=True)
+        assert (response.status, made(response.reply), response.headers["x-rightcall-retries"]) == (200, OSLO, "1")
+        messages = proxy.server.posts[1].body["messages"]
+        assert messages[-1]["role"] == "tool" and "city" in messages[-1]["content"]
+        assert messages[-1]["tool_call_id"] == messages[-2]["tool_calls"][0]["id"]
 
     run(story, BREAKS_SCHEMA, RIGHT)
 
 
-def test_a_call_that_only_breaks_its_schema_is_passed_on_when_retries_are_spent() -> None:
+def test_a_call_that_only_violates_its_schema_is_passed_on_when_retries_are_exhausted() -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True)
-        assert made(got.reply) == [("get_weather", {"days": "many"})]
-        assert got.headers["x-rightcall-gave-up"] == "pass" and got.headers["x-rightcall-retries"] == "1"
-        assert "missing" in got.headers["x-rightcall-problems"]
+        response = await proxy.ask("chat", stream=True)
+        assert made(response.reply) == [("get_weather", {"days": "many"})]
+        assert response.headers["x-rightcall-gave-up"] == "pass" and response.headers["x-rightcall-retries"] == "1"
+        assert "missing" in response.headers["x-rightcall-problems"]
 
     run(story, BREAKS_SCHEMA, max_retries=1)
 
 
 @pytest.mark.parametrize(("wrong", "settings"), [(BREAKS_SCHEMA, {"give_up": "error"}), (WRONG, {})])
 @pytest.mark.parametrize("api", DIALECTS)
-def test_what_must_not_go_on_is_a_400_before_the_first_byte(api: Api, wrong: Answering, settings: Any) -> None:
+def test_a_rejected_call_without_retries_left_is_a_400_before_the_first_byte(
+    api: Api, wrong: Answering, settings: Any
+) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True)
-        assert got.status == 400
-        assert "cannot be trusted" in got.data.decode()
+        response = await proxy.ask(api, stream=True)
+        assert response.status == 400
+        assert "cannot be trusted" in response.data.decode()
 
     run(story, wrong, max_retries=1, **settings)
 
 
 @pytest.mark.parametrize("api", DIALECTS)
-def test_after_text_a_wrong_call_is_left_out_and_the_stream_ends_once(api: Api) -> None:
-    said = events(delta(content="Let me look."), call_delta('{"city": [', "get_weather", "c"), delta("tool_calls"))
+def test_a_rejected_call_after_text_is_omitted_and_the_stream_ends_once(api: Api) -> None:
+    pieces = events(delta(content="Let me look."), call_delta('{"city": [', "get_weather", "c"), delta("tool_calls"))
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True)
-        assert (got.status, made(got.reply), got.reply.content, got.wrong) == (200, [], "Let me look.", [])
+        response = await proxy.ask(api, stream=True)
+        assert (response.status, made(response.reply), response.reply.content, response.wrong) == (
+            200,
+            [],
+            "Let me look.",
+            [],
+        )
         assert len(proxy.server.posts) == 1
 
-    run(story, chunked(said))
+    run(story, chunked(pieces))
 
 
 def test_a_call_truncated_by_the_clients_limit_is_reported_and_not_retried() -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, max_tokens=5)
-        assert (got.status, made(got.reply), got.reply.finish) == (200, [], "length")
+        response = await proxy.ask("chat", stream=True, max_tokens=5)
+        assert (response.status, made(response.reply), response.reply.finish) == (200, [], "length")
         assert len(proxy.server.posts) == 1
 
     run(story, chunked(events(call_delta('{"city": "Os', "get_weather", "c"), delta("length"))))
 
 
-def test_a_demanded_call_is_asked_for_until_it_comes() -> None:
+def test_a_required_call_is_retried_until_it_is_made() -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, tool_choice="required")
-        assert (made(got.reply), got.reply.content) == (OSLO, "")
+        response = await proxy.ask("chat", stream=True, tool_choice="required")
+        assert (made(response.reply), response.reply.content) == (OSLO, "")
 
     run(story, chunked(events(*TEXT)), RIGHT)
 
 
-def test_no_call_goes_out_where_none_may_be_made() -> None:
+def test_no_call_is_sent_with_tool_choice_none() -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, tool_choice="none")
-        assert (made(got.reply), got.wrong) == ([], [])
+        response = await proxy.ask("chat", stream=True, tool_choice="none")
+        assert (made(response.reply), response.wrong) == ([], [])
 
     run(story, RIGHT)
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_one_call_goes_out_where_one_is_allowed(stream: bool) -> None:
+def test_one_call_is_sent_without_parallel_calls(stream: bool) -> None:
     calls = (("get_weather", '{"city": "Oslo"}'), ("get_weather", '{"city": "Rome"}'))
     pieces = [call_delta(given, name, f"c{at}", at) for at, (name, given) in enumerate(calls)]
-    said = chunked(events(*pieces, delta("tool_calls"))) if stream else json_answer(chat(calls=calls))
+    server_answer = chunked(events(*pieces, delta("tool_calls"))) if stream else json_answer(chat(calls=calls))
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=stream, parallel_tool_calls=False)
-        assert made(got.reply) == OSLO
+        response = await proxy.ask("chat", stream=stream, parallel_tool_calls=False)
+        assert made(response.reply) == OSLO
 
-    run(story, said)
-
-
-# -- servers that fail -------------------------------------------------------------------------------------------------
+    run(story, server_answer)
 
 
-def test_a_stream_that_breaks_before_anything_went_out_is_asked_for_again() -> None:
+# -- failing servers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_breaks_before_any_output_is_retried() -> None:
     broken = chunked(events(call_delta('{"city": "Os', "get_weather", "c"), done=False), ends=False)
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True)
-        assert (got.status, made(got.reply)) == (200, OSLO)
+        response = await proxy.ask("chat", stream=True)
+        assert (response.status, made(response.reply)) == (200, OSLO)
 
     run(story, broken, RIGHT)
 
@@ -282,8 +289,8 @@ def test_a_stream_that_breaks_before_anything_went_out_is_asked_for_again() -> N
 @pytest.mark.parametrize("api", DIALECTS)
 def test_a_stream_that_breaks_after_text_ends_properly(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask(api, stream=True)
-        assert (got.status, got.reply.content, got.wrong) == (200, "Hello", [])
+        response = await proxy.ask(api, stream=True)
+        assert (response.status, response.reply.content, response.wrong) == (200, "Hello", [])
 
     run(story, chunked(events(*TEXT[:2], done=False), ends=False))
 
@@ -304,63 +311,67 @@ def test_a_stream_that_breaks_after_text_ends_properly(api: Api) -> None:
 )
 @pytest.mark.parametrize("tools", [True, False])
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_server_that_answers_with_nonsense_is_a_clear_error(wrong: Answering, tools: bool, stream: bool) -> None:
+def test_an_invalid_server_answer_is_a_clear_error(wrong: Answering, tools: bool, stream: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("responses", stream=stream, tools=tools)
-        assert got.status in (422, 500, 502)
-        assert json.loads(got.data)["error"]["message"]
+        response = await proxy.ask("responses", stream=stream, tools=tools)
+        assert response.status in (422, 500, 502)
+        assert json.loads(response.data)["error"]["message"]
 
     run(story, wrong)
 
 
-def test_another_server_takes_over_before_the_first_byte() -> None:
+def test_the_next_upstream_is_used_if_the_first_is_unreachable() -> None:
     async def go() -> None:
         async with serving(RIGHT) as server:
             gone = UpstreamSettings(url="http://127.0.0.1:9", name="gone")
             there = UpstreamSettings(url=server.url, name="there")
             settings = ProxySettings(upstream=(gone, there), port=0, mode="native")
             async with Proxy(settings) as proxy, aiohttp.ClientSession() as session:
-                got = await Proxied(proxy, server, session).ask("chat", stream=True)
-                assert (got.status, made(got.reply), got.headers["x-rightcall-upstream"]) == (200, OSLO, "there")
+                response = await Proxied(proxy, server, session).ask("chat", stream=True)
+                assert (response.status, made(response.reply), response.headers["x-rightcall-upstream"]) == (
+                    200,
+                    OSLO,
+                    "there",
+                )
 
     asyncio.run(go())
 
 
-def test_a_silent_server_is_waited_for_with_signs_of_life() -> None:
+def test_keep_alives_are_sent_while_a_server_is_silent() -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.6)
         await RIGHT(writer)
 
     async def story(proxy: Proxied) -> None:
         for api in DIALECTS:
-            got = await proxy.ask(api, stream=True)
-            assert (got.status, made(got.reply), got.wrong) == (200, OSLO, []), api
+            response = await proxy.ask(api, stream=True)
+            assert (response.status, made(response.reply), response.wrong) == (200, OSLO, []), api
 
     run(story, late, hold_headers=0.1, keep_alive=0.1)
 
 
 @pytest.mark.parametrize("tools", [True, False])
-@pytest.mark.parametrize("refused", [False, True])
-def test_the_head_goes_out_while_the_server_has_not_even_begun(tools: bool, refused: bool) -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_response_head_is_sent_before_the_server_answers(tools: bool, fails: bool) -> None:
     may_answer = asyncio.Event()
 
     async def late(writer: asyncio.StreamWriter) -> None:
         await may_answer.wait()
-        await (json_answer({"error": {"message": "no room"}}, 500) if refused else RIGHT)(writer)
+        await (json_answer({"error": {"message": "no room"}}, 500) if fails else RIGHT)(writer)
 
     async def story(proxy: Proxied) -> None:
         path, body = asked("chat", stream=True, tools=tools)
-        async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
-            assert got.status == 200 and (await got.content.readany()).startswith(b":")
+        async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
+            assert response.status == 200 and (await response.content.readany()).startswith(b":")
             may_answer.set()
-            data = await got.content.read()
-        assert (b"no room" in data) is refused and (b"get_weather" in data) is not refused
+            data = await response.content.read()
+        assert (b"no room" in data) is fails and (b"get_weather" in data) is not fails
         assert data.endswith(b"data: [DONE]\n\n")
 
     run(story, late, hold_headers=0.1, keep_alive=0.1)
 
 
-def test_a_client_that_leaves_ends_the_server_s_work() -> None:
+def test_a_client_disconnect_cancels_the_server_request() -> None:
     async def endless(writer: asyncio.StreamWriter) -> None:
         await chunked(events(delta(content="Hello, I will look"), done=False), ends=False)(writer)
         while True:
@@ -370,8 +381,8 @@ def test_a_client_that_leaves_ends_the_server_s_work() -> None:
 
     async def story(proxy: Proxied) -> None:
         path, body = asked("chat", stream=True)
-        async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
-            await got.content.readany()
+        async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
+            await response.content.readany()
         await asyncio.wait_for(proxy.server.gone.wait(), 20)
 
     run(story, endless)
@@ -380,32 +391,32 @@ def test_a_client_that_leaves_ends_the_server_s_work() -> None:
 def test_failed_and_abandoned_requests_leave_no_state() -> None:
     broken = chunked(events(*TEXT[:2], done=False), ends=False)
 
-    def busy() -> list[str]:
-        """Tasks that are more than a connection which waits for its next request."""
+    def busy_tasks() -> list[str]:
+        """Return the tasks that are not connections waiting for their next request."""
         return [name for task in asyncio.all_tasks() if "RequestHandler.start" not in (name := repr(task.get_coro()))]
 
     async def story(proxy: Proxied) -> None:
         await proxy.ask("chat", stream=True)
-        before = len(busy())
+        before = len(busy_tasks())
         await asyncio.gather(*[proxy.ask(api, stream=True) for api in DIALECTS for _ in range(6)])
         for _ in range(100):
-            if len(busy()) <= before:
+            if len(busy_tasks()) <= before:
                 return
             await asyncio.sleep(0.05)
-        raise AssertionError(busy())
+        raise AssertionError(busy_tasks())
 
     run(story, broken, keep_alive=0.05, hold_headers=0.01)
 
 
-# -- what clients do ---------------------------------------------------------------------------------------------------
+# -- client behaviour --------------------------------------------------------------------------------------------------
 
 
-def test_the_routes_that_clients_use() -> None:
+def test_the_routes_of_clients_are_served() -> None:
     async def story(proxy: Proxied) -> None:
         async def status(method: str, path: str, **options: Any) -> int:
-            async with proxy.session.request(method, proxy.proxy.address + path, **options) as got:
-                await got.read()
-                return got.status
+            async with proxy.session.request(method, proxy.proxy.address + path, **options) as response:
+                await response.read()
+                return response.status
 
         assert await status("HEAD", "/") == 200
         assert await status("GET", "/health") == 200
@@ -423,14 +434,14 @@ def test_the_routes_that_clients_use() -> None:
     run(story, RIGHT)
 
 
-def test_a_conversation_goes_on_from_a_response_that_is_kept() -> None:
+def test_a_conversation_continues_from_a_stored_response() -> None:
     async def story(proxy: Proxied) -> None:
         first = await proxy.ask("responses", stream=False)
         body = json.loads(first.data)
         call = body["output"][-1]
         output = {"type": "function_call_output", "call_id": call["call_id"], "output": "4 degrees"}
-        got = await proxy.ask("responses", stream=False, previous_response_id=body["id"], input=[output])
-        assert got.status == 200
+        response = await proxy.ask("responses", stream=False, previous_response_id=body["id"], input=[output])
+        assert response.status == 200
         roles = [message["role"] for message in proxy.server.posts[1].body["messages"]]
         assert roles == ["user", "assistant", "tool"]
         lost = await proxy.ask("responses", stream=False, previous_response_id="resp_none", input=[output])
@@ -439,7 +450,7 @@ def test_a_conversation_goes_on_from_a_response_that_is_kept() -> None:
     run(story, json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls")))
 
 
-def test_ids_are_new_in_the_conversation() -> None:
+def test_call_ids_are_unique_in_the_conversation() -> None:
     history = [
         {"role": "user", "content": "Hi"},
         {"role": "assistant", "content": "", "tool_calls": [
@@ -449,8 +460,8 @@ def test_ids_are_new_in_the_conversation() -> None:
     ]  # fmt: skip
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True, messages=history)
-        assert got.reply.calls[0].id not in ("", "call_a")
+        response = await proxy.ask("chat", stream=True, messages=history)
+        assert response.reply.calls[0].id not in ("", "call_a")
 
     run(story, RIGHT)
 
@@ -471,7 +482,7 @@ def test_a_poisoned_history_is_sent_repaired_and_a_valid_one_unchanged() -> None
     run(story, RIGHT)
 
 
-def test_keys_go_to_the_server_they_are_meant_for() -> None:
+def test_a_client_key_is_sent_to_its_server_in_the_right_header() -> None:
     async def story(proxy: Proxied) -> None:
         await proxy.ask("messages", stream=True, headers={"x-api-key": "sk-client"})
         assert proxy.server.posts[0].headers["authorization"] == "Bearer sk-client"
@@ -480,7 +491,7 @@ def test_keys_go_to_the_server_they_are_meant_for() -> None:
     run(story, RIGHT)
 
 
-def test_tools_of_other_kinds_are_no_reason_to_refuse_a_request() -> None:
+def test_tools_of_other_kinds_do_not_reject_a_request() -> None:
     tools = [
         {"type": "custom", "name": "apply_patch", "description": "A patch.", "format": {"type": "text"}},
         {"type": "web_search", "external_web_access": False},
@@ -490,46 +501,51 @@ def test_tools_of_other_kinds_are_no_reason_to_refuse_a_request() -> None:
 
     async def story(proxy: Proxied) -> None:
         path, body = asked("responses", stream=True, tools=False)
-        async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": tools}) as got:
-            data = (await got.read()).decode()
-        assert got.status == 200 and '"custom_tool_call"' in data and "*** Begin" in data
+        async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": tools}) as response:
+            data = (await response.read()).decode()
+        assert response.status == 200 and '"custom_tool_call"' in data and "*** Begin" in data
         offered = [each["function"]["name"] for each in proxy.server.posts[0].body["tools"]]
         assert "apply_patch" in offered and len(offered) == 2
-        assert "web_search" in got.headers["x-rightcall-warnings"]
+        assert "web_search" in response.headers["x-rightcall-warnings"]
 
     run(story, called)
 
 
-def test_a_server_that_falls_silent_in_the_middle_is_not_waited_for_without_end() -> None:
+def test_a_stream_that_stalls_is_ended_after_the_idle_time() -> None:
     async def mute(writer: asyncio.StreamWriter) -> None:
         await asyncio.sleep(40)
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True)
-        assert (got.status, got.reply.content, got.reply.finish, got.wrong) == (200, "Well, let me look", "length", [])
+        response = await proxy.ask("chat", stream=True)
+        assert (response.status, response.reply.content, response.reply.finish, response.wrong) == (
+            200,
+            "Well, let me look",
+            "length",
+            [],
+        )
 
-    said = chunked(events(delta(content="Well, let me look"), done=False), then=mute)
-    run(story, said, idle_seconds=0.3)
+    server_answer = chunked(events(delta(content="Well, let me look"), done=False), then=mute)
+    run(story, server_answer, idle_seconds=0.3)
 
 
-def test_one_stream_has_one_id_whether_its_chunks_are_the_server_s_or_ours() -> None:
+def test_a_stream_has_a_single_id() -> None:
     head = {"id": "chatcmpl-7", "object": "chat.completion.chunk", "created": 5, "model": "m"}
-    said = [{**head, **delta(content=f"word {at}, ")} for at in range(20)]
+    pieces = [{**head, **delta(content=f"word {at}, ")} for at in range(20)]
 
     async def story(proxy: Proxied) -> None:
-        got = await proxy.ask("chat", stream=True)
-        chunks = [json.loads(line[6:]) for line in got.data.decode().splitlines() if line.startswith("data: {")]
+        response = await proxy.ask("chat", stream=True)
+        chunks = [json.loads(line[6:]) for line in response.data.decode().splitlines() if line.startswith("data: {")]
         assert len(chunks) > 5 and {chunk["id"] for chunk in chunks} == {"chatcmpl-7"}
 
-    run(story, chunked(events(*said, {**head, **delta("stop")})))
+    run(story, chunked(events(*pieces, {**head, **delta("stop")})))
 
 
-# -- what is left ------------------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tools", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_a_request_made_goes_with_it_without_the_collector(stream: bool, tools: bool) -> None:
+def test_the_objects_of_a_request_are_freed_without_the_garbage_collector(stream: bool, tools: bool) -> None:
     sent = chunked(events(*TEXT)) if stream else json_answer(chat("Hello."))
     broken = chunked(events(TEXT[0]), ends=False)
 

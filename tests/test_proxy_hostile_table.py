@@ -1,4 +1,4 @@
-"""Every endpoint and every kind of body that no client should send: an answer or a refusal, no failure, no hang."""
+"""Every endpoint with every kind of invalid body: an answer or a rejection, no failure and no hang."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ OTHERS = (
 )
 
 
-def right(api: str) -> bytes:
+def valid_body(api: str) -> bytes:
     _, body = asked("after_result", api, model="good", stream=False)
     return json.dumps(body).encode()
 
 
-def deep(depth: int) -> bytes:
+def deep_body(depth: int) -> bytes:
     return b'{"model":"good","messages":' + b"[" * depth + b"]" * depth + b"}"
 
 
-# Bytes that are no body of a request, or one in an encoding that nobody asked for.
+# Bytes that are no request body, or a body in an unexpected encoding.
 RAW: dict[str, bytes] = {
     "nothing": b"",
     "blank": b" \n ",
@@ -49,18 +49,18 @@ RAW: dict[str, bytes] = {
     "words": b"not json",
     "form": b"model=good&messages=1",
     "two_objects": b'{"model": "good"}{"model": "good"}',
-    "marked": b"\xef\xbb\xbf" + right("chat"),
-    "wide": right("chat").decode().encode("utf-16"),
+    "marked": b"\xef\xbb\xbf" + valid_body("chat"),
+    "wide": valid_body("chat").decode().encode("utf-16"),
     "latin": '{"model": "good", "messages": [{"role": "user", "content": "é"}]}'.encode("latin-1"),
-    "packed_unsaid": gzip.compress(right("chat")),
+    "packed_unsaid": gzip.compress(valid_body("chat")),
     "half_letter": b'{"model": "good", "messages": [{"role": "user", "content": "\\ud800"}]}',
     "nan": b'{"model": "good", "temperature": NaN, "messages": []}',
     "huge_number": b'{"model": "good", "max_tokens": 1' + b"0" * 5000 + b', "messages": []}',
-    "deep": deep(3_000),
+    "deep": deep_body(3_000),
     "same_key": b'{"model": "good", "model": 7, "messages": [], "messages": null}',
     "zero": b"\x00" * 100,
 }
-# One field of a right body with a value of another kind.
+# One field of a valid body with a value of another type.
 Bodies = list[tuple[str, bytes, dict[str, str]]]
 VALUES: list[Any] = [None, True, -1, "", "x" * 50_000, [], {}, [None, [[]]], [{}]]
 LISTS = {"chat": "messages", "responses": "input", "messages": "messages", "ollama": "messages", "gemini": "contents"}
@@ -72,8 +72,8 @@ def visits() -> Iterator[Visits]:
         yield open_visits
 
 
-async def sent(url: str, bodies: Bodies) -> list[tuple[str, int, str]]:
-    """What of these was no answer and no clear refusal."""
+async def post_bodies(url: str, bodies: Bodies) -> list[tuple[str, int, str]]:
+    """Post every body and return the responses that are neither an answer nor a clear rejection."""
     wrong = []
     limit = aiohttp.ClientTimeout(total=20)
     async with aiohttp.ClientSession(timeout=limit) as session:
@@ -91,28 +91,31 @@ def paths() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("api, path", paths(), ids=[path for _, path in paths()])
-def test_bytes_that_are_no_request_are_refused(visits: Visits, api: str, path: str) -> None:
+def test_invalid_bytes_are_rejected(visits: Visits, api: str, path: str) -> None:
     bodies: Bodies = [(name, data, {}) for name, data in RAW.items()]
-    bodies += [(f"said {way}", right(api), {"Content-Encoding": way}) for way in ("gzip", "deflate", "br", "zstd", "x")]
     bodies += [
-        (f"as {kind}", right(api), {"Content-Type": kind}) for kind in ("text/plain", "multipart/form-data", "a")
+        (f"said {encoding}", valid_body(api), {"Content-Encoding": encoding})
+        for encoding in ("gzip", "deflate", "br", "zstd", "x")
     ]
-    assert visits.run(sent(visits.address(GOOD, api) + path, bodies)) == []
+    bodies += [
+        (f"as {kind}", valid_body(api), {"Content-Type": kind}) for kind in ("text/plain", "multipart/form-data", "a")
+    ]
+    assert visits.run(post_bodies(visits.address(GOOD, api) + path, bodies)) == []
 
 
 @pytest.mark.parametrize("api, path", paths(), ids=[path for _, path in paths()])
-def test_fields_of_other_kinds_are_read_or_refused(visits: Visits, api: str, path: str) -> None:
-    whole = json.loads(right(api))
+def test_fields_of_other_types_are_read_or_rejected(visits: Visits, api: str, path: str) -> None:
+    whole = json.loads(valid_body(api))
     fields = [*whole, "tool_choice", "max_tokens", "system"]
     bodies = [(f"{key} {value!r:.20}", {**whole, key: value}) for key in fields for value in VALUES]
     bodies += [(f"without {key}", {name: each for name, each in whole.items() if name != key}) for key in whole]
-    bodies += list(_disordered(api, whole))
+    bodies += list(_disordered_conversations(api, whole))
     encoded: Bodies = [(name, json.dumps(body).encode(), {}) for name, body in bodies]
-    assert visits.run(sent(visits.address(GOOD, api) + path, encoded)) == []
+    assert visits.run(post_bodies(visits.address(GOOD, api) + path, encoded)) == []
 
 
-def _disordered(api: str, whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Conversations whose turns come in no order that makes sense."""
+def _disordered_conversations(api: str, whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield conversations whose turns are in an invalid order."""
     key = LISTS[api]
     turns = whole[key]
     yield "backwards", {**whole, key: turns[::-1]}

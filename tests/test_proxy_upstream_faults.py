@@ -1,4 +1,4 @@
-"""The proxy before servers that misbehave: a right answer or a clear error, and every stream has its end."""
+"""The proxy with faulty servers: a correct answer or a clear error, and every stream ends."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ ODD = ["101 X\r\nUpgrade: websocket\r\nConnection: upgrade", "099 X", "204 X", "
 HEAD = "Content-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-def said(text: str) -> Answering:
-    async def say(writer: asyncio.StreamWriter) -> None:
+def raw_answer(text: str) -> Answering:
+    async def write_raw(writer: asyncio.StreamWriter) -> None:
         writer.write(text.encode())
 
-    return say
+    return write_raw
 
 
 @pytest.mark.parametrize("tools", [True, False])
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("status", ODD)
-def test_a_status_that_is_no_answer_is_reported_as_a_bad_gateway(status: str, stream: bool, tools: bool) -> None:
+def test_an_invalid_status_is_reported_as_a_bad_gateway(status: str, stream: bool, tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("chat", stream=stream, tools=tools)
-        assert told.status == 502, told
+        response = await proxy.ask("chat", stream=stream, tools=tools)
+        assert response.status == 502, response
 
-    run(story, said(f"HTTP/1.1 {status}\r\n{HEAD}"))
+    run(story, raw_answer(f"HTTP/1.1 {status}\r\n{HEAD}"))
 
 
 @pytest.mark.parametrize("tools", [True, False])
-def test_bytes_that_are_no_text_are_shown_as_such(tools: bool) -> None:
+def test_invalid_utf8_is_replaced(tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("chat", stream=True, tools=tools)
-        assert (told.status, told.reply.content) == (200, "a\ufffdb")
+        response = await proxy.ask("chat", stream=True, tools=tools)
+        assert (response.status, response.reply.content) == (200, "a\ufffdb")
 
     chunk = json.dumps(delta(content="a?b")).encode().replace(b"?", b"\xff")
     run(story, chunked([b"data: " + chunk + b"\n\n", *events(delta("stop"))]))
@@ -49,40 +49,40 @@ def test_bytes_that_are_no_text_are_shown_as_such(tools: bool) -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 4000])
 @pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n"])
-@pytest.mark.parametrize("begun", [True, False])
-def test_an_end_without_a_finish_is_given_one(begun: bool, end: str, cut: int) -> None:
+@pytest.mark.parametrize("has_text", [True, False])
+def test_a_stream_without_a_finish_reason_gets_one(has_text: bool, end: str, cut: int) -> None:
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("chat", stream=True, tools=False)
-        assert (told.reply.content, told.reply.finish) == ("Hello" if begun else "", "length")
-        assert told.data.count(b"[DONE]") == 1 and told.data.endswith(b"data: [DONE]\n\n")
+        response = await proxy.ask("chat", stream=True, tools=False)
+        assert (response.reply.content, response.reply.finish) == ("Hello" if has_text else "", "length")
+        assert response.data.count(b"[DONE]") == 1 and response.data.endswith(b"data: [DONE]\n\n")
 
-    sent = b"".join(events(*TEXT[: 2 * begun], end=end))
+    sent = b"".join(events(*TEXT[: 2 * has_text], end=end))
     run(story, chunked([sent[at : at + cut] for at in range(0, len(sent), cut)]))
 
 
-def test_a_message_that_stops_without_its_reason_is_given_one() -> None:
+def test_a_message_without_a_stop_reason_gets_one() -> None:
     begin = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}}
     block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
     text = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hello"}}
 
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("messages", stream=True, tools=False)
-        assert (told.reply.content, told.reply.finish) == ("Hello", "length")
-        assert told.data.count(b"event: content_block_stop") == told.data.count(b"event: message_stop") == 1
+        response = await proxy.ask("messages", stream=True, tools=False)
+        assert (response.reply.content, response.reply.finish) == ("Hello", "length")
+        assert response.data.count(b"event: content_block_stop") == response.data.count(b"event: message_stop") == 1
 
     run(story, chunked(events(begin, block, text, {"type": "message_stop"}, done=False)), api="messages")
 
 
 RESPONSE: Json = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m"}
 ITEM: Json = {"id": "msg_1", "type": "message", "role": "assistant"}
-SAID: Json = {**ITEM, "content": [{"type": "output_text", "text": "Hello", "annotations": []}]}
+TEXT_ITEM: Json = {**ITEM, "content": [{"type": "output_text", "text": "Hello", "annotations": []}]}
 AT: Json = {"output_index": 0, "item_id": "msg_1", "content_index": 0}
-WORDS: dict[Api, list[Json]] = {  # an answer in words, but for its end
+TEXT_EVENTS: dict[Api, list[Json]] = {  # an answer as text, without its end
     "responses": [
         {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
         {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "content": []}},
         {"type": "response.output_text.delta", **AT, "delta": "Hello"},
-        {"type": "response.output_item.done", "output_index": 0, "item": SAID},
+        {"type": "response.output_item.done", "output_index": 0, "item": TEXT_ITEM},
     ],
     "messages": [
         {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": []}},
@@ -92,10 +92,10 @@ WORDS: dict[Api, list[Json]] = {  # an answer in words, but for its end
     ],
     "chat": TEXT[:2],
 }
-COMPLETED: Json = {**RESPONSE, "output": [SAID]}
-ENDS: list[tuple[Api, list[Json]]] = [  # of which each is enough for one
+COMPLETED: Json = {**RESPONSE, "output": [TEXT_ITEM]}
+ENDS: list[tuple[Api, list[Json]]] = [  # each of them is sufficient
     ("chat", [delta("stop")]),
-    ("chat", [{"choices": []}]),  # and then [DONE]
+    ("chat", [{"choices": []}]),  # followed by [DONE]
     ("responses", []),
     ("responses", [{"type": "response.completed", "response": COMPLETED}]),
     ("responses", [{"type": "response.done", "response": COMPLETED}]),
@@ -106,89 +106,93 @@ ENDS: list[tuple[Api, list[Json]]] = [  # of which each is enough for one
 
 
 @pytest.mark.parametrize("api, end", ENDS)
-def test_words_that_have_their_end_are_a_whole_answer_though_the_servers_last_word_is_missing(
-    api: Api, end: list[Json]
-) -> None:
+def test_complete_text_is_a_whole_answer_without_the_final_event(api: Api, end: list[Json]) -> None:
     async def story(proxy: Proxied) -> None:
         for client in DIALECTS:
-            told = await proxy.ask(client, stream=True)
-            assert (told.reply.content, told.reply.finish, told.wrong) == ("Hello", "stop", []), (client, told)
+            response = await proxy.ask(client, stream=True)
+            assert (response.reply.content, response.reply.finish, response.wrong) == ("Hello", "stop", []), (
+                client,
+                response,
+            )
 
-    run(story, chunked(events(*WORDS[api], *end, done=api == "chat")), api=api)
+    run(story, chunked(events(*TEXT_EVENTS[api], *end, done=api == "chat")), api=api)
 
 
-@pytest.mark.parametrize("api", WORDS)
+@pytest.mark.parametrize("api", TEXT_EVENTS)
 def test_truncated_text_has_the_finish_reason_of_truncation(api: Api) -> None:
     async def story(proxy: Proxied) -> None:
         for client in DIALECTS:
-            told = await proxy.ask(client, stream=True)
-            assert (told.reply.content, told.reply.finish, told.wrong) == ("Hello", "length", []), (client, told)
+            response = await proxy.ask(client, stream=True)
+            assert (response.reply.content, response.reply.finish, response.wrong) == ("Hello", "length", []), (
+                client,
+                response,
+            )
 
-    kept = WORDS[api] if api == "chat" else WORDS[api][:-1]
+    kept = TEXT_EVENTS[api] if api == "chat" else TEXT_EVENTS[api][:-1]
     run(story, chunked(events(*kept, done=False)), api=api)
     if api != "chat":
-        run(story, chunked(events(*WORDS[api], done=False), ends=False), api=api)
+        run(story, chunked(events(*TEXT_EVENTS[api], done=False), ends=False), api=api)
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_without_tools_a_response_in_words_has_its_end_too(is_whole: bool) -> None:
+def test_a_text_response_without_tools_gets_its_end(is_whole: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("responses", stream=True, tools=False)
-        assert (told.reply.content, told.reply.finish) == ("Hello", "stop" if is_whole else "length")
-        *_, last = [json.loads(line[6:]) for line in told.data.splitlines() if line.startswith(b"data: ")]
-        assert last["response"]["output"] == [SAID if is_whole else {**SAID, "status": "incomplete"}]
+        response = await proxy.ask("responses", stream=True, tools=False)
+        assert (response.reply.content, response.reply.finish) == ("Hello", "stop" if is_whole else "length")
+        *_, last = [json.loads(line[6:]) for line in response.data.splitlines() if line.startswith(b"data: ")]
+        assert last["response"]["output"] == [TEXT_ITEM if is_whole else {**TEXT_ITEM, "status": "incomplete"}]
 
-    said = {"type": "response.output_text.done", **AT, "text": "Hello"}
-    begin = WORDS["responses"][:-1]
+    text_done = {"type": "response.output_text.done", **AT, "text": "Hello"}
+    begin = TEXT_EVENTS["responses"][:-1]
     run(
         story,
-        chunked(events(*begin, *([said, WORDS["responses"][-1]] if is_whole else []), done=False)),
+        chunked(events(*begin, *([text_done, TEXT_EVENTS["responses"][-1]] if is_whole else []), done=False)),
         api="responses",
     )
 
 
 @pytest.mark.parametrize("wrong", [answer(200, b"<html>"), answer(200, b"null"), chunked(events({"error": "no room"}))])
 @pytest.mark.parametrize("stream", [True, False])
-def test_without_tools_nonsense_in_place_of_an_answer_is_an_error(wrong: Answering, stream: bool) -> None:
+def test_an_invalid_answer_without_tools_is_an_error(wrong: Answering, stream: bool) -> None:
     async def story(proxy: Proxied) -> None:
         assert (await proxy.ask("chat", stream=stream, tools=False)).status == 502
 
     run(story, wrong)
 
 
-def test_a_stream_in_place_of_a_whole_answer_becomes_one_without_tools_too() -> None:
+def test_a_stream_in_place_of_a_whole_answer_is_read_without_tools_too() -> None:
     async def story(proxy: Proxied) -> None:
-        told = await proxy.ask("chat", stream=False, tools=False)
-        assert (told.status, told.reply.content, told.wrong) == (200, "Hello", [])
+        response = await proxy.ask("chat", stream=False, tools=False)
+        assert (response.status, response.reply.content, response.wrong) == (200, "Hello", [])
 
     run(story, chunked(events(*TEXT)))
 
 
-def test_a_connection_that_the_server_closes_while_it_is_asked_is_made_again() -> None:
+def test_a_request_on_a_closed_connection_is_repeated() -> None:
     async def story(proxy: Proxied) -> None:
         path, body = asked("chat", stream=False)
         for _ in range(20):
-            async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
-                assert got.status == 200, await got.text()
+            async with proxy.session.post(proxy.proxy.address + path, json=body) as http_response:
+                assert http_response.status == 200, await http_response.text()
 
     whole = json.dumps(chat("Hello"))
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(whole)}\r\n\r\n"
-    run(story, said(head + whole))
+    run(story, raw_answer(head + whole))
 
 
 @pytest.mark.parametrize("tools", [True, False])
-def test_a_proxy_that_stops_ends_the_streams_that_are_under_way(tools: bool) -> None:
+def test_a_stopping_proxy_ends_the_active_streams(tools: bool) -> None:
     async def stuck(writer: asyncio.StreamWriter) -> None:
         begin = chunked(events(delta(content="Well, let me look"), done=False), ends=False)
         await begin(writer)
         await asyncio.sleep(40)
 
     async def story(proxy: Proxied) -> None:
-        begun = [await begin(proxy, api) for api in DIALECTS]
+        open_streams = [await begin(proxy, api) for api in DIALECTS]
         await proxy.proxy.__aexit__()
-        for api, answered, data in begun:
-            told = got(api, answered.status, {}, data + await answered.content.read(), stream=True)
-            assert (told.reply.content, told.reply.finish) == ("Well, let me look", "length"), (api, told)
+        for api, answered, data in open_streams:
+            response = got(api, answered.status, {}, data + await answered.content.read(), stream=True)
+            assert (response.reply.content, response.reply.finish) == ("Well, let me look", "length"), (api, response)
 
     async def begin(proxy: Proxied, api: Api) -> tuple[Api, aiohttp.ClientResponse, bytes]:
         path, body = asked(api, stream=True, tools=tools)

@@ -1,6 +1,6 @@
-"""Ten thousand random turns of a runner: no exception, no lost message, no call without a result.
+"""Ten thousand random turns of a runner: no exception, no lost message, and a result for every call.
 
-`make turns` takes a million; RIGHTCALL_TURNS says how many, RIGHTCALL_SEED where to begin.
+`make turns` runs a million; RIGHTCALL_TURNS sets the number and RIGHTCALL_SEED the seed.
 """
 
 import json
@@ -60,8 +60,8 @@ OUTPUTS: list[Any] = ["fine", "fine", "", "ERROR: no", "[info] x\n[guard: x] y",
 KEYS = ["place", "place", "to", "answer", "message", "odd"]
 
 
-def reply(dice: random.Random, at: int) -> Reply:
-    """Anything that a reader could have made of a model's answer."""
+def random_reply(dice: random.Random, at: int) -> Reply:
+    """Return a reply that a parser could produce."""
     parts: list[Any] = []
     for _ in range(dice.choice([0, 1, 1, 2, 4])):
         kind = dice.random()
@@ -70,12 +70,12 @@ def reply(dice: random.Random, at: int) -> Reply:
         elif kind < 0.45:
             parts.append(Text(dice.choice(WORDS)))
         else:
-            parts.append(call(dice, f"t{at}_{len(parts)}"))
+            parts.append(random_call(dice, f"t{at}_{len(parts)}"))
     beside = [Problem("looks_like_a_call", "it looks like a call", blocking=False)] if dice.random() < 0.1 else []
     return Reply(tuple(parts), tuple(beside), finish=dice.choice(["stop", "length", None]))
 
 
-def call(dice: random.Random, id: str) -> Call:
+def random_call(dice: random.Random, id: str) -> Call:
     given = {dice.choice(KEYS): dice.choice(VALUES) for _ in range(dice.choice([0, 1, 1, 2]))}
     name = dice.choice(NAMES)
     wrong = dice.random() < 0.2 or name not in TOOLS
@@ -84,15 +84,15 @@ def call(dice: random.Random, id: str) -> Call:
     return Call(name, given, id=id, problems=problems, complete=not wrong or dice.random() < 0.5)
 
 
-def test_in_random_turns_nothing_is_raised_no_message_is_lost_and_every_call_has_a_result() -> None:
+def test_random_turns_raise_nothing_lose_no_message_and_give_every_call_a_result() -> None:
     dice = random.Random(SEED)
     turns = 0
     while turns < TURNS:
-        turns += conversation(dice)
+        turns += run_conversation(dice)
 
 
-def conversation(dice: random.Random) -> int:
-    trace, made, asked = Trace(), 0, 0
+def run_conversation(dice: random.Random) -> int:
+    trace, turns, tasks = Trace(), 0, 0
     settings: dict[str, Any] = {
         "guard": dice.choice(GUARDS),
         "choice": dice.choice(["auto", "auto", "required", "none", "look"]),
@@ -105,31 +105,31 @@ def conversation(dice: random.Random) -> int:
         before = list(runner.conversation.messages)
         if runner.conversation.status != "open" or not before:
             runner.ask(f"task {at}")
-            asked += 1
+            tasks += 1
         request = runner.next_request()
         assert request is not None
-        said = reply(dice, at)
-        judged = runner.receive(said)
-        assert all(each.ok for each in judged.calls) and len(judged.calls) <= len(said.attempts)
+        model_reply = random_reply(dice, at)
+        judgement = runner.receive(model_reply)
+        assert all(each.ok for each in judgement.calls) and len(judgement.calls) <= len(model_reply.attempts)
         assert runner.conversation.messages[: len(before)] == before
-        if judged.calls and dice.random() < 0.15:  # the program ends here, and another goes on
+        if judgement.calls and dice.random() < 0.15:  # the program ends here, and another program continues
             kept = json.loads(json.dumps(runner.conversation.to_json()))
             runner = Runner(None, TOOLS, conversation=Conversation.from_json(kept), **settings)
-        elif judged.calls:
-            runner.give([Result(each, dice.choice(OUTPUTS), dice.random() < 0.2) for each in judged.calls])
-        made += 1
+        elif judgement.calls:
+            runner.give([Result(each, dice.choice(OUTPUTS), dice.random() < 0.2) for each in judgement.calls])
+        turns += 1
         answered = [each["tool_call_id"] for each in runner.conversation.messages if each["role"] == "tool"]
-        assert answered[len(answered) - len(said.attempts) :] == [each.id for each in said.attempts]
-        assert all(len(each.reason) < 2_000 for each in judged.interventions)
-        assert all(len(each.message) <= 1_200 for each in judged.interventions if each.action not in _LONG)
+        assert answered[len(answered) - len(model_reply.attempts) :] == [each.id for each in model_reply.attempts]
+        assert all(len(each.reason) < 2_000 for each in judgement.interventions)
+        assert all(len(each.message) <= 1_200 for each in judgement.interventions if each.action not in _LONG)
     talk = runner.conversation
     assert (
-        sum(message["content"].startswith("task ") for message in talk.messages if message["role"] == "user") == asked
+        sum(message["content"].startswith("task ") for message in talk.messages if message["role"] == "user") == tasks
     )
     assert [each for each in trace if isinstance(each, Intervention)] == talk.interventions or "cut" in str(trace)
     profile = dice.choice(list(HISTORY_PROFILES))
     assert not history_faults(sane(talk.messages, profile=profile).messages, profile=profile)
-    return made
+    return turns
 
 
 _LONG = ("answer", "cut", "end")

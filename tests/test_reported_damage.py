@@ -1,6 +1,6 @@
-"""Damaged calls of public bug threads: each is parsed with the arguments that were meant, or rejected and reported.
+"""Damaged calls from public bug threads: each is parsed with the intended arguments, or rejected and reported.
 
-Every text is parsed under every cut, with its format named and, where it has markers, with `auto`.
+Every text is parsed under every chunking, with its format named and, if it has markers, with `auto`.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from support.replies import INTEGER, STRING
 Args = dict[str, Any]
 
 
-def declared(name: str, *required: str, **properties: Any) -> Tool:
+def make_tool(name: str, *required: str, **properties: Any) -> Tool:
     return Tool(name=name, parameters={"type": "object", "properties": properties, "required": list(required)})
 
 
 TOOLS = Toolset(
     [
-        declared("bash", "command", command=STRING, timeout=INTEGER),
-        declared("write_file", "path", "content", path=STRING, content=STRING),
-        declared("get_weather", "city", city=STRING, days=INTEGER),
-        declared("search", query=STRING, limit=INTEGER, exact={"type": "boolean"}),
-        declared("view", "path", path=STRING, view_range={"type": "array", "items": INTEGER}),
-        declared("tag", labels={"type": "array", "items": STRING}, options={"type": "object"}),
-        declared("list_mailboxes"),
+        make_tool("bash", "command", command=STRING, timeout=INTEGER),
+        make_tool("write_file", "path", "content", path=STRING, content=STRING),
+        make_tool("get_weather", "city", city=STRING, days=INTEGER),
+        make_tool("search", query=STRING, limit=INTEGER, exact={"type": "boolean"}),
+        make_tool("view", "path", path=STRING, view_range={"type": "array", "items": INTEGER}),
+        make_tool("tag", labels={"type": "array", "items": STRING}, options={"type": "object"}),
+        make_tool("list_mailboxes"),
     ]
 )
 
 
-def parsed(text: str, format: str) -> Reply:
+def parse_every_cut(text: str, format: str) -> Reply:
     return hold_of_every_cut(text, Setting(format, TOOLS))
 
 
-def ran(text: str, format: str) -> list[tuple[str, Args]]:
-    return [(call.name, call.arguments) for call in parsed(text, format).calls]
+def runnable_calls(text: str, format: str) -> list[tuple[str, Args]]:
+    return [(call.name, call.arguments) for call in parse_every_cut(text, format).calls]
 
 
-def rules(reply: Reply) -> list[str]:
+def repair_rules(reply: Reply) -> list[str]:
     return [repair.rule for call in reply.calls for repair in call.repairs]
 
 
@@ -73,9 +73,9 @@ IN_PROPERTIES = {
 @pytest.mark.parametrize("format", sampled(PYTHONIC))
 @pytest.mark.parametrize(("call", "arguments"), IN_PROPERTIES.values(), ids=IN_PROPERTIES)
 def test_arguments_in_properties_are_the_arguments(call: str, arguments: Args, format: str) -> None:
-    reply = parsed(PYTHONIC[format] % call, format)
+    reply = parse_every_cut(PYTHONIC[format] % call, format)
     assert [call.arguments for call in reply.calls] == [arguments]
-    assert "unwrapped" in rules(reply)
+    assert "unwrapped" in repair_rules(reply)
 
 
 NOT_ARGUMENTS = {
@@ -87,7 +87,7 @@ NOT_ARGUMENTS = {
 
 @pytest.mark.parametrize("call", NOT_ARGUMENTS.values(), ids=NOT_ARGUMENTS)
 def test_properties_without_the_arguments_are_rejected(call: str) -> None:
-    reply = parsed(PYTHONIC["lfm2"] % call, "lfm2")
+    reply = parse_every_cut(PYTHONIC["lfm2"] % call, "lfm2")
     assert not reply.calls and reply.problems
 
 
@@ -232,15 +232,15 @@ def test_damaged_tags_around_keys_and_values_are_repaired(case: str, format: str
     tags = SPLIT_TAGS[format]
     if case in DAMAGED_FIRST_TAGS and tags.name_end.strip():
         pytest.skip("a marker follows the name of the tool")
-    reply = parsed(with_tags(text, tags), format.split()[0])
+    reply = parse_every_cut(with_tags(text, tags), format.split()[0])
     assert [(call.name, call.arguments) for call in reply.calls] == calls
-    assert set(rules(reply)) == {"broken_opener"}
+    assert set(repair_rules(reply)) == {"broken_opener"}
 
 
 @pytest.mark.parametrize("format", sampled(SPLIT_TAGS))
 @pytest.mark.parametrize("case", UNCERTAIN_TAGS)
-def test_damaged_tags_that_leave_a_doubt_are_reported(case: str, format: str) -> None:
-    reply = parsed(with_tags(UNCERTAIN_TAGS[case], SPLIT_TAGS[format]), format.split()[0])
+def test_uncertain_damaged_tags_are_reported(case: str, format: str) -> None:
+    reply = parse_every_cut(with_tags(UNCERTAIN_TAGS[case], SPLIT_TAGS[format]), format.split()[0])
     assert not reply.calls and reply.problems
 
 
@@ -286,9 +286,7 @@ NO_MISNAMED_OPENERS = {
 
 @pytest.mark.parametrize("format", sampled(CODER))
 @pytest.mark.parametrize(("inside", "name", "arguments"), MISNAMED_OPENERS.values(), ids=MISNAMED_OPENERS)
-def test_the_tag_of_an_argument_that_names_a_tool_opens_its_call(
-    inside: str, name: str, arguments: Args, format: str
-) -> None:
+def test_an_argument_tag_with_a_tool_name_opens_its_call(inside: str, name: str, arguments: Args, format: str) -> None:
     call = f"<{CODER[format]}>\n{inside}\n</{CODER[format]}>"
     other = f"<{CODER[format]}>\n<function=list_mailboxes>\n</function>\n</{CODER[format]}>"
     for text, calls in {
@@ -296,16 +294,16 @@ def test_the_tag_of_an_argument_that_names_a_tool_opens_its_call(
         f"I run it.\n\n{call}\nDone.": [(name, arguments)],
         f"{other}\n{call}": [("list_mailboxes", {}), (name, arguments)],
     }.items():
-        reply = parsed(text, format)
+        reply = parse_every_cut(text, format)
         assert [(call.name, call.arguments) for call in reply.calls] == calls
-        assert rules(reply) == ["broken_opener"]
+        assert repair_rules(reply) == ["broken_opener"]
 
 
 @pytest.mark.parametrize("format", sampled(CODER))
 @pytest.mark.parametrize("inside", NO_MISNAMED_OPENERS.values(), ids=NO_MISNAMED_OPENERS)
-def test_the_tag_of_an_argument_that_names_no_tool_is_reported(inside: str, format: str) -> None:
+def test_an_argument_tag_without_a_tool_name_is_reported(inside: str, format: str) -> None:
     closes = "" if inside.endswith("ls") else f"\n</{CODER[format]}>"
-    reply = parsed(f"<{CODER[format]}>\n{inside}{closes}", format)
+    reply = parse_every_cut(f"<{CODER[format]}>\n{inside}{closes}", format)
     assert not reply.calls and reply.problems
 
 
@@ -332,22 +330,24 @@ def without_last_close(name: str, arguments: Args, format: str) -> str:
 @pytest.mark.parametrize(("name", "arguments"), VALUES.values(), ids=VALUES)
 def test_the_end_of_the_call_closes_its_last_value(name: str, arguments: Args, format: str) -> None:
     text = without_last_close(name, arguments, format)
-    reply = parsed(text, format)
+    reply = parse_every_cut(text, format)
     assert [(call.name, call.arguments) for call in reply.calls] == [(name, arguments)]
     assert [problem.code for problem in reply.problems] == ["unclosed_argument"]
 
 
 @pytest.mark.parametrize("format", ["glm45", "ling3"])
 def test_one_closing_marker_does_not_end_a_value_without_closing_tag(format: str) -> None:
-    reply = parsed(without_last_close("bash", {"command": "ls -la"}, format), format)
+    reply = parse_every_cut(without_last_close("bash", {"command": "ls -la"}, format), format)
     assert not reply.calls and reply.problems
 
 
-# Muse ends each message with a special token: what follows it is no part of a value.
+# Muse ends each message with a special token: text after it is not part of a value.
 @pytest.mark.parametrize("format", sampled(format for format in UNCLOSED if format != "muse"))
 def test_another_call_does_not_end_a_value_without_closing_tag(format: str) -> None:
-    text = without_last_close("bash", {"command": "ls"}, format)  # a file may show the end of a call and another one
-    reply = parsed(f"{text}\n{text}", format)
+    text = without_last_close(
+        "bash", {"command": "ls"}, format
+    )  # a file may contain the end of a call and another call
+    reply = parse_every_cut(f"{text}\n{text}", format)
     assert len(reply.calls) < 2 and "ambiguous_end" in [problem.code for problem in reply.problems]
 
 
@@ -358,10 +358,10 @@ def test_a_value_whose_end_is_uncertain_is_reported(format: str) -> None:
     for wrong in (
         text.replace("VALUE", f"echo {closing}"),  # the end of the call twice
         text + "\nand then",  # text that the value may contain
-        text.replace("VALUE", "echo </param"),  # the rest of the closing tag
+        text.replace("VALUE", "echo </param"),  # the remainder of the closing tag
         text.removesuffix(closing) + closing[: closing.index(">")],  # cut in the end of the call
     ):
-        reply = parsed(wrong, format)
+        reply = parse_every_cut(wrong, format)
         assert not reply.calls and reply.problems, wrong
 
 
@@ -397,22 +397,22 @@ NO_BLANKS = {
 @pytest.mark.parametrize("format", sampled(WITH_JSON))
 @pytest.mark.parametrize(("arguments", "lines"), ESCAPED_BLANKS.values(), ids=ESCAPED_BLANKS)
 def test_escapes_between_json_values_are_white_space(arguments: str, lines: list[int], format: str) -> None:
-    reply = parsed(WITH_JSON[format] % ("view", arguments), format)
+    reply = parse_every_cut(WITH_JSON[format] % ("view", arguments), format)
     assert [call.arguments for call in reply.calls] == [{"path": "q.py", "view_range": lines}]
-    assert rules(reply) == ["bad_escape"]
+    assert repair_rules(reply) == ["bad_escape"]
 
 
 @pytest.mark.parametrize("format", sampled(WITH_JSON))
 @pytest.mark.parametrize("arguments", NO_BLANKS.values(), ids=NO_BLANKS)
 def test_escapes_that_may_belong_to_a_value_are_reported(arguments: str, format: str) -> None:
-    reply = parsed(WITH_JSON[format] % ("view", arguments), format)
+    reply = parse_every_cut(WITH_JSON[format] % ("view", arguments), format)
     assert not reply.calls and reply.problems
 
 
 def test_escapes_inside_strings_are_unchanged() -> None:
     for path in (r"a\nb", r"\n", r"x\n\n}", r"[\n1]"):
         text = WITH_JSON["hermes"] % ("view", f'{{\\n"path": "{path}"}}')
-        assert ran(text, "hermes") == [("view", {"path": path.replace(r"\n", "\n")})]
+        assert runnable_calls(text, "hermes") == [("view", {"path": path.replace(r"\n", "\n")})]
 
 
 def test_escapes_between_the_values_of_native_arguments_are_white_space() -> None:
@@ -420,9 +420,9 @@ def test_escapes_between_the_values_of_native_arguments_are_white_space() -> Non
     assert call.arguments == {"path": "q.py", "view_range": [1, 2]}
 
 
-# -- What is left of an opener is reported (stdapi-ai/stdapi.ai#182, vercel-labs/fx#899, xalgorix#248, #278) ---
+# -- Remainders of an opener are reported (stdapi-ai/stdapi.ai#182, vercel-labs/fx#899, xalgorix#248, #278) ---
 
-REMAINS = {
+REMAINDERS = {
     "DeepSeek's block at the end": "I'll check the weather.\n\n<｜DSML｜function_calls",
     "DeepSeek's block before text": "I'll read it.\n\n<｜DSML｜tool_calls\n\nThe note says: 42",
     "with ASCII bars": "One moment.\n<|DSML|function_calls",
@@ -438,7 +438,7 @@ REMAINS = {
     "of another tag": '="x">\n<parameter name="command">ls</parameter>\n</invoke>',
     "nothing after it": 'I run it now.\n=bash">',
 }
-NO_REMAINS = {
+NO_REMAINDERS = {
     "an attribute": 'Write <div class=bash> and <p id="bash">',
     "a comparison": "It holds if a=bash> or b.",
     "a tag in a sentence": "The tag `<｜DSML｜invoke` opens a call.",
@@ -447,16 +447,16 @@ NO_REMAINS = {
 
 
 @pytest.mark.parametrize("format", sampled(["auto", "qwen3_coder", "deepseek_v32", "deepseek_v41", "hermes"]))
-@pytest.mark.parametrize("text", REMAINS.values(), ids=REMAINS)
-def test_the_remains_of_an_opener_are_reported(text: str, format: str) -> None:
-    reply = parsed(text, format)
+@pytest.mark.parametrize("text", REMAINDERS.values(), ids=REMAINDERS)
+def test_the_remainder_of_an_opener_is_reported(text: str, format: str) -> None:
+    reply = parse_every_cut(text, format)
     assert not reply.calls
     assert {problem.code for problem in reply.problems} & {"looks_like_a_call", "opener_without_call", "truncated"}
 
 
-@pytest.mark.parametrize("text", NO_REMAINS.values(), ids=NO_REMAINS)
-def test_other_text_is_no_remainder_of_an_opener(text: str) -> None:
-    reply = parsed(text, "auto")
+@pytest.mark.parametrize("text", NO_REMAINDERS.values(), ids=NO_REMAINDERS)
+def test_other_text_is_not_a_remainder_of_an_opener(text: str) -> None:
+    reply = parse_every_cut(text, "auto")
     assert (reply.calls, reply.problems, reply.content) == ((), (), text)
 
 
@@ -481,16 +481,16 @@ def dsml(calls: list[tuple[str, Args]], format: str) -> str:
 @pytest.mark.parametrize("format", sampled(DSML))
 @pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
 @pytest.mark.parametrize("calls", DSML_CALLS.values(), ids=DSML_CALLS)
-def test_the_bars_of_dsml_may_be_doubled_or_ascii(calls: list[tuple[str, Args]], bars: str, format: str) -> None:
+def test_dsml_bars_can_be_doubled_or_ascii(calls: list[tuple[str, Args]], bars: str, format: str) -> None:
     text = dsml(calls, format).replace("｜DSML｜", f"{bars}DSML{bars}")
-    assert ran(text, format) == calls
-    reply = parsed(f"I look.\n\n{text}", format)
+    assert runnable_calls(text, format) == calls
+    reply = parse_every_cut(f"I look.\n\n{text}", format)
     assert (len(reply.calls), reply.content.strip()) == (len(calls), "I look.")
 
 
 @pytest.mark.parametrize("format", sampled(DSML))
 @pytest.mark.parametrize("bars", BARS.values(), ids=BARS)
-def test_other_bars_do_not_hide_a_doubt(bars: str, format: str) -> None:
+def test_uncertain_calls_with_other_bars_are_rejected(bars: str, format: str) -> None:
     text = dsml([("bash", {"command": "VALUE"})], format).replace("｜DSML｜", f"{bars}DSML{bars}")
     opens = text.partition("VALUE")[0]
     other = opens[opens.rindex("<") :].replace("command", "timeout")
@@ -499,13 +499,13 @@ def test_other_bars_do_not_hide_a_doubt(bars: str, format: str) -> None:
         text.replace("VALUE", "ls" + text.partition("VALUE")[2] + "\necho"),  # the end of the call twice
         text.replace(f"</{bars}DSML", "</｜DSML"),  # the other closing tags
     ):
-        reply = parsed(wrong, format)
+        reply = parse_every_cut(wrong, format)
         assert not reply.calls and reply.problems, wrong
-    if bars != BARS["doubled"]:  # the other tags may be written by chance
-        reply = parsed(text.replace("VALUE", f"ls {other} 3"), format)
+    if bars != BARS["doubled"]:  # the other tags may occur in the text by chance
+        reply = parse_every_cut(text.replace("VALUE", f"ls {other} 3"), format)
         assert not reply.calls and reply.problems
     quoted = f"The tag `{opens[opens.index('<') : opens.index('>') + 1]}` opens the calls."
-    assert parsed(quoted, format).calls == ()
+    assert parse_every_cut(quoted, format).calls == ()
 
 
 @pytest.mark.parametrize("format", sampled(DSML))
@@ -515,10 +515,10 @@ def test_tags_with_other_bars_in_a_value_are_text(bars: str, format: str) -> Non
         inside = dsml(calls, format).replace("｜DSML｜", f"{bars}DSML{bars}")
         for content in (inside, f"Write\n{inside}\nonce.", inside.rpartition("</")[0], inside.partition("\n")[2]):
             call = ("write_file", {"path": "a.md", "content": content})
-            assert ran(dsml([call], format), format) == [call]
+            assert runnable_calls(dsml([call], format), format) == [call]
 
 
-# -- Kimi: ids as clients give them back (exo-explore/exo#2281), ids of another API (vllm-project/vllm#32146) ---
+# -- Kimi: ids as clients return them (exo-explore/exo#2281), ids of another API (vllm-project/vllm#32146) ---
 
 KIMI = (
     "<|tool_calls_section_begin|><|tool_call_begin|>%s<|tool_call_argument_begin|>%s<|tool_call_end|>"
@@ -528,7 +528,7 @@ OSLO = '{"city": "Oslo", "days": 2}'
 
 
 def kimi(id: str, arguments: str, *names: str) -> Reply:
-    tools = Toolset([*TOOLS, *[declared(name, city=STRING, days=INTEGER) for name in names]])
+    tools = Toolset([*TOOLS, *[make_tool(name, city=STRING, days=INTEGER) for name in names]])
     replies = [hold_of_every_cut(KIMI % (id, arguments), Setting(format, tools)) for format in ("kimi_k2", "auto")]
     assert replies[0].calls == replies[1].calls
     return replies[0]
@@ -545,10 +545,10 @@ def kimi(id: str, arguments: str, *names: str) -> Reply:
         ("functions_get_weather_1", "functions_get_weather_1", ("functions_get_weather_1",)),  # a name, not an id
     ],
 )
-def test_an_id_without_its_signs_names_the_only_tool_that_fits(id: str, name: str, others: tuple[str, ...]) -> None:
+def test_an_id_without_separators_names_the_only_matching_tool(id: str, name: str, others: tuple[str, ...]) -> None:
     reply = kimi(id, OSLO, *others)
     assert [(call.name, call.arguments) for call in reply.calls] == [(name, {"city": "Oslo", "days": 2})]
-    assert rules(reply) == ([] if id == name else ["namespace"])
+    assert repair_rules(reply) == ([] if id == name else ["namespace"])
     if id != name:
         assert reply.calls[0].id == f"functions.{name}:{id.rpartition('_')[2]}"
 
@@ -565,17 +565,17 @@ def test_an_id_without_its_signs_names_the_only_tool_that_fits(id: str, name: st
         ("get_weather_1", ()),
     ],
 )
-def test_an_id_without_its_signs_that_leaves_a_doubt_is_reported(id: str, others: tuple[str, ...]) -> None:
+def test_an_uncertain_id_without_separators_is_reported(id: str, others: tuple[str, ...]) -> None:
     reply = kimi(id, OSLO, *others)
     assert not reply.calls and "unknown_tool" in {problem.code for problem in reply.problems}
 
 
 @pytest.mark.parametrize("id", ["call_abc123def456", "chatcmpl-tool-0f3a9c"])
-def test_a_whole_call_after_an_id_of_another_api_is_that_call(id: str) -> None:
+def test_a_whole_call_after_an_id_of_another_api_is_used(id: str) -> None:
     for members in (f'"name": "get_weather", "arguments": {OSLO}', f'"arguments":{OSLO},"name":"get_weather"'):
         reply = kimi(id, f"{{{members}}}")
         assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", {"city": "Oslo", "days": 2})]
-        assert rules(reply) == ["hoisted_name", "unwrapped"]
+        assert repair_rules(reply) == ["hoisted_name", "unwrapped"]
     reply = kimi(id, '{"name": "list_mailboxes", "arguments": {}}')
     assert [(call.name, call.arguments) for call in reply.calls] == [("list_mailboxes", {})]
 
@@ -595,20 +595,20 @@ def test_a_whole_call_after_an_id_of_another_api_is_that_call(id: str) -> None:
     ],
 )
 def test_other_arguments_after_an_id_of_another_api_are_reported(id: str, arguments: str) -> None:
-    tools = Toolset([*TOOLS, declared("run", arguments={"type": "object"})])
+    tools = Toolset([*TOOLS, make_tool("run", arguments={"type": "object"})])
     reply = hold_of_every_cut(KIMI % (id, arguments), Setting("kimi_k2", tools))
     assert not reply.calls and "unknown_tool" in {problem.code for problem in reply.problems}
 
 
-def test_ids_of_kimi_are_names_without_declared_tools_and_without_repair() -> None:
+def test_ids_of_kimi_are_kept_as_names_without_tools_or_repair() -> None:
     for id in ("functions_get_weather_1", "call_1"):
         text = KIMI % (id, f'{{"name": "get_weather", "arguments": {OSLO}}}')
         assert [call.name for call in hold_of_every_cut(text, Setting("kimi_k2")).calls] == [id]
         assert not hold_of_every_cut(text, Setting("kimi_k2", TOOLS, repair="off")).calls
 
 
-def test_a_number_in_place_of_a_name_before_the_end_is_truncated() -> None:
-    reply = parsed("<|tool_call_begin|>0<|tool_call_argument_begin|>", "kimi_k2")
+def test_a_truncated_call_with_a_number_as_its_name_is_reported() -> None:
+    reply = parse_every_cut("<|tool_call_begin|>0<|tool_call_argument_begin|>", "kimi_k2")
     assert [problem.code for problem in reply.problems] == ["truncated"]
 
 
@@ -683,25 +683,25 @@ UNCERTAIN_BRACES = {
 
 @pytest.mark.parametrize("format", GEMMA)
 @pytest.mark.parametrize("case", [*KEYWORDS, *[f"no comma, {case}" for case in ADJACENT]])
-def test_arguments_of_gemma_as_in_python_or_without_a_comma_are_read(case: str, format: str) -> None:
+def test_keyword_arguments_and_missing_commas_of_gemma_are_repaired(case: str, format: str) -> None:
     inside, name, arguments = (KEYWORDS | {f"no comma, {case}": each for case, each in ADJACENT.items()})[case]
     opens, quote, closes = GEMMA[format]
     text = opens + f"call:{name}{inside.replace('Q', quote)}" + closes
-    reply = parsed(f"I look.\n{text}", format)
+    reply = parse_every_cut(f"I look.\n{text}", format)
     assert [(call.name, call.arguments) for call in reply.calls] == [(name, arguments)]
     rule = "missing_comma" if case.startswith("no comma") else "keyword_arguments"
-    assert rule in rules(reply) or case == "assignments in a value"
-    assert ran(text + text, format) == [(name, arguments)] * 2
-    if rules(reply):
+    assert rule in repair_rules(reply) or case == "assignments in a value"
+    assert runnable_calls(text + text, format) == [(name, arguments)] * 2
+    if repair_rules(reply):
         off = hold_of_every_cut(text, Setting(format, TOOLS, repair="off"))
         assert not off.calls and off.problems
 
 
 @pytest.mark.parametrize("format", GEMMA)
 @pytest.mark.parametrize("inside", UNCERTAIN_BRACES.values(), ids=UNCERTAIN_BRACES)
-def test_arguments_of_gemma_that_leave_a_doubt_are_reported(inside: str, format: str) -> None:
+def test_uncertain_arguments_of_gemma_are_reported(inside: str, format: str) -> None:
     opens, quote, closes = GEMMA[format]
-    reply = parsed(opens + "call:" + inside.replace("Q", quote) + closes, format)
+    reply = parse_every_cut(opens + "call:" + inside.replace("Q", quote) + closes, format)
     assert not [call for call in reply.calls if call.name != "list_mailboxes"] and reply.problems
 
 
@@ -723,4 +723,4 @@ def test_without_declared_tools_a_comma_must_precede_the_next_argument(format: s
 @pytest.mark.parametrize("format", GEMMA)
 def test_round_brackets_are_a_call_only_between_markers(format: str) -> None:
     for text in ("I use call:bash(command='ls') for that.", "call:bash(command='ls')"):
-        assert parsed(text, format).calls == ()
+        assert parse_every_cut(text, format).calls == ()

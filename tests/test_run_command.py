@@ -1,4 +1,4 @@
-"""`rightcall run`: a scripted model on loopback, real files and commands, and a real terminal for whoever is asked."""
+"""`rightcall run`: a scripted model on loopback, real files and commands, and a real terminal for the user."""
 
 import json
 import os
@@ -32,43 +32,43 @@ BEFORE, AFTER = "def f():\n    return 1\n", "def f():\n    return 2\n"
 Step = str | list[tuple[str, Json]]
 
 
-def streamed(step: Step, turn: int) -> list[Json]:
-    """An answer in pieces: a text, or calls."""
+def stream_step(step: Step, turn: int) -> list[Json]:
+    """Return the chunks of an answer: a text, or calls."""
     if isinstance(step, str):
         return [*[delta(content=word) for word in re.findall(r"\S+\s*", step)], delta("stop"), USAGE]
-    said: list[Json] = []
+    chunks: list[Json] = []
     for at, (name, arguments) in enumerate(step):
         text = json.dumps(arguments)
-        said += [call_delta("", name, f"call_{turn}_{at}", at), call_delta(text[:9], index=at)]
-        said.append(call_delta(text[9:], index=at))
-    return [*said, delta("tool_calls"), USAGE]
+        chunks += [call_delta("", name, f"call_{turn}_{at}", at), call_delta(text[:9], index=at)]
+        chunks.append(call_delta(text[9:], index=at))
+    return [*chunks, delta("tool_calls"), USAGE]
 
 
 class Agent:
-    """The command in a folder, with a model that says these things one after the other."""
+    """The command in a folder, with a model that gives scripted answers."""
 
-    def __init__(self, folder: Path, url: str, asked: list[Json]) -> None:
-        self.folder, self.url, self.asked = folder, url, asked
+    def __init__(self, folder: Path, url: str, requests: list[Json]) -> None:
+        self.folder, self.url, self.requests = folder, url, requests
 
     @property
-    def words(self) -> list[str]:
+    def options(self) -> list[str]:
         return ["--base-url", self.url, "-m", "m", "--mode", "native", "--retries", "0", "--cwd", str(self.folder)]
 
     def __call__(self, *args: str, stdin: str = "") -> Result:
-        return run("run", *args, *self.words, stdin=stdin)
+        return run("run", *args, *self.options, stdin=stdin)
 
-    def earlier(self, *args: str) -> Result:
+    def run_offline(self, *args: str) -> Result:
         return run("run", *args, "--cwd", str(self.folder))
 
     @property
     def file(self) -> str:
         return (self.folder / "a.py").read_text()
 
-    def told(self, role: str = "tool") -> list[str]:
-        return [str(message["content"]) for message in self.asked[-1]["messages"] if message["role"] == role]
+    def message_contents(self, role: str = "tool") -> list[str]:
+        return [str(message["content"]) for message in self.requests[-1]["messages"] if message["role"] == role]
 
     def notes(self, *kinds: str) -> list[Json]:
-        found = map(json.loads, self.earlier("--replay", "last", "--json").stdout.splitlines())
+        found = map(json.loads, self.run_offline("--replay", "last", "--json").stdout.splitlines())
         return [note for note in found if note["event"] in kinds]
 
 
@@ -85,10 +85,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def agent(folder: Path, *steps: Step) -> Iterator[Agent]:
     def answers(path: str, body: Json) -> list[Json]:
         turn = sum(message["role"] == "assistant" for message in body["messages"])
-        return streamed(steps[min(turn, len(steps) - 1)], turn)
+        return stream_step(steps[min(turn, len(steps) - 1)], turn)
 
-    with scripted(answers) as (url, asked):
-        yield Agent(folder, url, asked)
+    with scripted(answers) as (url, requests):
+        yield Agent(folder, url, requests)
 
 
 # -- a whole run -------------------------------------------------------------------------------------------------------
@@ -110,33 +110,33 @@ It returns 2 now.
 done       4 turns, 3 calls, 2,800 tokens in, 120 out, """
 
 
-def test_a_task_is_done_and_shown_and_can_be_shown_again(folder: Path) -> None:
+def test_a_task_is_executed_shown_and_can_be_replayed(folder: Path) -> None:
     with agent(folder, [LOOK], [EDIT], [CHECK], "It returns 2 now.") as it:
         done = it("Make f return 2.", "--yes")
         assert done.exit_code == 0, done.output
         assert done.stdout.startswith(SCREEN) and it.file == AFTER
-        assert {tool["function"]["name"] for tool in it.asked[0]["tools"]} >= {"bash", "edit_file"}
-        assert "coding agent" in it.told("system")[0] and str(folder) in it.told("system")[0]
-    assert it.earlier("--replay", "last").stdout == done.stdout
+        assert {tool["function"]["name"] for tool in it.requests[0]["tools"]} >= {"bash", "edit_file"}
+        assert "coding agent" in it.message_contents("system")[0] and str(folder) in it.message_contents("system")[0]
+    assert it.run_offline("--replay", "last").stdout == done.stdout
 
 
 @pytest.mark.parametrize("api", ["responses", "messages", "ollama"])
-def test_the_model_may_be_behind_any_api(folder: Path, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_can_have_any_api(folder: Path, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     whole = WIRES[api][0]
-    said = [Answer("", "", (Wired("c1", EDIT[0], json.dumps(EDIT[1])),)), Answer("", "Done.", ())]
+    replies = [Answer("", "", (Wired("c1", EDIT[0], json.dumps(EDIT[1])),)), Answer("", "Done.", ())]
 
     def answers(path: str, body: Json) -> Json:
-        return dict(whole(said[min(len(asked), 2) - 1]))
+        return dict(whole(replies[min(len(requests), 2) - 1]))
 
-    with scripted(answers) as (url, asked):
-        it = Agent(folder, url, asked)
+    with scripted(answers) as (url, requests):
+        it = Agent(folder, url, requests)
         done = it("Make f return 2.", "--yes", "--api", api)
     assert done.exit_code == 0, done.output
-    assert it.file == AFTER and "Done." in done.stdout and len(asked) == 2
+    assert it.file == AFTER and "Done." in done.stdout and len(requests) == 2
 
 
-def test_as_json_every_note_is_a_line_and_the_same_again(folder: Path) -> None:
+def test_json_output_has_one_line_per_event_and_can_be_replayed(folder: Path) -> None:
     with agent(folder, [LOOK, EDIT], "Done.") as it:
         done = it("Go.", "--yes", "--json")
     notes = [json.loads(line) for line in done.stdout.splitlines()]
@@ -145,21 +145,21 @@ def test_as_json_every_note_is_a_line_and_the_same_again(folder: Path) -> None:
         *("start", "diff", "result", "edited", "text", "turn", "over"),
     ]
     assert notes[-1]["status"] == "done" and notes[-1]["answer"] == "Done." and notes[-1]["prompt"] == 1400
-    assert it.earlier("--replay", "last", "--json").stdout == done.stdout
+    assert it.run_offline("--replay", "last", "--json").stdout == done.stdout
 
 
-def test_what_a_model_says_cannot_steer_the_terminal(folder: Path) -> None:
+def test_control_characters_of_a_model_are_escaped(folder: Path) -> None:
     evil = "\x1b[2J[bold]x[/bold]\u202e"
     write = ("write_file", {"path": "\x1b]0;t\x07.md", "content": evil})
     with agent(folder, [write, ("bash", {"command": f"echo '{evil}'"}), ("no\x1b[2J", {})], evil) as it:
         shown = it(evil, "--yes").stdout
-        assert it.earlier("--replay", "last").stdout == shown
+        assert it.run_offline("--replay", "last").stdout == shown
     assert "\x1b" not in shown and "\u202e" not in shown and "\x07" not in shown
     assert shown.count("\\x1b[2J[bold]x[/bold]\\u202e") >= 4
 
 
-def test_a_model_that_runs_here_is_one_too(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in says again what it is told last: the task is its call, and then the result is its answer."""
+def test_a_local_model_can_be_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in repeats the last message: first the task, which contains a call, then the result as its answer."""
     monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
     task = f"<tool_call>{json.dumps({'name': CHECK[0], 'arguments': CHECK[1]})}</tool_call>"
     done = run("run", task, "--local", model_file(tmp_path), "--yes", "--cwd", str(folder))
@@ -167,85 +167,85 @@ def test_a_model_that_runs_here_is_one_too(folder: Path, tmp_path: Path, monkeyp
     assert "bash       $ cat a.py" in done.stdout and "done " in done.stdout
 
 
-def test_the_tools_of_an_mcp_server_are_there_too(folder: Path) -> None:
+def test_the_tools_of_an_mcp_server_are_available(folder: Path) -> None:
     pytest.importorskip("mcp")
     server = f"{shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).parent / 'support' / 'mcp_server.py'))}"
     with agent(folder, [("add", {"a": 2, "b": 3})], "Five.") as it:
         done = it("Add.", "--mcp", server, "--allow", "add")
         assert done.exit_code == 0 and 'add        {"a": 2, "b": 3}' in done.stdout
-        assert json.loads(it.told()[0]) == {"sum": 5}
+        assert json.loads(it.message_contents()[0]) == {"sum": 5}
         gone = it("Add.", "--mcp", "rightcall-no-such-command")
     assert gone.exit_code == 1 and "cannot be used" in gone.stderr and "Traceback" not in gone.stderr
 
 
-# -- what may be changed -----------------------------------------------------------------------------------------------
+# -- permissions -------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_user_reading_continues_and_nothing_is_changed(folder: Path) -> None:
+def test_without_a_user_reading_is_allowed_and_changes_are_rejected(folder: Path) -> None:
     with agent(folder, [LOOK, EDIT, CHECK], "I may not.") as it:
         done = it("Make f return 2.")
         assert it.file == BEFORE and done.exit_code == 1
-        assert it.told()[0] == BEFORE and "did not allow edit_file" in it.told()[1]
+        assert it.message_contents()[0] == BEFORE and "did not allow edit_file" in it.message_contents()[1]
     first, last = done.stderr.splitlines()[-2:]
     assert "standard input is not a terminal" in first and "--yes" in first
     assert "2 calls were refused (edit_file, bash)" in last
 
 
-def test_what_is_allowed_by_a_rule_is_done(folder: Path) -> None:
+def test_a_call_allowed_by_a_rule_runs(folder: Path) -> None:
     with agent(folder, [EDIT, CHECK], "Done.") as it:
         assert it("Go.", "--allow", "edit_file:*.py", "--allow", "bash:cat *").exit_code == 0
     assert it.file == AFTER
 
 
-def test_a_plan_changes_nothing_whatever_the_model_does(folder: Path) -> None:
+def test_a_plan_changes_nothing(folder: Path) -> None:
     with agent(folder, [LOOK, EDIT, NEW, CHECK], "First a, then b.") as it:
         done = it("Make f return 2.", "--plan", "--yes")
-        assert [tool["function"]["name"] for tool in it.asked[0]["tools"]] == ["read_file", "list_dir"]
-        assert it.told("user")[0].startswith("Make f return 2.\n\n(Plan only")
+        assert [tool["function"]["name"] for tool in it.requests[0]["tools"]] == ["read_file", "list_dir"]
+        assert it.message_contents("user")[0].startswith("Make f return 2.\n\n(Plan only")
     assert done.exit_code == 0 and "First a, then b." in done.stdout
     assert it.file == BEFORE and os.listdir(folder) == ["a.py"]
 
 
-def test_the_last_changes_are_taken_back_one_after_the_other(folder: Path) -> None:
+def test_changes_can_be_undone_one_by_one(folder: Path) -> None:
     with agent(folder, [EDIT, NEW, CHECK], "Done.") as it:
         assert it("Go.", "--yes").exit_code == 0
-        assert it.earlier("--undo").stdout == "notes/b.md is gone again\n"
+        assert it.run_offline("--undo").stdout == "notes/b.md is gone again\n"
         assert os.listdir(folder) == ["a.py"] and it.file == AFTER
-        assert it.earlier("--undo").stdout == "a.py is as it was\n" and it.file == BEFORE
-        assert "nothing to undo" in failed(it.earlier("--undo"), 1)
+        assert it.run_offline("--undo").stdout == "a.py is as it was\n" and it.file == BEFORE
+        assert "nothing to undo" in failed(it.run_offline("--undo"), 1)
         it("Again?", "--yes", "--resume")
         assert (
             "took back your last change of notes/b.md.)\n(The user took back your last change of a.py"
-            in (it.told("user")[-1])
+            in (it.message_contents("user")[-1])
         )
 
 
-def test_what_was_changed_since_is_not_taken_back(folder: Path) -> None:
+def test_a_file_changed_later_is_not_undone(folder: Path) -> None:
     with agent(folder, [EDIT], "Done.") as it:
         it("Go.", "--yes")
     (folder / "a.py").write_text("mine\n")
-    assert "was changed since" in failed(it.earlier("--undo"), 1)
+    assert "was changed since" in failed(it.run_offline("--undo"), 1)
     assert it.file == "mine\n"
 
 
-# -- limits, and how it ends -------------------------------------------------------------------------------------------
+# -- limits and interruptions ------------------------------------------------------------------------------------------
 
 
-def test_a_task_over_its_turns_is_not_done(folder: Path) -> None:
+def test_a_task_over_its_turn_limit_is_stopped(folder: Path) -> None:
     steps: list[Step] = [[("bash", {"command": f"echo {at}"})] for at in range(9)]
     with agent(folder, *steps) as it:
         done = it("Go.", "--yes", "--max-turns", "3")
     assert done.exit_code == 1 and "stopped    3 turns were not enough" in done.stdout
-    assert len(it.asked) == 4
+    assert len(it.requests) == 4
 
 
 def test_the_guard_can_be_chosen(folder: Path) -> None:
     with agent(folder, "Let me call read_file now.", "Done.") as it:
-        assert it("Go.").exit_code == 0 and len(it.asked) == 2
-        assert it("Go.", "--guard", "none").exit_code == 0 and len(it.asked) == 3
+        assert it("Go.").exit_code == 0 and len(it.requests) == 2
+        assert it("Go.", "--guard", "none").exit_code == 0 and len(it.requests) == 3
 
 
-def test_a_server_that_fails_ends_the_task_and_it_goes_on_later(folder: Path) -> None:
+def test_a_failed_task_can_be_resumed(folder: Path) -> None:
     with agent(folder, [EDIT], "Done.") as it:
         url, it.url = it.url, "http://127.0.0.1:9"
         down = it("Make f return 2.", "--yes")
@@ -253,41 +253,41 @@ def test_a_server_that_fails_ends_the_task_and_it_goes_on_later(folder: Path) ->
         it.url = url
         done = it("--resume", "--yes")
         assert done.exit_code == 0 and it.file == AFTER
-        assert it.told("user") == ["Make f return 2."]
+        assert it.message_contents("user") == ["Make f return 2."]
     assert [note["status"] for note in it.notes("over")] == ["failed", "done"]
 
 
-def test_a_run_that_was_killed_goes_on_and_nothing_is_run_twice(folder: Path) -> None:
+def test_a_killed_run_resumes_without_repeating_calls(folder: Path) -> None:
     started = folder / "started"
     slow = ("bash", {"command": "echo x >> started; sleep 60"})
     with agent(folder, [EDIT], [slow], "Done.") as it:
-        words = [sys.executable, "-m", "rightcall", "run", "Go.", "--yes", *it.words]
+        command = [sys.executable, "-m", "rightcall", "run", "Go.", "--yes", *it.options]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
-            until_there(started)
+        with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
+            wait_for_file(started)
             killed.kill()
         assert it("--resume", "--yes").exit_code == 0
-        assert "the outcome of this call is unknown" in it.told()[-1]
+        assert "the outcome of this call is unknown" in it.message_contents()[-1]
     assert started.read_text() == "x\n" and it.file == AFTER
-    assert it.earlier("--undo").exit_code == 0 and it.file == BEFORE
+    assert it.run_offline("--undo").exit_code == 0 and it.file == BEFORE
 
 
-def until_there(path: Path) -> None:
+def wait_for_file(path: Path) -> None:
     end = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < end, f"{path} is not there"
         time.sleep(0.02)
 
 
-def test_the_file_of_a_run_can_be_named_and_is_not_written_over(folder: Path, tmp_path: Path) -> None:
+def test_the_journal_of_a_run_can_be_named_and_is_not_overwritten(folder: Path, tmp_path: Path) -> None:
     own = str(tmp_path / "own.jsonl")
     with agent(folder, "Hi.") as it:
         assert it("Go.", "--journal", own).exit_code == 0
         assert "already has a run" in failed(it("Go.", "--journal", own))
         assert it("More.", "--journal", own, "--resume").exit_code == 0
-        assert it.told("user") == ["Go.", "More."]
+        assert it.message_contents("user") == ["Go.", "More."]
         (tmp_path / "other.txt").write_text("mine")
-        assert "no journal of a run" in failed(it.earlier("--replay", str(tmp_path / "other.txt")))
+        assert "no journal of a run" in failed(it.run_offline("--replay", str(tmp_path / "other.txt")))
     assert os.stat(own).st_mode & 0o777 == 0o600
 
 
@@ -304,29 +304,29 @@ WRONG: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_wrong_usage_is_one_line(folder: Path, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("message", WRONG)
+def test_a_usage_error_is_one_line(folder: Path, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    assert said in failed(run("run", *WRONG[said]))
+    assert message in failed(run("run", *WRONG[message]))
 
 
-def test_the_task_may_come_from_standard_input(folder: Path) -> None:
+def test_the_task_can_come_from_standard_input(folder: Path) -> None:
     with agent(folder, "Hi.") as it:
         assert it("-", stdin="Say hi.\n").exit_code == 0
-        assert it.told("user") == ["Say hi."]
+        assert it.message_contents("user") == ["Say hi."]
 
 
-# -- somebody in a terminal --------------------------------------------------------------------------------------------
+# -- a user at a terminal ----------------------------------------------------------------------------------------------
 
 
-def sitting(it: Agent, *args: str) -> Sitting:
-    return Sitting("run", *args, *it.words, RIGHTCALL_RUNS=os.environ["RIGHTCALL_RUNS"], OPENAI_API_KEY="k")
+def start_session(it: Agent, *args: str) -> Sitting:
+    return Sitting("run", *args, *it.options, RIGHTCALL_RUNS=os.environ["RIGHTCALL_RUNS"], OPENAI_API_KEY="k")
 
 
-def test_permission_is_asked_once_or_always_and_may_be_denied(folder: Path) -> None:
+def test_permission_is_given_once_or_always_or_denied(folder: Path) -> None:
     fails = ("edit_file", {"path": "a.py", "old_text": "not there", "new_text": "x"})
     shell = [("bash", {"command": f"cat {name}"}) for name in ("a.py", "b.md", "c.md")]
-    with agent(folder, [EDIT, fails], [NEW], shell, "Done.") as it, sitting(it, "Go.") as user:
+    with agent(folder, [EDIT, fails], [NEW], shell, "Done.") as it, start_session(it, "Go.") as user:
         user.until("-    return 1", "+    return 2", "allow edit_file a.py", "[a]lways edit_file:*", "allow? ")
         user.types("y\r")
         user.until("old_text not found", "allow write_file notes/b.md", "allow? ")
@@ -336,12 +336,12 @@ def test_permission_is_asked_once_or_always_and_may_be_denied(folder: Path) -> N
         user.until("cat b.md", "cat c.md", "Done.", "done ")
         assert user.process.wait(60) == 0
     assert it.file == AFTER and os.listdir(folder) == ["a.py"]
-    assert it.told()[2] == "ERROR: the user did not allow write_file, and said: call it c.md"
+    assert it.message_contents()[2] == "ERROR: the user did not allow write_file, and said: call it c.md"
     assert [note["answer"] for note in it.notes("asked")] == ["yes", "no", "bash:cat *"]
 
 
-def test_without_a_task_it_is_a_conversation_with_undo_and_plans(folder: Path) -> None:
-    with agent(folder, [EDIT], "Changed.", "A plan.", "Bye.") as it, sitting(it, "--allow", "edit_file") as user:
+def test_without_a_task_a_conversation_starts_with_undo_and_plans(folder: Path) -> None:
+    with agent(folder, [EDIT], "Changed.", "A plan.", "Bye.") as it, start_session(it, "--allow", "edit_file") as user:
         user.until("type a task", "> ")
         user.types("Make f return 2.\r")
         user.until("Changed.", "done ", "> ")
@@ -353,19 +353,21 @@ def test_without_a_task_it_is_a_conversation_with_undo_and_plans(folder: Path) -
         user.until("planning: nothing is changed", "> ")
         user.types("And now?\r")
         user.until("A plan.", "done ", "> ")
-        assert it.told("user")[-1].startswith("(The user took back your last change of a.py.)\nAnd now?\n\n(Plan only")
+        assert it.message_contents("user")[-1].startswith(
+            "(The user took back your last change of a.py.)\nAnd now?\n\n(Plan only"
+        )
         user.types("/what\r")
         user.until("/undo undoes", "> ")
         user.types("\x04")
         assert user.process.wait(60) == 0
 
 
-def test_ctrl_c_stops_the_task_keeps_what_was_done_and_leaves_at_the_prompt(folder: Path) -> None:
+def test_ctrl_c_stops_the_task_keeps_the_changes_and_quits_at_the_prompt(folder: Path) -> None:
     slow = ("bash", {"command": "echo x >> started; sleep 60"})
-    with agent(folder, [EDIT], [slow], "Done.") as it, sitting(it, "--yes") as user:
+    with agent(folder, [EDIT], [slow], "Done.") as it, start_session(it, "--yes") as user:
         user.until("> ")
         user.types("Go.\r")
-        until_there(folder / "started")
+        wait_for_file(folder / "started")
         user.types("\x03")
         user.until("stopping", "you stopped it", "> ")
         assert user.leaves() == 0
@@ -373,12 +375,12 @@ def test_ctrl_c_stops_the_task_keeps_what_was_done_and_leaves_at_the_prompt(fold
     assert [note["kind"] for note in it.notes("result")] == ["completed", "cancelled"]
     with agent(folder, [EDIT], [slow], "Done.") as it:
         assert it("--resume", "--yes").exit_code == 0
-        assert it.told("user")[-1] == "Go on with the task." and "cancelled" in it.told()[-1]
+        assert it.message_contents("user")[-1] == "Go on with the task." and "cancelled" in it.message_contents()[-1]
     assert (folder / "started").read_text() == "x\n"
 
 
 def test_ctrl_c_at_a_question_stops_the_task_and_changes_nothing(folder: Path) -> None:
-    with agent(folder, [EDIT], "Done.") as it, sitting(it, "Go.") as user:
+    with agent(folder, [EDIT], "Done.") as it, start_session(it, "Go.") as user:
         user.until("allow? ")
         user.stops("you stopped it")
         assert user.process.wait(60) == 1
@@ -400,7 +402,7 @@ _run_task(Stuck(), JsonNotes(), "x")
 """
 
 
-def test_a_second_ctrl_c_leaves_what_cannot_be_stopped() -> None:
+def test_a_second_ctrl_c_quits_a_task_that_cannot_be_stopped() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
         [sys.executable, "-c", STUCK], env=env, capture_output=True, text=True, timeout=60, preexec_fn=hear_ctrl_c

@@ -1,4 +1,4 @@
-"""The loop: scripted models with one fault each, runs that are cancelled, killed and taken up again."""
+"""The runner: scripted models with one fault each, and runs that are cancelled, killed and resumed."""
 
 import asyncio
 import itertools
@@ -51,17 +51,17 @@ def call(name: str, **arguments: Any) -> str:
 
 
 class Scripted(BaseBackend):
-    """A model that says these texts one after the other, whatever it is told; the last one again and again."""
+    """A model that gives these texts in order, whatever the request; the last text is repeated."""
 
     def __init__(self, *texts: str) -> None:
-        self.texts, self.asked = texts, list[Request]()
+        self.texts, self.requests = texts, list[Request]()
 
     def stream(self, request: Request) -> Streaming:
         return Streaming(self._events(request))
 
     async def _events(self, request: Request) -> AsyncGenerator[Event | Answer]:
-        text = self.texts[min(len(self.asked), len(self.texts) - 1)]
-        self.asked.append(request)
+        text = self.texts[min(len(self.requests), len(self.texts) - 1)]
+        self.requests.append(request)
         parser = Parser("hermes", tools=request.toolset, ids=request.ids)
         for event in parser.events([text[:5], text[5:]]):
             yield event
@@ -69,7 +69,7 @@ class Scripted(BaseBackend):
         yield Answer(**{name: getattr(reply, name) for name in reply.__struct_fields__})
 
 
-EMPTY = "has neither content nor calls"  # the fault of a silent model's message
+EMPTY = "has neither content nor calls"  # the fault in the message of a silent model
 
 
 def roles(conversation: Conversation) -> list[str]:
@@ -103,22 +103,22 @@ def test_one_call_at_a_time_is_requested_and_enforced() -> None:
     model = Scripted(both, call("change", place="a", to="b"), "Done.")
     runner = Runner(model, TOOLS, parallel=False)
     assert runner.run_sync("Look, then change.").status == "done"
-    assert [request.parallel for request in model.asked] == [False] * 3
-    said = [message["content"] for message in runner.conversation.messages if message["role"] == "tool"]
-    assert said[0] == "a is empty" and said[2] == "changed"
-    assert said[1].startswith("ERROR: [guard: one_at_a_time] One call at a time")
+    assert [request.parallel for request in model.requests] == [False] * 3
+    results = [message["content"] for message in runner.conversation.messages if message["role"] == "tool"]
+    assert results[0] == "a is empty" and results[2] == "changed"
+    assert results[1].startswith("ERROR: [guard: one_at_a_time] One call at a time")
 
 
 @pytest.mark.parametrize("choice", ["required", "look"])
-def test_the_choice_is_asked_for_and_held_until_it_was_heeded(choice: str) -> None:
+def test_the_tool_choice_is_requested_and_enforced_until_it_is_followed(choice: str) -> None:
     texts = ("No.", call("change", place="a", to="b"), call("look", place="a"), "It is empty.")
     model = Scripted(*texts)
     runner = Runner(model, TOOLS, choice=choice)
     assert runner.run_sync("Look.").answer == "It is empty."
-    asked = [request.choice for request in model.asked]
-    assert asked == ([choice, choice, choice, "auto"] if choice == "look" else [choice, choice, "auto", "auto"])
-    told = [each.action for each in runner.conversation.interventions if each.policy == "tool_choice"]
-    assert told == (["nudge", "refuse"] if choice == "look" else ["nudge"])
+    choices = [request.choice for request in model.requests]
+    assert choices == ([choice, choice, choice, "auto"] if choice == "look" else [choice, choice, "auto", "auto"])
+    actions = [each.action for each in runner.conversation.interventions if each.policy == "tool_choice"]
+    assert actions == (["nudge", "refuse"] if choice == "look" else ["nudge"])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -135,15 +135,15 @@ def test_a_model_with_one_fault_is_nudged_and_the_run_ends(fault: str) -> None:
     assert not [each for each in history_faults(runner.conversation.messages, profile="vllm") if EMPTY not in each]
 
 
-def test_required_steps_and_a_terminal_tool_hold_over_a_run() -> None:
+def test_required_steps_and_a_terminal_tool_apply_to_a_whole_run() -> None:
     guard = Guard.of("full").with_policies(required_steps("look", before=["finish"]), terminal_tools("finish"))
     model = Scripted(call("finish", answer="42"), call("look", place="a"), "It is 42.", call("finish", answer="42"))
     over = run_sync("Look, then finish.", model, TOOLS, guard=guard)
     assert over.status == "done"
-    assert len(model.asked) == 4
+    assert len(model.requests) == 4
 
 
-def test_events_come_as_they_happen_and_end_with_over() -> None:
+def test_events_are_emitted_live_and_end_with_over() -> None:
     async def collect() -> list[Any]:
         runner = Runner(Scripted("I look." + call("look", place="a"), "Empty."), TOOLS)
         return [event async for event in runner.events("go")]
@@ -156,26 +156,26 @@ def test_events_come_as_they_happen_and_end_with_over() -> None:
     assert [event.result.output for event in events if isinstance(event, CallRan)] == ["a is empty"]
 
 
-def test_those_with_their_own_input_and_output_take_the_steps() -> None:
+def test_a_caller_can_run_the_steps_itself() -> None:
     runner = Runner(None, TOOLS)
     texts = iter([call("look", place="a"), "Empty."])
     runner.ask("go")
     while (request := runner.next_request()) is not None:
-        judged = runner.receive(parse(next(texts), tools=request.toolset, format="hermes", ids=request.ids))
-        if judged.calls:
+        judgement = runner.receive(parse(next(texts), tools=request.toolset, format="hermes", ids=request.ids))
+        if judgement.calls:
             with pytest.raises(CallerError, match="no results yet"):
                 runner.next_request()
-            runner.give(dispatch_sync(judged.calls, TOOLS))
+            runner.give(dispatch_sync(judgement.calls, TOOLS))
     assert runner.conversation.answer == "Empty."
     with pytest.raises(CallerError, match="no model"):
         runner.run_sync("go")
 
 
-def test_a_required_choice_holds_until_a_call_was_made() -> None:
+def test_a_required_choice_applies_until_a_call_is_made() -> None:
     model = Scripted("No.", call("look", place="a"), "Empty.")
     over = run_sync("go", model, TOOLS, choice="required")
     assert over.answer == "Empty."
-    assert [request.choice for request in model.asked] == ["required", "required", "auto"]
+    assert [request.choice for request in model.requests] == ["required", "required", "auto"]
 
 
 def test_a_cancelled_run_keeps_its_results_and_every_call_has_one() -> None:
@@ -210,7 +210,7 @@ class Hanging(Scripted):
         yield Text("")
 
 
-def test_a_run_that_is_cancelled_while_the_model_is_asked_is_cancelled_and_can_go_on() -> None:
+def test_a_run_cancelled_during_a_request_can_be_resumed() -> None:
     async def cancelled() -> Runner:
         runner = Runner(Hanging(""), TOOLS)
         task = asyncio.create_task(runner.run("go"))
@@ -241,7 +241,7 @@ def test_a_task_ends_at_its_time_limit(model: Scripted) -> None:
     assert not history_faults(runner.conversation.messages, profile="vllm")
 
 
-def test_a_run_that_is_left_before_its_calls_has_a_result_for_each_and_goes_on() -> None:
+def test_a_run_abandoned_before_its_calls_has_results_and_can_be_resumed() -> None:
     async def left() -> Runner:
         runner = Runner(Scripted(call("lok", place="a") + call("look", place="a"), "Empty."), TOOLS)
         events = runner.events("go")
@@ -257,13 +257,13 @@ def test_a_run_that_is_left_before_its_calls_has_a_result_for_each_and_goes_on()
     assert runner.run_sync().answer == "Empty."
 
 
-def test_a_task_ends_when_its_time_is_over() -> None:
+def test_a_task_with_a_time_limit_of_zero_stops() -> None:
     runner = Runner(Scripted(*[call("look", place=str(n)) for n in range(20)]), TOOLS, seconds=0)
     over = runner.run_sync("go")
     assert (over.status, over.reason) == ("stopped", "the task took longer than 0 seconds")
 
 
-def test_a_new_question_opens_a_conversation_without_the_outcome_of_the_last_one() -> None:
+def test_a_new_question_resets_the_outcome_of_the_conversation() -> None:
     conversation = Conversation()
     conversation.end("stopped", "the guard stopped it", "Nothing.")
     conversation.ask("And now?")
@@ -278,48 +278,48 @@ def test_the_cost_of_a_conversation_is_the_sum_of_its_turns() -> None:
     assert (spent.turns, spent.calls, spent.seconds) == (2, 3, 4.0)
 
 
-def test_a_conversation_goes_to_json_and_on_from_it() -> None:
+def test_a_conversation_can_be_saved_as_json_and_resumed() -> None:
     runner = Runner(Scripted(call("look", place="a"), call("lok", place="b"), "Empty."), TOOLS)
     runner.run_sync("go")
-    kept = json.loads(json.dumps(runner.conversation.to_json()))
-    again = Conversation.from_json(kept)
-    assert again.to_json() == runner.conversation.to_json()
+    saved = json.loads(json.dumps(runner.conversation.to_json()))
+    restored = Conversation.from_json(saved)
+    assert restored.to_json() == runner.conversation.to_json()
     model = Scripted("Still empty.")
-    assert Runner(model, TOOLS, conversation=again).run_sync("and now?").answer == "Still empty."
-    assert [message["role"] for message in model.asked[0].messages][-1] == "user"
+    assert Runner(model, TOOLS, conversation=restored).run_sync("and now?").answer == "Still empty."
+    assert [message["role"] for message in model.requests[0].messages][-1] == "user"
     wrongs: list[Any] = [
         None,
         [],
         {},
         {"version": 1},
-        {**kept, "messages": 5},
-        {**kept, "spent": "x"},
-        {**kept, "messages": [5]},
+        {**saved, "messages": 5},
+        {**saved, "spent": "x"},
+        {**saved, "messages": [5]},
     ]
     for wrong in wrongs:
         with pytest.raises(CallerError, match="conversation"):
             Conversation.from_json(wrong)
 
 
-def test_a_conversation_in_the_middle_of_a_turn_goes_to_json_and_on_from_it() -> None:
-    """What was refused is known; what was to run is not, and does not run again."""
+def test_a_conversation_in_the_middle_of_a_turn_can_be_saved_and_resumed() -> None:
+    """The results of rejected calls are saved; the outcome of the other calls is unknown, and they do not run again."""
     runner = Runner(None, TOOLS)
     runner.ask("go")
-    asked = runner.next_request()
-    assert asked is not None
-    judged = runner.receive(
-        parse(call("lok", place="a") + call("look", place="b"), tools=TOOLS, format="hermes", ids=asked.ids)
+    request = runner.next_request()
+    assert request is not None
+    judgement = runner.receive(
+        parse(call("lok", place="a") + call("look", place="b"), tools=TOOLS, format="hermes", ids=request.ids)
     )
-    assert len(judged.calls) == 1
-    again = Conversation.from_json(json.loads(json.dumps(runner.conversation.to_json())))
-    assert roles(again) == ["user", "assistant", "tool", "tool"]
-    said = [message["content"] for message in again.messages[2:]]
-    assert said[0].startswith("ERROR: [guard: unknown_tool]") and "outcome of this call is unknown" in said[1]
-    assert not history_faults(again.messages, profile="vllm")
-    assert Runner(Scripted("Empty."), TOOLS, conversation=again).run_sync().answer == "Empty."
+    assert len(judgement.calls) == 1
+    restored = Conversation.from_json(json.loads(json.dumps(runner.conversation.to_json())))
+    assert roles(restored) == ["user", "assistant", "tool", "tool"]
+    results = [message["content"] for message in restored.messages[2:]]
+    assert results[0].startswith("ERROR: [guard: unknown_tool]") and "outcome of this call is unknown" in results[1]
+    assert not history_faults(restored.messages, profile="vllm")
+    assert Runner(Scripted("Empty."), TOOLS, conversation=restored).run_sync().answer == "Empty."
 
 
-def test_a_journal_with_a_conversation_takes_no_other(tmp_path: Path) -> None:
+def test_a_journal_with_a_conversation_accepts_no_other_one(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     first = Runner(Scripted("ok"), TOOLS, journal=journal)
     first.run_sync("go")
@@ -328,8 +328,8 @@ def test_a_journal_with_a_conversation_takes_no_other(tmp_path: Path) -> None:
         Runner(None, TOOLS, journal=journal, conversation=Conversation())
 
 
-def test_a_run_goes_on_from_every_line_of_its_journal_and_nothing_runs_twice(tmp_path: Path) -> None:
-    """Whenever the program ended: each call ran at most once, and the task comes to its end."""
+def test_a_run_resumes_from_every_line_of_its_journal_without_repeating_calls(tmp_path: Path) -> None:
+    """Wherever the program ended, each call runs at most once and the task is completed."""
     ran: list[str] = []
 
     @tool
@@ -372,7 +372,7 @@ Runner(Scripted(call("look", place="a"), call("boom", place="b")), [*TOOLS, boom
 """
 
 
-def test_a_run_that_was_killed_goes_on_from_its_journal(tmp_path: Path) -> None:
+def test_a_killed_run_resumes_from_its_journal(tmp_path: Path) -> None:
     journal = tmp_path / "run.jsonl"
     script = KILLED.format(tests=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", script, str(journal)], env=dict(os.environ), check=False)
@@ -442,7 +442,7 @@ def test_the_last_user_message_is_always_kept() -> None:
     assert [message["content"] for message in kept if message["role"] == "user"][::2] == ["first", "now this"]
 
 
-def test_a_window_over_a_long_history_counts_it_a_few_times_only() -> None:
+def test_a_window_over_a_long_history_is_counted_only_a_few_times() -> None:
     counted: list[int] = []
 
     def count(messages: Any) -> int:
@@ -453,7 +453,7 @@ def test_a_window_over_a_long_history_counts_it_a_few_times_only() -> None:
     assert len(counted) < 40
 
 
-def test_what_is_left_out_can_be_summed_up() -> None:
+def test_omitted_messages_can_be_summarised() -> None:
     old = [{"role": "assistant", "content": "x" * 4_000}] * 6
     messages = [{"role": "user", "content": "go"}, *old, {"role": "user", "content": "now"}]
     kept = fit(messages, 3_000, summarise=lambda gone: f"{len(gone)} messages of x")
@@ -461,7 +461,7 @@ def test_what_is_left_out_can_be_summed_up() -> None:
     assert estimate_tokens(kept) <= 3_000
 
 
-def test_every_intervention_is_an_event_of_the_span_around_it() -> None:
+def test_every_intervention_is_an_event_of_the_surrounding_span() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -500,4 +500,4 @@ def test_a_shortened_result_is_one_intervention() -> None:
     assert [(each.policy, each.action) for each in trace if isinstance(each, Intervention)] == [
         ("oversized_results", "cut")
     ]
-    assert all(len(request.messages[2]["content"]) < 20_000 for request in model.asked)
+    assert all(len(request.messages[2]["content"]) < 20_000 for request in model.requests)

@@ -1,6 +1,6 @@
-"""Every command draws what fits the terminal: at 60, 80 and 120 columns, words whole, further lines indented.
+"""Every command fits the terminal at 60, 80 and 120 columns: no word is broken, and continuation lines are indented.
 
-The examples are found by the commands there are: one without an example fails.
+The tests take the commands from the application; a command without an example fails.
 """
 
 import json
@@ -45,7 +45,7 @@ TEMPLATE = (
 
 
 class Files(NamedTuple):
-    """What the examples read, and where they write."""
+    """The input files of the examples, and the output path."""
 
     folder: Path
     cassette: Path
@@ -70,8 +70,8 @@ class Files(NamedTuple):
         return str(self.folder / "out.jsonl")
 
 
-def evaluated(is_right: bool) -> str:
-    """Raw rows of an evaluation of eight cases, all right or all wrong."""
+def evaluation_rows(is_right: bool) -> str:
+    """Return raw rows of an evaluation of eight cases, all correct or all wrong."""
     head = {"schema_version": "rightcall-eval/v1", "kind": "run", "run": {}, "made": {}}
     row = dict(head, kind="case", suite="questions", category="get_weather", run=0, configuration="+grammar")
     row |= {"ended": "done", "turns": 1, "seconds": 0.5, "prompt_tokens": 1, "completion_tokens": 2}
@@ -106,7 +106,7 @@ EXAMPLES: dict[str, Example] = {
     "chat": lambda at: ["--base-url", "http://127.0.0.1:9/v1", "--retries", "0", "-m", "any"],
     "run": lambda at: ["--replay", str(Path(__file__).parent.parent / "examples" / "run.jsonl")],
     "capture": lambda at: [*("-m", "any", "--replay", str(at.cassette), "-o", at.out), "--domains", "shopping"],
-    "eval": lambda at: ["compare", at("old.jsonl", evaluated(False)), at("new.jsonl", evaluated(True))],
+    "eval": lambda at: ["compare", at("old.jsonl", evaluation_rows(False)), at("new.jsonl", evaluation_rows(True))],
     "domains": lambda at: ["shopping"],
     "report": lambda at: [at("log.jsonl", json.dumps({"id": "1", "model": "a", "text": REPLY}) + "\n")],
     "model pull": lambda at: ["no_such_model_of_this_name"],
@@ -153,51 +153,51 @@ def at(tmp_path: Path, cassette: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield Files(tmp_path, cassette)
 
 
-def looked_at(shown: Drawn, width: int) -> list[str]:
-    """The lines, of which none is too wide. Bars that move are no lines."""
+def fitting_lines(shown: Drawn, width: int) -> list[str]:
+    """Return the lines without progress bars, and check that none is too wide."""
     lines = [line for line in (*shown.lines, *shown.told) if "━" not in line]
     assert [line for line in lines if cell_len(line) > width] == []
     assert not any("Traceback" in line for line in lines), lines
     return lines
 
 
-def words(lines: list[str]) -> str:
+def joined_words(lines: list[str]) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def test_every_command_has_an_example_and_our_help() -> None:
+def test_every_command_has_an_example_and_the_custom_help() -> None:
     assert set(EXAMPLES) >= set(commands())
     assert all(isinstance(command, HelpedCommand) for command in commands().values())
 
 
 @pytest.mark.parametrize("name", [*commands(), *MORE])
-def test_a_command_draws_what_fits_and_breaks_no_word(name: str, at: Files) -> None:
+def test_a_command_fits_the_width_and_breaks_no_word(name: str, at: Files) -> None:
     path, example = MORE.get(name) or (name, EXAMPLES[name])
     args = [*path.split(), *example(at)]
     seen: list[set[str]] = []
     for width in WIDTHS:
-        for made in ("out.jsonl", "assembled", "split"):
-            shutil.rmtree(at.folder / made, ignore_errors=True)
+        for output_name in ("out.jsonl", "assembled", "split"):
+            shutil.rmtree(at.folder / output_name, ignore_errors=True)
         sys.stdin.seek(0)
-        lines = looked_at(drawn(*args, *(["--force"] if "-o" in args else []), width=width), width)
+        lines = fitting_lines(drawn(*args, *(["--force"] if "-o" in args else []), width=width), width)
         assert lines, "nothing was drawn"
-        seen.append({word for word in words(lines).split() if len(word) <= 30})
-    # A word that is broken in a narrow terminal is whole in a wide one, and its halves are not there.
+        seen.append({word for word in joined_words(lines).split() if len(word) <= 30})
+    # A word broken in a narrow terminal is whole in a wide terminal, where its halves do not occur.
     lost = {word for word in seen[2] - seen[0] if word.isalpha() and len(word) > 3}
     assert not {word for word in lost if any(word.startswith(half) for half in seen[0] - seen[2] if len(half) > 2)}
 
 
 @pytest.mark.parametrize("name", ["", "formats", "dataset", "model", "mcp", *commands()])
-def test_help_fits_says_the_defaults_and_hangs(name: str) -> None:
+def test_help_fits_the_width_shows_the_defaults_and_indents(name: str) -> None:
     texts = []
     for width in WIDTHS:
         shown = drawn(*name.split(), "--help", width=width)
-        lines = looked_at(shown, width)
+        lines = fitting_lines(shown, width)
         assert shown.code == 0 and lines[0].startswith(f"Usage: rightcall {name}".rstrip())
         assert all(
             line.startswith("  ") or line.endswith(":") for line in lines[1:] if line and "Usage" not in line[:40]
         )
-        texts.append(words(lines).replace(" | ", "|"))
+        texts.append(joined_words(lines).replace(" | ", "|"))
     assert texts[0] == texts[1] == texts[2]
     assert "range" not in texts[0] and "<" not in texts[0]
 
@@ -210,7 +210,7 @@ def test_the_verdict_is_on_the_line_of_the_call(at: Files) -> None:
     assert "rejected: the text ended before the call did" in calls[2] and "(truncated)" in calls[2]
 
 
-def test_a_call_that_must_not_run_is_red(at: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_call_is_red(at: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     from support.command import process
 
     done = process("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, FORCE_COLOR="1", NO_COLOR="")
