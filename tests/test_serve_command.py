@@ -1,4 +1,4 @@
-"""`rightcall serve` as a process: from its first line to its last, before a real server on this machine."""
+"""`rightcall serve` as a process with a real local upstream, from its start to its shutdown."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from support.scripted_server import scripted
 CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": "{'path': 'a'}"}}
 HEAD = {"id": "chatcmpl-1", "created": 1, "model": "m"}
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
-ASKED = {
+REQUEST = {
     "model": "m",
     "messages": [{"role": "user", "content": "read a"}],
     "tools": [{"type": "function", "function": {"name": "read", "parameters": SCHEMA}}],
@@ -32,7 +32,7 @@ ASKED = {
 
 
 def _calls(path: str, body: dict[str, Any]) -> Any:
-    """A server whose arguments are no JSON."""
+    """Answer with arguments that are not valid JSON."""
     if body.get("stream"):
         deltas = [({"role": "assistant", "tool_calls": [CALL]}, None), ({}, "tool_calls")]
         choices = [{"index": 0, "delta": delta, "finish_reason": finish} for delta, finish in deltas]
@@ -42,14 +42,14 @@ def _calls(path: str, body: dict[str, Any]) -> Any:
     return {**HEAD, "object": "chat.completion", "choices": [choice]}
 
 
-class Served:
-    """A proxy of its own process."""
+class ProxyProcess:
+    """A proxy in a separate process."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
         assert process.stdout is not None
-        self.said = json.loads(process.stdout.readline())
-        self.address = self.said["address"]
+        self.startup = json.loads(process.stdout.readline())
+        self.address = self.startup["address"]
 
     def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], str]:
         data = None if body is None else json.dumps(body).encode()
@@ -62,7 +62,7 @@ class Served:
             return error.code, dict(error.headers), error.read().decode()
 
     def line(self) -> str:
-        """The next line on standard error."""
+        """Return the next line of standard error."""
         assert self.process.stderr is not None
         return self.process.stderr.readline()
 
@@ -72,7 +72,7 @@ class Served:
 
 
 @contextmanager
-def proxy_process(*args: str, **env: str) -> Iterator[Served]:
+def proxy_process(*args: str, **env: str) -> Iterator[ProxyProcess]:
     command = [sys.executable, "-m", "rightcall", "serve", "--json", "--port", "0", *args]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(
@@ -83,7 +83,7 @@ def proxy_process(*args: str, **env: str) -> Iterator[Served]:
         **pipes,  # type: ignore[call-overload]
     ) as process:
         try:
-            yield Served(process)
+            yield ProxyProcess(process)
         finally:
             process.kill()
 
@@ -95,17 +95,23 @@ def test_a_proxy_repairs_logs_captures_records_counts_and_stops_on_a_signal(tmp_
         scripted(_calls) as (url, _),
         proxy_process("--upstream", f"{url}/v1", "--mode", "native", *watching) as served,
     ):
-        status, headers, text = served.ask("/v1/chat/completions", ASKED)
+        status, headers, text = served.ask("/v1/chat/completions", REQUEST)
         call = json.loads(text)["choices"][0]["message"]["tool_calls"][0]
         assert status == 200 and json.loads(call["function"]["arguments"]) == {"path": "a"}
         assert headers["x-rightcall-repairs"] == "single_quotes" and headers["x-rightcall-mode"] == "native"
         tool = {"name": "read", "input_schema": SCHEMA}
-        asked = {"model": "m", "max_tokens": 9, "stream": True, "messages": ASKED["messages"], "tools": [tool]}
-        assert "input_json_delta" in served.ask("/v1/messages", asked)[2]
-        plain = {"model": "m", "messages": ASKED["messages"], "stream": True}
+        messages_request = {
+            "model": "m",
+            "max_tokens": 9,
+            "stream": True,
+            "messages": REQUEST["messages"],
+            "tools": [tool],
+        }
+        assert "input_json_delta" in served.ask("/v1/messages", messages_request)[2]
+        plain = {"model": "m", "messages": REQUEST["messages"], "stream": True}
         assert served.ask("/v1/chat/completions", plain)[0] == 200
-        counted = served.ask("/metrics")[2]
-        assert 'rightcall_repairs_total{rule="single_quotes"} 2\n' in counted
+        metrics = served.ask("/metrics")[2]
+        assert 'rightcall_repairs_total{rule="single_quotes"} 2\n' in metrics
         assert served.stop() == 0
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [each["route"] for each in logged] == ["chat", "messages", "chat", "metrics"]
@@ -116,38 +122,38 @@ def test_a_proxy_repairs_logs_captures_records_counts_and_stops_on_a_signal(tmp_
     assert [each.request.path for each in load_cassette(tape).exchanges] == ["/v1/chat/completions"] * 3
 
 
-def test_hup_reads_the_settings_again_and_a_bad_file_changes_nothing(tmp_path: Path) -> None:
+def test_sighup_reloads_the_settings_and_a_bad_file_changes_nothing(tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
-    with scripted(_calls) as (url, asked):
+    with scripted(_calls) as (url, requests):
         config.write_text(f'upstream = "{url}/v1"\nmode = "native"\n')
         with proxy_process("--config", str(config)) as served:
             config.write_text(f'upstream = "{url}/v1"\nmode = "native"\nconcurrency = 5\n[models.m]\nalias = "other"\n')
             served.process.send_signal(signal.SIGHUP)
             assert "the settings were reloaded; at the next start: concurrency\n" in served.line()
-            assert served.ask("/v1/chat/completions", ASKED)[0] == 200 and asked[-1]["model"] == "other"
+            assert served.ask("/v1/chat/completions", REQUEST)[0] == 200 and requests[-1]["model"] == "other"
             config.write_text("upstream = 5\n")
             served.process.send_signal(signal.SIGHUP)
             assert re.search(r"the settings were not changed: .*a\.toml:1: upstream", served.line())
-            assert served.ask("/v1/chat/completions", ASKED)[0] == 200 and asked[-1]["model"] == "other"
+            assert served.ask("/v1/chat/completions", REQUEST)[0] == 200 and requests[-1]["model"] == "other"
             assert served.stop() == 0
 
 
-def test_a_key_is_asked_for_in_every_way_that_clients_send_one() -> None:
+def test_a_key_is_accepted_in_every_header_that_clients_use() -> None:
     with scripted(_calls) as (url, _):
         args = ("--upstream", f"{url}/v1", "--mode", "native", "--key-env", "DOOR")
         with proxy_process(*args, DOOR="open-sesame-1") as served:
-            assert served.ask("/v1/chat/completions", ASKED)[0] == 401
-            assert served.ask("/v1/chat/completions", ASKED, Authorization="Bearer wrong-key-1")[0] == 401
+            assert served.ask("/v1/chat/completions", REQUEST)[0] == 401
+            assert served.ask("/v1/chat/completions", REQUEST, Authorization="Bearer wrong-key-1")[0] == 401
             given = ({"Authorization": "Bearer open-sesame-1"}, {"x_api_key": "open-sesame-1"},
                      {"x_goog_api_key": "open-sesame-1"})  # fmt: skip
-            assert [served.ask("/v1/chat/completions", ASKED, **each)[0] for each in given] == [200, 200, 200]
+            assert [served.ask("/v1/chat/completions", REQUEST, **each)[0] for each in given] == [200, 200, 200]
             assert served.ask("/health")[0] == 200 and served.ask("/ready")[0] != 401
-            counted = served.ask("/metrics", x_api_key="open-sesame-1")[2]
-            assert 'rightcall_refusals_total{code="invalid_api_key"} 2\n' in counted
+            metrics = served.ask("/metrics", x_api_key="open-sesame-1")[2]
+            assert 'rightcall_refusals_total{code="invalid_api_key"} 2\n' in metrics
             assert served.stop() == 0
 
 
-# -- before it starts --------------------------------------------------------------------------------------------------
+# -- errors before the start -------------------------------------------------------------------------------------------
 
 WRONG = {
     (): "no server to stand before; say where it is: --upstream",
@@ -161,7 +167,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("args", [*WRONG])
-def test_wrong_settings_are_one_line_and_exit_code_2(args: tuple[str, ...]) -> None:
+def test_invalid_settings_are_a_one_line_error_with_exit_code_2(args: tuple[str, ...]) -> None:
     assert WRONG[args] in failed(run("serve", *args))
 
 
@@ -171,19 +177,19 @@ def test_every_setting_is_an_option_with_its_help() -> None:
         assert f"{setting.flag} " in page and setting.help.split(".")[0] in page, setting.name
 
 
-def test_a_grammar_is_sent_in_the_form_that_the_table_of_the_model_names(tmp_path: Path) -> None:
+def test_a_grammar_has_the_form_configured_for_the_model(tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
-    with scripted(_calls) as (url, asked):
+    with scripted(_calls) as (url, requests):
         config.write_text(f'upstream = "{url}/v1"\n[models."m"]\nmode = "grammar"\ngrammar = "vllm"\n')
         with proxy_process("--config", str(config)) as served:
-            served.ask("/v1/chat/completions", ASKED)
-            assert "structured_outputs" in asked[-1] and "tools" not in asked[-1]
+            served.ask("/v1/chat/completions", REQUEST)
+            assert "structured_outputs" in requests[-1] and "tools" not in requests[-1]
 
 
 MODELS = {"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]}
 
 
-def test_check_tells_what_each_server_is_and_fails_for_one_that_is_not_there() -> None:
+def test_check_reports_each_server_and_fails_for_an_unreachable_one() -> None:
     with scripted(_calls, {"/v1/models": MODELS}) as (url, _):
         fine = run("serve", "--upstream", f"{url}/v1", "--check", "--json")
         (found,) = json.loads(fine.stdout)["upstreams"]
@@ -192,7 +198,7 @@ def test_check_tells_what_each_server_is_and_fails_for_one_that_is_not_there() -
         assert both.exit_code == 1 and "vLLM" in both.stdout and "is the server running" in both.stdout
 
 
-def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) -> None:
+def test_models_and_aliases_are_listed_and_can_be_requested_one_by_one(tmp_path: Path) -> None:
     config = tmp_path / "a.toml"
     with scripted(_calls, {"/v1/models": MODELS}) as (url, _):
         config.write_text(f'upstream = "{url}/v1"\n[models."org/best"]\nalias = "m"\n')
@@ -208,7 +214,7 @@ def test_models_are_listed_one_by_one_too_and_aliases_with_them(tmp_path: Path) 
             assert served.ask("/api/show", {"model": "none"})[0] == 404
 
 
-def test_the_lines_for_clients_lead_to_this_machine() -> None:
+def test_the_client_lines_use_the_loopback_address() -> None:
     lines = client_lines(client_address("http://0.0.0.0:8787"))
     assert lines["Anthropic"] == "ANTHROPIC_BASE_URL=http://127.0.0.1:8787"
     assert lines["OpenAI"] == "OPENAI_BASE_URL=http://127.0.0.1:8787/v1"

@@ -1,4 +1,4 @@
-"""Bodies that no client should send: nothing but a refusal, and no server is asked in a way that cannot be written."""
+"""Hostile request bodies: each is read or rejected, and a request that is read can be written for every upstream."""
 
 import json
 from typing import Any
@@ -41,16 +41,16 @@ ENTRIES = st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=8), m
 LISTS = ("messages", "input", "contents")
 
 
-def all_ways(api: Any, body: Any) -> None:
-    """Everything that is done with a request before a server is asked."""
+def process_request(api: Any, body: Any) -> None:
+    """Run every step that precedes the request to an upstream."""
     try:
         request = read_request(api, body, model="m", stream=True)
     except RefusedRequest:
         return
     assert len(request.origins) == len(request.messages)
     assert all(isinstance(each["role"], str) for each in request.messages)
-    mended = mended_history(request, "strict")
-    same_dialect_body(request, messages=mended.messages, appended=mended.messages[:1])
+    repaired = mended_history(request, "strict")
+    same_dialect_body(request, messages=repaired.messages, appended=repaired.messages[:1])
     for other in READERS:
         dropped_fields(request, other)
         profile = find_profile(BY_API[other]) if other in BY_API else UNKNOWN
@@ -59,13 +59,13 @@ def all_ways(api: Any, body: Any) -> None:
 
 @pytest.mark.parametrize("api", READERS)
 @given(entries=ENTRIES, tools=VALUES | ENTRIES, rest=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
-def test_a_body_of_wrong_types_is_read_or_refused(api: Any, entries: list[Json], tools: Any, rest: Json) -> None:
-    all_ways(api, {**rest, **dict.fromkeys(LISTS, entries), "tools": tools})
+def test_a_body_of_wrong_types_is_read_or_rejected(api: Any, entries: list[Json], tools: Any, rest: Json) -> None:
+    process_request(api, {**rest, **dict.fromkeys(LISTS, entries), "tools": tools})
 
 
 @pytest.mark.parametrize("api", READERS)
 @given(st.data())
-def test_a_real_body_with_any_value_in_any_place_is_read_or_refused(api: Any, data: st.DataObject) -> None:
+def test_a_real_body_with_any_value_in_any_place_is_read_or_rejected(api: Any, data: st.DataObject) -> None:
     body = json.loads(json.dumps(BODIES[api]))
     place: Any = body
     while data.draw(st.booleans(), label="deeper"):
@@ -77,10 +77,10 @@ def test_a_real_body_with_any_value_in_any_place_is_read_or_refused(api: Any, da
         place = data.draw(st.sampled_from([each for each in inner if each]), label="place")
     key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))), label="key")
     place[key] = data.draw(VALUES, label="value")
-    all_ways(api, body)
+    process_request(api, body)
 
 
-def deep(depth: int) -> Json:
+def deep_value(depth: int) -> Json:
     value: Json = {}
     for _ in range(depth):
         value = {"properties": {"content": [value]}}
@@ -89,12 +89,12 @@ def deep(depth: int) -> Json:
 
 @pytest.mark.parametrize("api", READERS)
 @pytest.mark.parametrize("depth", [100, 5_000])
-def test_a_body_may_be_deep(api: Any, depth: int) -> None:
-    held = deep(depth)
-    entry = {"role": "user", "content": [held], "parts": [held, {"functionResponse": {"response": held}}]}
-    call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": held}}]}
-    tools = [{"type": "function", "name": "f", "parameters": held, "function": {"name": "f", "parameters": held}}]
-    all_ways(api, {**{key: [entry, call] for key in LISTS}, "tools": tools})
+def test_a_deeply_nested_body_is_read_or_rejected(api: Any, depth: int) -> None:
+    nested = deep_value(depth)
+    entry = {"role": "user", "content": [nested], "parts": [nested, {"functionResponse": {"response": nested}}]}
+    call = {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": nested}}]}
+    tools = [{"type": "function", "name": "f", "parameters": nested, "function": {"name": "f", "parameters": nested}}]
+    process_request(api, {**{key: [entry, call] for key in LISTS}, "tools": tools})
 
 
 @pytest.mark.parametrize("api", READERS)

@@ -1,4 +1,4 @@
-"""A client's body read into what all dialects share: bodies of our own, in the shapes that real clients send."""
+"""Request readers: bodies in the shapes of real clients are read into the common request."""
 
 import json
 from typing import Any
@@ -11,25 +11,25 @@ from rightcall.serve.request_readers import READERS, read_request
 from rightcall.types import Json
 
 SCHEMA: Json = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-ASKED = {"role": "user", "content": "What is in a.txt?"}
+QUESTION = {"role": "user", "content": "What is in a.txt?"}
 CALL = {"name": "read", "arguments": '{"path":"a.txt"}'}
 
 
-def called(id: str, *, name: str = "read", arguments: str = '{"path":"a.txt"}') -> Json:
+def chat_call(id: str, *, name: str = "read", arguments: str = '{"path":"a.txt"}') -> Json:
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def turn(id: str = "call_1", **more: Any) -> list[Json]:
-    """The conversation that every body below holds: a question, a call, what it came to."""
-    said = {"role": "assistant", "content": "", "tool_calls": [called(id)]}
-    return [ASKED, {**said, **more}, {"role": "tool", "tool_call_id": id, "content": "zebra"}]
+    """Return the conversation of every body below: a question, a call and its result."""
+    assistant = {"role": "assistant", "content": "", "tool_calls": [chat_call(id)]}
+    return [QUESTION, {**assistant, **more}, {"role": "tool", "tool_call_id": id, "content": "zebra"}]
 
 
 CHAT: Json = {
     "model": "m",
     "messages": [
-        ASKED,
-        {"role": "assistant", "content": None, "tool_calls": [called("call_1")]},
+        QUESTION,
+        {"role": "assistant", "content": None, "tool_calls": [chat_call("call_1")]},
         {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "zebra"}]},
     ],
     "tools": [{"type": "function", "function": {"name": "read", "parameters": SCHEMA, "strict": True}}],
@@ -47,7 +47,7 @@ RESPONSES: Json = {
             "type": "message",
             "role": "user",
             "id": "msg_1",
-            "content": [{"type": "input_text", "text": ASKED["content"]}],
+            "content": [{"type": "input_text", "text": QUESTION["content"]}],
         },
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"},
         {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", **CALL},
@@ -65,7 +65,7 @@ MESSAGES: Json = {
     "max_tokens": 32000,
     "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
     "messages": [
-        {"role": "user", "content": [{"type": "text", "text": ASKED["content"]}]},
+        {"role": "user", "content": [{"type": "text", "text": QUESTION["content"]}]},
         {
             "role": "assistant",
             "content": [
@@ -88,7 +88,7 @@ MESSAGES: Json = {
 OLLAMA: Json = {
     "model": "m",
     "messages": [
-        ASKED,
+        QUESTION,
         {
             "role": "assistant",
             "thinking": "Look.",
@@ -102,7 +102,7 @@ OLLAMA: Json = {
 GEMINI: Json = {
     "systemInstruction": {"role": "user", "parts": [{"text": "Be brief."}]},
     "contents": [
-        {"role": "user", "parts": [{"text": ASKED["content"]}]},
+        {"role": "user", "parts": [{"text": QUESTION["content"]}]},
         {
             "role": "model",
             "parts": [{"functionCall": {"name": "read", "args": {"path": "a.txt"}}, "thoughtSignature": "sig"}],
@@ -123,15 +123,17 @@ SYSTEM = {"role": "system", "content": "Be brief."}
 
 
 @pytest.mark.parametrize("api", READERS)
-def test_every_dialect_says_the_same_conversation(api: Any) -> None:
+def test_every_dialect_gives_the_same_conversation(api: Any) -> None:
     found = read_request(api, BODIES[api], model="m", stream=True)
-    said = [
+    messages = [
         {key: value for key, value in each.items() if key not in (OPAQUE, "name", "reasoning_content")}
         for each in found.messages
     ]
-    ids = [each["tool_call_id"] for each in said if each["role"] == "tool"]
+    ids = [each["tool_call_id"] for each in messages if each["role"] == "tool"]
     plain = [
-        {**each, "content": "zebra"} if each["role"] == "tool" else each for each in said if each["role"] != "system"
+        {**each, "content": "zebra"} if each["role"] == "tool" else each
+        for each in messages
+        if each["role"] != "system"
     ]
     assert [{**each, "content": each["content"] or ""} for each in plain] == turn(ids[0])
     assert found.tools is not None and [each.tool.name for each in found.tools] == ["read"]
@@ -143,14 +145,12 @@ def test_every_dialect_says_the_same_conversation(api: Any) -> None:
 @pytest.mark.parametrize(
     ("api", "origins"), [("responses", (-1, 0, 1, 3)), ("messages", (-1, 0, 1, 2)), ("gemini", (-1, 0, 1, 2))]
 )
-def test_a_message_knows_the_entry_it_came_from_and_instructions_come_from_none(
-    api: Any, origins: tuple[int, ...]
-) -> None:
+def test_a_message_has_the_index_of_its_entry_and_instructions_have_none(api: Any, origins: tuple[int, ...]) -> None:
     found = read_request(api, BODIES[api])
     assert found.messages[0] == SYSTEM and found.origins == origins
 
 
-def test_what_a_provider_wants_back_is_kept_by_dialect_and_call() -> None:
+def test_opaque_fields_are_kept_by_dialect_and_call() -> None:
     kept = {
         api: next(each for each in read_request(api, BODIES[api]).messages if each["role"] == "assistant")
         for api in READERS
@@ -162,7 +162,7 @@ def test_what_a_provider_wants_back_is_kept_by_dialect_and_call() -> None:
     assert kept["messages"]["reasoning_content"] == kept["ollama"]["reasoning_content"] == "Look."
 
 
-def test_a_limit_and_how_to_write_are_read_under_the_names_of_each_dialect() -> None:
+def test_token_limits_and_sampling_are_read_under_the_names_of_each_dialect() -> None:
     found = {api: read_request(api, BODIES[api]) for api in READERS}
     assert [found[api].max_tokens for api in READERS] == [32000, None, 32000, 32000, 32000]
     assert found["chat"].sampling == {"top_p": 0.95}
@@ -172,11 +172,11 @@ def test_a_limit_and_how_to_write_are_read_under_the_names_of_each_dialect() -> 
     assert not found["responses"].parallel and not found["messages"].parallel and found["chat"].parallel
 
 
-def test_the_chat_messages_of_a_client_are_not_touched() -> None:
+def test_the_chat_messages_of_a_client_are_not_copied() -> None:
     assert all(one is other for one, other in zip(read_request("chat", CHAT).messages, CHAT["messages"], strict=True))
 
 
-def test_a_thread_is_refused_in_the_words_that_make_the_client_send_everything() -> None:
+def test_a_thread_is_rejected_with_the_error_that_makes_the_client_send_everything() -> None:
     with pytest.raises(RefusedRequest) as refused:
         read_request("messages", {**MESSAGES, "thread": {"type": "create"}})
     assert refused.value.status == 400
@@ -196,7 +196,7 @@ def test_a_thread_is_refused_in_the_words_that_make_the_client_send_everything()
         {"messages": [3], "input": [3], "contents": [3]},
     ],
 )
-def test_a_body_that_no_server_could_answer_is_refused_with_a_cure(api: Any, body: Any) -> None:
+def test_an_invalid_body_is_rejected_with_a_cure(api: Any, body: Any) -> None:
     with pytest.raises(RefusedRequest, match="send a") as refused:
         read_request(api, body)
     assert refused.value.status == 400
@@ -205,8 +205,8 @@ def test_a_body_that_no_server_could_answer_is_refused_with_a_cure(api: Any, bod
 # -- tools of every kind -----------------------------------------------------------------------------------------------
 
 
-def offered(*tools: Json, api: Any = "responses", **more: Any) -> Any:
-    body = {"input": "hi", "messages": [ASKED], "contents": "hi", "tools": list(tools), **more}
+def read_tools(*tools: Json, api: Any = "responses", **more: Any) -> Any:
+    body = {"input": "hi", "messages": [QUESTION], "contents": "hi", "tools": list(tools), **more}
     return read_request(api, body)
 
 
@@ -218,20 +218,20 @@ def test_a_custom_tool_becomes_a_function_with_its_text_and_grammar() -> None:
         "custom": {"name": "patch", "description": "Edits.", "format": {"type": "grammar", "grammar": grammar}},
     }
     for api, entry in (("responses", flat), ("chat", nested)):
-        (tool,) = offered(entry, api=api).tools
+        (tool,) = read_tools(entry, api=api).tools
         assert (tool.kind, tool.name, tool.entry) == ("custom", "patch", entry)
         assert tool.tool.parameters["required"] == ["input"]
         assert tool.tool.description == "Edits.\n\nThe input must match this lark grammar:\nstart: /a+/"
 
 
-def test_functions_of_a_namespace_have_names_of_their_own() -> None:
+def test_functions_of_a_namespace_have_unique_names() -> None:
     close = {"type": "function", "name": "close", "parameters": SCHEMA}
     tools: list[Json] = [
         {"type": "namespace", "name": "a", "tools": [close]},
         {"type": "namespace", "name": "b", "tools": [close]},
         close,
     ]
-    found = offered(*tools, {"type": "function", "name": "a__close", "parameters": SCHEMA})
+    found = read_tools(*tools, {"type": "function", "name": "a__close", "parameters": SCHEMA})
     assert [(each.tool.name, each.namespace, each.name, each.kind) for each in found.tools] == [
         ("a__close", "a", "close", "namespace"),
         ("b__close", "b", "close", "namespace"),
@@ -240,7 +240,7 @@ def test_functions_of_a_namespace_have_names_of_their_own() -> None:
     ]
 
 
-def test_calls_of_every_kind_in_a_history_are_calls_of_what_is_offered() -> None:
+def test_calls_of_every_kind_in_a_history_refer_to_the_offered_tools() -> None:
     tools: list[Json] = [
         {"type": "namespace", "name": "ns", "tools": [{"type": "function", "name": "f", "parameters": SCHEMA}]},
         {"type": "custom", "name": "patch"},
@@ -259,7 +259,7 @@ def test_calls_of_every_kind_in_a_history_are_calls_of_what_is_offered() -> None
             "tools": [{"type": "function", "name": "late", "parameters": SCHEMA}],
         },
     ]
-    found = offered(*tools, input=items)
+    found = read_tools(*tools, input=items)
     calls = [
         (each["id"], each["function"]["name"], json.loads(each["function"]["arguments"]))
         for each in found.messages[0]["tool_calls"]
@@ -288,24 +288,24 @@ def test_calls_of_every_kind_in_a_history_are_calls_of_what_is_offered() -> None
         ({"name": "read", "description": "Reads", "input_schema": SCHEMA, "eager_input_streaming": True}, "read"),
     ],
 )
-def test_a_tool_that_a_client_runs_is_a_function(entry: Json, name: str) -> None:
-    found = offered(entry, api="messages")
+def test_a_tool_run_by_the_client_is_a_function(entry: Json, name: str) -> None:
+    found = read_tools(entry, api="messages")
     assert [(each.tool.name, each.kind) for each in found.tools] == [(name, "function")]
     assert not found.warnings and found.tools[0].tool.parameters["required"]
 
 
-def test_a_tool_that_only_its_provider_runs_is_left_out_with_a_warning() -> None:
+def test_a_tool_run_only_by_its_provider_is_omitted_with_a_warning() -> None:
     for api, entry in (
         ("messages", {"type": "web_search_20250305", "name": "web_search", "max_uses": 8}),
         ("responses", {"type": "web_search", "external_web_access": False}),
         ("gemini", {"googleSearch": {}}),
     ):
-        found = offered(entry, api=api)
+        found = read_tools(entry, api=api)
         assert found.tools == () and len(found.warnings) == 1 and "left out" in found.warnings[0]
 
 
-def test_a_tool_whose_schema_cannot_be_used_is_offered_without_it() -> None:
-    found = offered({"type": "function", "name": "f", "parameters": {"type": "object", "properties": 3}})
+def test_a_tool_with_an_invalid_schema_is_offered_without_it() -> None:
+    found = read_tools({"type": "function", "name": "f", "parameters": {"type": "object", "properties": 3}})
     assert [each.tool.name for each in found.tools] == ["f"] and "without its schema" in found.warnings[0]
 
 
@@ -324,12 +324,12 @@ def test_a_tool_whose_schema_cannot_be_used_is_offered_without_it() -> None:
     ],
 )
 def test_deferred_tools_leave_the_list_open(tools: list[Json], is_open: bool) -> None:
-    found = offered(*tools, api="messages")
+    found = read_tools(*tools, api="messages")
     assert found.open_tools is is_open and "DeferredToolPlaceholder" not in [each.name for each in found.tools]
 
 
-def test_no_tools_and_an_empty_list_are_the_same() -> None:
-    assert offered(api="chat").tools is None and read_request("chat", {"messages": [ASKED]}).tools is None
+def test_no_tools_and_an_empty_tool_list_are_equivalent() -> None:
+    assert read_tools(api="chat").tools is None and read_request("chat", {"messages": [QUESTION]}).tools is None
 
 
 F: Json = {"type": "function", "name": "f", "parameters": SCHEMA}
@@ -337,7 +337,7 @@ G: Json = {"type": "function", "name": "g", "parameters": SCHEMA}
 
 
 @pytest.mark.parametrize(
-    ("api", "said", "choice", "names"),
+    ("api", "spelling", "choice", "names"),
     [
         ("chat", "required", "required", "fg"),
         ("chat", "any", "required", "fg"),
@@ -366,8 +366,8 @@ G: Json = {"type": "function", "name": "g", "parameters": SCHEMA}
         ("messages", {"type": "none"}, "none", "fg"),
     ],
 )
-def test_a_choice_is_one_word_in_every_spelling(api: Any, said: Any, choice: str, names: str) -> None:
-    found = offered(F, G, api=api, tool_choice=said)
+def test_a_tool_choice_is_read_in_every_spelling(api: Any, spelling: Any, choice: str, names: str) -> None:
+    found = read_tools(F, G, api=api, tool_choice=spelling)
     assert found.choice == choice and [each.tool.name for each in found.tools] == list(names)
     assert list(found.toolset.names) == list(names)
 
@@ -381,31 +381,39 @@ def test_a_choice_is_one_word_in_every_spelling(api: Any, said: Any, choice: str
         ("AUTO", ["g"], "auto", "g"),
     ],
 )
-def test_geminis_choice_is_a_mode_and_names(mode: str, only: list[str], choice: str, names: str) -> None:
+def test_the_choice_of_gemini_is_a_mode_with_names(mode: str, only: list[str], choice: str, names: str) -> None:
     config = {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": only}}
-    found = offered({"functionDeclarations": [F, G]}, api="gemini", toolConfig=config)
+    found = read_tools({"functionDeclarations": [F, G]}, api="gemini", toolConfig=config)
     assert found.choice == choice and [each.tool.name for each in found.tools] == list(names)
 
 
-# -- results whose ids no call has -------------------------------------------------------------------------------------
+# -- results without the id of a call ----------------------------------------------------------------------------------
 
 
-def paired(api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """The calls of `read` and `edit` under these ids, and what each came to by the results (id, name, words)."""
+def pair_results(api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """Return the calls of `read` and `edit` with these ids, each with its content in the results."""
     names = ("read", "edit")
     if api == "ollama":
-        made = [{"function": {"name": name, "arguments": {}}, "id": id} for name, id in zip(names, ids, strict=True)]
-        came = [{"role": "tool", "content": said, "tool_name": name, "tool_call_id": id} for id, name, said in results]
-        body: Json = {"messages": [ASKED, {"role": "assistant", "content": "", "tool_calls": made}, *came]}
+        ollama_calls = [
+            {"function": {"name": name, "arguments": {}}, "id": id} for name, id in zip(names, ids, strict=True)
+        ]
+        result_messages = [
+            {"role": "tool", "content": content, "tool_name": name, "tool_call_id": id} for id, name, content in results
+        ]
+        body: Json = {
+            "messages": [QUESTION, {"role": "assistant", "content": "", "tool_calls": ollama_calls}, *result_messages]
+        }
     else:
         calls = [{"functionCall": {"name": name, "args": {}, "id": id}} for name, id in zip(names, ids, strict=True)]
-        parts = [{"functionResponse": {"id": id, "name": name, "response": {"r": said}}} for id, name, said in results]
-        asked = {"role": "user", "parts": [{"text": "?"}]}
-        body = {"contents": [asked, {"role": "model", "parts": calls}, {"role": "user", "parts": parts}]}
+        parts = [
+            {"functionResponse": {"id": id, "name": name, "response": {"r": content}}} for id, name, content in results
+        ]
+        question = {"role": "user", "parts": [{"text": "?"}]}
+        body = {"contents": [question, {"role": "model", "parts": calls}, {"role": "user", "parts": parts}]}
     messages = read_request(api, {"model": "m", **body}).messages
     by_id = {each["tool_call_id"]: str(each["content"]) for each in messages if each["role"] == "tool"}
-    told: list[Json] = [call for each in messages for call in each.get("tool_calls") or ()]
-    return [(call["function"]["name"], by_id.get(call["id"], "none")) for call in told]
+    all_calls: list[Json] = [call for each in messages for call in each.get("tool_calls") or ()]
+    return [(call["function"]["name"], by_id.get(call["id"], "none")) for call in all_calls]
 
 
 @pytest.mark.parametrize("api", ["ollama", "gemini"])
@@ -420,13 +428,15 @@ def paired(api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]) 
         (("a", "b"), [("b", "", "two"), ("", "", "one")]),
     ],
 )
-def test_a_result_finds_the_call_that_its_client_gave_no_id(
+def test_a_result_is_matched_to_a_call_without_an_id(
     api: Any, ids: tuple[str, str], results: list[tuple[str, str, str]]
 ) -> None:
-    (read, one), (edit, two) = paired(api, ids, results)
+    (read, one), (edit, two) = pair_results(api, ids, results)
     assert (read, edit) == ("read", "edit") and "one" in one and "two" in two
 
 
 @pytest.mark.parametrize("api", ["ollama", "gemini"])
-def test_a_result_of_another_call_is_not_given_to_one_that_has_an_id(api: Any) -> None:
-    assert [said for _, said in paired(api, ("a", "b"), [("theirs", "", "x"), ("other", "read", "y")])] == ["none"] * 2
+def test_a_result_of_another_call_is_not_matched_to_a_call_with_an_id(api: Any) -> None:
+    assert [content for _, content in pair_results(api, ("a", "b"), [("theirs", "", "x"), ("other", "read", "y")])] == [
+        "none"
+    ] * 2

@@ -1,4 +1,4 @@
-"""Spans of the proxy, read back from the real SDK."""
+"""Spans of the proxy, read with the real SDK."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _span(exchanged: Exchanged, **headers: str):  # type: ignore[no-untyped-def]
     span = traces.begin(headers)
     carried = traces.carried(span)
     traces.end(span, exchanged)
-    (made,) = exporter.get_finished_spans()
-    assert format(made.context.trace_id, "032x") in carried["traceparent"]
-    return made
+    (finished,) = exporter.get_finished_spans()
+    assert format(finished.context.trace_id, "032x") in carried["traceparent"]
+    return finished
 
 
-def test_a_request_is_a_span_with_the_attributes_of_the_conventions_and_no_content() -> None:
+def test_a_request_is_a_span_with_conventional_attributes_and_no_content() -> None:
     exchanged = Exchanged(
         id="req_1", route="chat", client_api="messages", upstream_api="ollama", model="qwen3",
         upstream_model="qwen3:8b", upstream="here", mode="text", status=200, finish="tool_calls",
@@ -58,7 +58,7 @@ def test_a_request_is_a_span_with_the_attributes_of_the_conventions_and_no_conte
     assert "swordfish" not in span.to_json()
 
 
-def test_a_failure_is_an_error_of_its_code() -> None:
+def test_a_failure_sets_the_error_status_and_type() -> None:
     span = _span(Exchanged(id="req_1", route="messages", model="x" * 999, status=502, error="upstream_error"))
     assert span.attributes["error.type"] == "upstream_error" and span.status.status_code is StatusCode.ERROR
     assert len(span.name) < 220

@@ -1,4 +1,4 @@
-"""docs/servers.md says what is kept of the real servers, and nothing of the machine they ran on."""
+"""docs/servers.md equals the generated page and contains nothing about the machine that generated it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def servers_page() -> Iterator[ModuleType]:
         sys.path.remove(str(ROOT / "evals"))
 
 
-def test_the_page_is_what_was_found(servers_page: ModuleType) -> None:
+def test_the_page_is_up_to_date(servers_page: ModuleType) -> None:
     assert (ROOT / "docs" / "servers.md").read_text("utf-8") == servers_page.page()
 
 
-def test_the_page_tells_nothing_of_where_it_was_made(servers_page: ModuleType) -> None:
-    said = servers_page.page()
-    assert not [word for word in ("/root", "/home", "/tmp", "/work") if word in said]
+def test_the_page_contains_no_local_paths(servers_page: ModuleType) -> None:
+    text = servers_page.page()
+    assert not [word for word in ("/root", "/home", "/tmp", "/work") if word in text]
 
 
-def test_every_mode_gives_the_call_that_it_gave_when_the_server_was_recorded(servers_page: ModuleType) -> None:
+def test_every_mode_gives_the_recorded_call(servers_page: ModuleType) -> None:
     examined = importlib.import_module("real_servers.examined")
     tapes = sorted(examined.CASSETTES.glob("*.jsonl"))
     assert tapes
     for tape in tapes:
-        for told in examined.load(tape.stem).asked:
-            backend = ReplayBackend(tape, mode=told.mode)
-            assert examined.asked(backend, told.mode) == told, tape.name
+        for recorded in examined.load(tape.stem).asked:
+            backend = ReplayBackend(tape, mode=recorded.mode)
+            assert examined.asked(backend, recorded.mode) == recorded, tape.name

@@ -1,4 +1,4 @@
-"""Quoted calls do not run, and no call that the model makes is lost: a sample of `make shown`, and its edge cases."""
+"""Quoted calls are not executed, and no real call is lost: a sample of `make shown`, and edge cases."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TOOLS = Toolset([Tool(name="lookup", parameters=WORD)])
 CALL = '<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}}\n</tool_call>'
 
 
-def runs(text: str, format: str = "hermes") -> int:
-    """How many calls of a text may run, however it is cut."""
+def count_runnable(text: str, format: str = "hermes") -> int:
+    """Return the number of runnable calls of a text, and check that chunking does not change them."""
     whole = parse(text, tools=TOOLS, format=format)
     for size in (1, 7):
         parser = Parser(format, tools=TOOLS)
@@ -42,7 +42,7 @@ def runs(text: str, format: str = "hermes") -> int:
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Any]:
-    """The module `judge` of evals/shown."""
+    """Import the module `judge` of evals/shown."""
     if not EVALS.is_dir():
         pytest.skip("the evals are not part of the sdist")
     sys.path.insert(0, str(EVALS))
@@ -55,7 +55,7 @@ def judge() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_quoted_calls_do_not_run_and_real_calls_are_not_lost(name: str, judge: Any) -> None:
+def test_quoted_calls_are_not_runnable_and_real_calls_are_not_lost(name: str, judge: Any) -> None:
     count, faults = judge.judged(name, 44, 16)
     assert count >= 40 and [fault[:4] for fault in faults] == []
 
@@ -95,8 +95,8 @@ CALLED = [
 
 
 @pytest.mark.parametrize("before", CALLED)
-def test_a_call_after_a_closed_quotation_runs(before: str) -> None:
-    assert runs(before + CALL) == 1
+def test_a_call_after_a_closed_quotation_is_runnable(before: str) -> None:
+    assert count_runnable(before + CALL) == 1
 
 
 PROSE = [
@@ -123,7 +123,7 @@ PROSE = [
 
 
 @pytest.mark.parametrize("name", sampled())
-def test_prose_with_apostrophes_and_lone_marks_takes_no_call_away(name: str) -> None:
+def test_prose_with_apostrophes_and_lone_marks_hides_no_call(name: str) -> None:
     for before in PROSE:
         try:
             text = render([Text(before), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
@@ -131,23 +131,23 @@ def test_prose_with_apostrophes_and_lone_marks_takes_no_call_away(name: str) -> 
             continue
         reply = parse(text, tools=TOOLS, format=name)
         assert [call.arguments for call in reply.calls] == [{"word": "owl"}], before
-        assert runs(text, name) == 1
+        assert count_runnable(text, name) == 1
 
 
 @pytest.mark.parametrize("before", PROSE)
-def test_prose_with_apostrophes_and_lone_marks_shows_nothing(before: str) -> None:
+def test_prose_with_apostrophes_and_lone_marks_opens_no_quotation(before: str) -> None:
     assert not shows(before)
     assert shows(before + '"see ') and shows(before + "'see ")
 
 
 @pytest.mark.parametrize("mark", ['"', "'", "\u201c", "\u00ab"])
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.channels or format.content))
-def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: str, mark: str) -> None:
+def test_an_open_quotation_mark_ends_with_its_message(name: str, mark: str) -> None:
     format, call = FORMATS[name], Call("lookup", {"word": "owl"})
     for before in (f"Hello {mark}x", f"One.\n{mark}Two [three\nfour", f"a {mark}b {mark}c 'd"):
         if format.channels:
             text = render([Text(before + "\n"), call], format=name, tools=TOOLS)
-            assert runs(text, "auto") == 1, text
+            assert count_runnable(text, "auto") == 1, text
         else:
             opens, closes = format.content[0]
             text = (
@@ -156,13 +156,13 @@ def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: 
                 + marker_alternatives(closes)[0]
                 + render([call], format=name, tools=TOOLS)
             )
-        assert runs(text, name) == 1, text
+        assert count_runnable(text, name) == 1, text
 
 
-def test_a_header_in_code_and_one_in_a_quotation_on_its_line_are_shown() -> None:
+def test_a_header_in_code_or_in_a_quotation_is_quoted() -> None:
     for before in ("```\n", "a `b\n", 'a "b ', "> a\n> ", "a 'b `c\n"):
-        assert runs(f'all\n{before}>>>lookup\n{{"word": "owl"}}', "functionary_v32") == 0
-    assert runs('The page says "see\n>>>lookup\n{"word": "owl"}', "functionary_v32") == 0
+        assert count_runnable(f'all\n{before}>>>lookup\n{{"word": "owl"}}', "functionary_v32") == 0
+    assert count_runnable('The page says "see\n>>>lookup\n{"word": "owl"}', "functionary_v32") == 0
 
 
 LINES = (
@@ -180,12 +180,12 @@ LINES = (
 
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("name", sampled(name for name, format in FORMATS.items() if format.channels))
-def test_a_message_without_its_start_that_lines_show_leaves_a_note(name: str, line: str) -> None:
+def test_a_quoted_message_without_its_start_is_reported(name: str, line: str) -> None:
     wire = render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     shown = "\n".join([line.format(each) for each in wire.split("\n")])
-    for how in (name, "auto"):
+    for parsed_format in (name, "auto"):
         for text in (f"See:\n\n@@ -1 +1 @@\n{shown}\n\nI have not run it.", f"See:\n\n{wire}\n\nI have not run it."):
-            reply = parse(text, tools=TOOLS, format=how)
+            reply = parse(text, tools=TOOLS, format=parsed_format)
             assert reply.calls or "looks_like_a_call" in [problem.code for problem in reply.problems], text
 
 
@@ -255,7 +255,7 @@ SHOWN = [
 
 @pytest.mark.parametrize("before", SHOWN)
 def test_a_quoted_call_is_text(before: str) -> None:
-    assert runs(before + CALL) == 0
+    assert count_runnable(before + CALL) == 0
     assert [problem.code for problem in parse(before + CALL, tools=TOOLS, format="hermes").problems] == [
         "looks_like_a_call"
     ]
@@ -269,32 +269,32 @@ def test_a_quotation_or_a_code_span_ends_with_its_paragraph() -> None:
 
 
 @pytest.mark.parametrize("name", ["qwen3_coder", "kimi_k2", "deepseek_v31", "contract", "minimax_m2", "kimi_k3"])
-def test_text_inside_a_shown_opener_is_shown(name: str) -> None:
+def test_text_inside_a_quoted_opener_is_quoted(name: str) -> None:
     wire = render([Call("lookup", {"word": 'a "b" `c`\n\nd'})] * 2, format=name, tools=TOOLS)
     for text in (
         f"Models write ``{wire}`` to call it.",
         f'The log has "{wire}" in it.',
         f"So:\n\n~~~\n{wire}\n~~~\n\nYes.",
     ):
-        assert runs(text, "auto") == 0, text
+        assert count_runnable(text, "auto") == 0, text
     inner = wire.partition("\n\n")[0]
-    assert runs(f"Models write ``{inner}`` to call it.", name) == 0
+    assert count_runnable(f"Models write ``{inner}`` to call it.", name) == 0
 
 
-def test_a_special_token_may_follow_the_end_of_a_fence_at_once() -> None:
+def test_a_special_token_can_follow_the_end_of_a_fence_directly() -> None:
     wire = render(Call("lookup", {"word": "owl"}), format="deepseek_v31", tools=TOOLS)
-    assert runs(f"```py\nx = 1\n```{wire}", "deepseek_v31") == 1
-    assert runs(f"```py\nx = 1\n``` y{wire}\n```", "deepseek_v31") == 0
-    assert runs(f"```py\nx = 1\n```{CALL}\n```") == 0
+    assert count_runnable(f"```py\nx = 1\n```{wire}", "deepseek_v31") == 1
+    assert count_runnable(f"```py\nx = 1\n``` y{wire}\n```", "deepseek_v31") == 0
+    assert count_runnable(f"```py\nx = 1\n```{CALL}\n```") == 0
 
 
 @pytest.mark.parametrize("name", ["kimi_k3", "muse", "harmony", "cohere_command3", "inkling", "contract", "ernie45"])
 def test_an_unclosed_quotation_in_a_message_hides_no_call_in_the_next(name: str) -> None:
-    """In Functionary's formats nothing ends a message but the next header, and that may be shown."""
+    """In Functionary's formats only the next header ends a message, and that header may be quoted."""
     wire = render([Text("a plain word", "assistant_prose"), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
     if not wire.startswith("a plain word"):
-        for said in ("Use the ` key", "```py\nx = 1", 'He said "yes', "<pre>"):
-            assert runs(wire.replace("a plain word", said), name) == 1, said
+        for prose in ("Use the ` key", "```py\nx = 1", 'He said "yes', "<pre>"):
+            assert count_runnable(wire.replace("a plain word", prose), name) == 1, prose
 
 
 # -- fences of whole texts ---------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_an_unclosed_quotation_in_a_message_hides_no_call_in_the_next(name: str)
         ("a\n```\n{}\n```", None),
     ],
 )
-def test_a_text_that_is_one_fence_is_known(text: str, inner: str | None) -> None:
+def test_a_text_that_is_one_fence_is_recognised(text: str, inner: str | None) -> None:
     assert only_fence(text) == inner
 
 
@@ -358,7 +358,7 @@ def reasoning_markers(format: Format) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("quotation", QUOTATIONS)
-def test_neither_of_two_calls_in_one_quotation_runs(name: str, quotation: str) -> None:
+def test_neither_of_two_calls_in_one_quotation_is_runnable(name: str, quotation: str) -> None:
     text = QUOTATIONS[quotation].replace("{}", render(TWO_CALLS, format=name, tools=LAW_TOOLS))
     for format in ("auto", name) if name not in NAMED_ONLY else (name,):
         reply = parse(text, format=format, tools=LAW_TOOLS)
@@ -369,7 +369,7 @@ def test_neither_of_two_calls_in_one_quotation_runs(name: str, quotation: str) -
 
 @pytest.mark.parametrize("name", sampled())
 @pytest.mark.parametrize("quotation", selected(QUOTATIONS, kept=["double quotes", "a fence"]))
-def test_neither_of_two_calls_in_one_quotation_in_reasoning_runs(name: str, quotation: str) -> None:
+def test_neither_of_two_quoted_calls_in_reasoning_is_runnable(name: str, quotation: str) -> None:
     shown = QUOTATIONS[quotation].replace("{}", render(TWO_CALLS, format=name, tools=LAW_TOOLS))
     for opens, closes in reasoning_markers(FORMATS[name]):
         for text in (opens + shown, opens + shown + closes, f"{opens}{shown}{closes}Well."):
@@ -398,7 +398,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_following_hostile_text_is_linear(unit: str) -> None:
+def test_hostile_text_is_scanned_in_linear_time(unit: str) -> None:
     def text(size: int) -> str:
         return (unit + "<tool_call> ") * max(1, size // (len(unit) + 12))
 

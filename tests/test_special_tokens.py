@@ -1,4 +1,4 @@
-"""Input as pairs of text and whether it is special: a token opens calls anywhere, its letters as plain text nowhere."""
+"""Input as pairs of text and special flag: a special token opens calls anywhere, its letters as plain text nowhere."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ CALLS = [Call("lookup", {"word": 'a `b` "c"'}), Call("ping", {})]
 Pairs = list[tuple[str, bool | None]]
 
 
-def tokens(value: Any) -> set[str]:
-    """The special tokens of a format's data."""
+def special_tokens_of(value: Any) -> set[str]:
+    """Return the special tokens in the data of a format."""
     if isinstance(value, Special):
         return {token for token in value.tokens if token}
     if isinstance(value, msgspec.Struct):
         value = [getattr(value, field) for field in value.__struct_fields__]
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
-    return set().union(*map(tokens, value)) if isinstance(value, (tuple, list)) else set()
+    return set().union(*map(special_tokens_of, value)) if isinstance(value, (tuple, list)) else set()
 
 
-def split(text: str, name: str) -> Pairs:
-    """A text as the decoder of a model gives it: special tokens one by one, everything else plain."""
-    found = sorted(tokens(FORMATS[name]), key=len, reverse=True)
+def split_tokens(text: str, name: str) -> Pairs:
+    """Split a text as the decoder of a model does: special tokens one by one, everything else as plain text."""
+    found = sorted(special_tokens_of(FORMATS[name]), key=len, reverse=True)
     pieces = re.split("(" + "|".join(map(re.escape, found)) + ")", text) if found else [text]
     return [(piece, piece in found) for piece in pieces if piece]
 
@@ -43,8 +43,8 @@ def calls(reply: Reply) -> list[tuple[str, dict[str, Any]]]:
     return [(call.name, call.arguments) for call in reply.calls]
 
 
-def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
-    """What may run, given as pairs to `parse` and piece by piece to a parser."""
+def feed_pairs(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the runnable calls of the pairs, and check that `parse` and a parser fed piecewise agree."""
     whole = calls(parse(pairs, tools=TOOLS, format=name))
     parser = Parser(name, tools=TOOLS)
     for text, special in pairs:
@@ -55,7 +55,7 @@ def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
     return whole
 
 
-MADE = [(call.name, call.arguments) for call in CALLS]
+EXPECTED_CALLS = [(call.name, call.arguments) for call in CALLS]
 SPECIAL = [name for name in FORMATS if compile_format(FORMATS[name]).openers.has_tokens]
 TAGGED = [
     name for name in SPECIAL if any(not sign.is_token for _, sign in compile_format(FORMATS[name]).bodies.openers)
@@ -66,38 +66,40 @@ BARE = ["llama3_json", "llama4_pythonic", "phi4_mini"]
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name != "forced_choice"))
 def test_marking_special_tokens_does_not_change_the_calls(name: str) -> None:
     wire = render(CALLS, format=name, tools=TOOLS)
-    for how in (name, "auto"):
-        assert fed(split(wire, name), how) == calls(parse(wire, tools=TOOLS, format=how))
+    for parsed_format in (name, "auto"):
+        assert feed_pairs(split_tokens(wire, name), parsed_format) == calls(
+            parse(wire, tools=TOOLS, format=parsed_format)
+        )
 
 
 @pytest.mark.parametrize("name", sampled(SPECIAL))
 def test_the_text_of_a_special_opener_opens_no_call_in_plain_text(name: str) -> None:
     wire = "Hello. " + render(CALLS, format=name, tools=TOOLS)
-    if name not in TAGGED + BARE:  # whose calls are read by a plain tag or word, or by no opener at all
-        for how in (name, "auto"):
-            assert fed([(wire, False)], how) == []
-            assert fed([("```\n", None), (wire, False), ("\n```", None)], how) == []
+    if name not in TAGGED + BARE:  # the calls of the others are opened by a plain tag or word, or by no opener
+        for parsed_format in (name, "auto"):
+            assert feed_pairs([(wire, False)], parsed_format) == []
+            assert feed_pairs([("```\n", None), (wire, False), ("\n```", None)], parsed_format) == []
 
 
 @pytest.mark.parametrize("name", [name for name in SPECIAL if not FORMATS[name].channels])
 def test_a_special_opener_opens_a_call_in_any_context(name: str) -> None:
-    pairs = split(render(CALLS, format=name, tools=TOOLS), name)
+    pairs = split_tokens(render(CALLS, format=name, tools=TOOLS), name)
     if pairs[0][1]:
         for before in ("```\n", "A `code ", 'He said "', "> ", "<pre>\n"):
-            assert fed([(before, False), *pairs], name) == MADE, before
+            assert feed_pairs([(before, False), *pairs], name) == EXPECTED_CALLS, before
 
 
 def test_plain_text_tags_open_calls_except_in_code() -> None:
     wire = render(CALLS[0], format="hermes", tools=TOOLS)
-    assert len(fed([(wire, False)], "hermes")) == 1
-    assert fed([("```\n", False), (wire, False), ("\n```\nDone.", False)], "hermes") == []
+    assert len(feed_pairs([(wire, False)], "hermes")) == 1
+    assert feed_pairs([("```\n", False), (wire, False), ("\n```\nDone.", False)], "hermes") == []
     opener, rest = "<tool_call>", wire.removeprefix("<tool_call>")
-    assert len(fed([("```\n", False), (opener, True), (rest, False), ("\n```\nDone.", False)], "hermes")) == 1
+    assert len(feed_pairs([("```\n", False), (opener, True), (rest, False), ("\n```\nDone.", False)], "hermes")) == 1
 
 
 def test_unmarked_text_is_detected_and_plain_text_is_kept() -> None:
     wire = render(CALLS[0], format="kimi_k2", tools=TOOLS)
-    assert len(fed([(wire, None)], "kimi_k2")) == 1
+    assert len(feed_pairs([(wire, None)], "kimi_k2")) == 1
     reply = parse([("Send ", False), (wire, False), (".", None)], tools=TOOLS, format="kimi_k2")
     assert reply.parts == (Text(f"Send {wire}."),)
     assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]

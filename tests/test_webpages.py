@@ -1,4 +1,4 @@
-"""Pages: whatever is said on them is text, on paper and on a terminal of any width."""
+"""HTML pages: every text is escaped, and pages fit terminals of any width."""
 
 import html
 import io
@@ -37,7 +37,7 @@ EMPTY = {"meta", "input"}
 
 
 class Page(HTMLParser):
-    """The tags of a page, with their attributes, and its text."""
+    """Parses a page into its tags with their attributes, and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def test_a_page_loads_nothing_and_escapes_everything(tmp_path: Path) -> None:
         assert "url(" not in text and "@import" not in text and "://" not in text
 
 
-def test_the_policy_allows_the_style_and_the_script_and_nothing_else(tmp_path: Path) -> None:
+def test_the_content_security_policy_allows_only_the_style_and_the_script(tmp_path: Path) -> None:
     text = render_page(next(pages(tmp_path)))
     hashes = [
         b64encode(sha256(each.encode()).digest()).decode()
@@ -89,35 +89,35 @@ def test_the_policy_allows_the_style_and_the_script_and_nothing_else(tmp_path: P
     )
 
 
-def test_a_page_is_known_by_how_it_begins() -> None:
+def test_a_page_is_recognised_by_its_beginning() -> None:
     page = WebPage("report", "x", Headline("1 %", "of it"), ())
     assert page_kind("report").name == "page of `report`"
     assert render_page(page).startswith("<!doctype html><!-- rightcall report -->")
 
 
-def bars(*rates: float) -> str:
+def render_bars(*rates: float) -> str:
     rows = tuple([BarRow(f"row{at}", PageRate(rate, rate, rate, 100), "1") for at, rate in enumerate(rates)])
     return render_page(WebPage("report", "x", Headline("1 %", "of it"), (BarCharts((BarChart("Chart", rows),)),)))
 
 
-def test_one_bar_is_no_chart() -> None:
-    assert "<rect" not in bars(0.5) and "50.0" in bars(0.5)
-    assert bars(0.5, 0.2).count('class="fill"') == 2
+def test_a_single_bar_is_not_drawn_as_a_chart() -> None:
+    assert "<rect" not in render_bars(0.5) and "50.0" in render_bars(0.5)
+    assert render_bars(0.5, 0.2).count('class="fill"') == 2
 
 
 def test_bars_are_drawn_on_a_round_scale() -> None:
-    widths = re.findall(r'class="fill" width="([\d.]+)%"', bars(0.05, 0.02, 0.001))
+    widths = re.findall(r'class="fill" width="([\d.]+)%"', render_bars(0.05, 0.02, 0.001))
     assert [float(width) for width in widths] == [100.0, 40.0, 2.0]
-    assert "2.5\u00a0%" in bars(0.05, 0.02)
+    assert "2.5\u00a0%" in render_bars(0.05, 0.02)
 
 
 @pytest.mark.parametrize(
-    "rate, said",
+    "rate, text",
     [(0, "0 %"), (0.0004, "< 0.1 %"), (0.031, "3.1 %"), (0.5, "50.0 %"), (0.9996, "> 99.9 %"), (1, "100 %")],
 )
-def test_a_rate_is_never_rounded_to_none_or_all(rate: float, said: str) -> None:
-    assert percent(rate) == said
-    assert html.escape(said).replace(" ", "\u00a0") in bars(rate, 0.5)
+def test_a_rate_is_never_rounded_to_zero_or_all(rate: float, text: str) -> None:
+    assert percent(rate) == text
+    assert html.escape(text).replace(" ", "\u00a0") in render_bars(rate, 0.5)
 
 
 # -- on a terminal -----------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_page_fits_every_terminal(width: int, colour: Any, tmp_path: Path, mon
         assert lines[0].startswith(page.headline.figure)
 
 
-def test_a_rate_that_is_too_small_for_its_bar_has_the_thinnest_bar() -> None:
+def test_a_rate_too_small_for_its_bar_has_the_thinnest_bar() -> None:
     rows = [BarRow(name, PageRate(rate, rate, rate, 1_000), "1") for name, rate in (("most", 1.0), ("few", 0.0001))]
     out = Screenful(80)
     show_page(out, WebPage("report", "x", Headline("1 %", "of it"), (BarCharts((BarChart("Chart", tuple(rows)),)),)))
@@ -149,18 +149,18 @@ def test_a_rate_that_is_too_small_for_its_bar_has_the_thinnest_bar() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_words_are_not_broken_on_a_terminal(width: int, tmp_path: Path) -> None:
-    """Of plain text: names that are wider than the terminal have to be."""
+    """With plain text only, because names wider than the terminal must be broken."""
     for page in pages(tmp_path, hostile="vllm"):
-        whole, narrow = [_printed(page, each) for each in (1_000, width)]
+        whole, narrow = [_print_page(page, each) for each in (1_000, width)]
         assert set(narrow.split()) <= set(whole.split()) | {"…"}
 
 
-def _printed(page: WebPage, width: int) -> str:
+def _print_page(page: WebPage, width: int) -> str:
     out = Screenful(width)
     show_page(out, page)
     return re.sub("[█▏▎▍▌▋▊▉]+", "", out.text)
 
 
-def test_without_colours_brackets_show_what_a_sample_is_about(tmp_path: Path) -> None:
-    text = " ".join(_printed(next(pages(tmp_path, hostile="vllm")), 120).split())
+def test_without_colours_brackets_mark_the_subject_of_a_sample(tmp_path: Path) -> None:
+    text = " ".join(_print_page(next(pages(tmp_path, hostile="vllm")), 120).split())
     assert '⟦{"name": "get_weather", "arguments": {}}⟧' in text

@@ -1,6 +1,7 @@
-"""Pages in a real browser, where there is one: nothing is cut off, nothing runs but their own script, and that works.
+"""Pages in a real browser, if one is available: nothing is cut off, only their own script runs, and it works.
 
-`make pagetests` runs these and insists on a browser."""
+`make pagetests` runs these tests and requires a browser.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.webpages import pages
 
 pytestmark = needs_browser
 
-SEEN = """(() => {
+LAYOUT_FAULTS = """(() => {
   const all = [...document.querySelectorAll("body *")].filter((each) => each.checkVisibility());
   const wide = document.documentElement.clientWidth;
   const cut = all.filter((each) => each.getBoundingClientRect().right > wide + 1 && !each.closest("svg"));
@@ -23,7 +24,7 @@ SEEN = """(() => {
     fit: fit.map((each) => each.outerHTML.slice(0, 200)), title: document.title.slice(0, 8),
     alien: document.querySelectorAll("img, iframe, object, link, a").length};
 })()"""
-# The contrast of every text with what it stands on, as WCAG counts it.
+# The contrast of every text with its background, computed as in WCAG.
 CONTRAST = """(() => {
   const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
@@ -49,17 +50,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.mark.parametrize("width", [390, 820, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_is_seen_whole_and_can_be_read(browser: Browser, width: int, scheme: str, tmp_path: Path) -> None:
+def test_a_page_is_completely_visible_and_readable(browser: Browser, width: int, scheme: str, tmp_path: Path) -> None:
     for page in pages(tmp_path):
         browser.open(render_page(page), width=width, scheme=scheme)
         browser.eval("document.querySelectorAll('details').forEach((each) => each.open = true)")
-        assert browser.eval(SEEN) == {"wide": False, "cut": [], "fit": [], "title": "</title>", "alien": 0}
+        assert browser.eval(LAYOUT_FAULTS) == {"wide": False, "cut": [], "fit": [], "title": "</title>", "alien": 0}
         assert browser.eval(CONTRAST) == []
         assert browser.logged == []
         assert len(browser.asked) == 1, "the page asked for something"
 
 
-def test_paper_shows_everything_and_no_controls(browser: Browser, tmp_path: Path) -> None:
+def test_print_shows_everything_and_no_controls(browser: Browser, tmp_path: Path) -> None:
     browser.open(render_page(next(pages(tmp_path))), scheme="dark", media="print")
     assert browser.eval("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert (
@@ -84,15 +85,15 @@ def type_into(browser: Browser, selector: str, text: str) -> None:
     )
 
 
-def test_a_click_sorts_and_another_turns_it_round(browser: Browser, tmp_path: Path) -> None:
+def test_a_click_sorts_and_a_second_click_reverses_the_order(browser: Browser, tmp_path: Path) -> None:
     browser.open(render_page(next(pages(tmp_path))))
     for column, numbers in ((1, True), (3, True), (1, True)):
         click(browser, f"th:nth-child({column + 1}) button")
-        said = browser.eval(ROWS.format(column))
-        values = [float(each.split("\xa0")[0].replace(",", "").replace("–", "-1")) for each in said]
+        cells = browser.eval(ROWS.format(column))
+        values = [float(each.split("\xa0")[0].replace(",", "").replace("–", "-1")) for each in cells]
         assert values == sorted(values, reverse=numbers) and len(values) > 4
         click(browser, f"th:nth-child({column + 1}) button")
-        assert browser.eval(ROWS.format(column))[0] == said[-1]
+        assert browser.eval(ROWS.format(column))[0] == cells[-1]
     click(browser, "th button")
     names = [name.lower() for name in browser.eval(ROWS.format(0))]
     assert names == sorted(names)
