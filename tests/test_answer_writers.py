@@ -286,10 +286,10 @@ def payloads(data: bytes) -> list[Json]:
     return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: {")]
 
 
-@pytest.mark.parametrize("how", ["call", "live"])
-def test_a_custom_chat_call_has_free_text_input(how: str) -> None:
+@pytest.mark.parametrize("mode", ["call", "live"])
+def test_a_custom_chat_call_has_free_text_input(mode: str) -> None:
     writer = writer_of("chat", KINDS)
-    written = write_runs(writer, [(how, ITEMS["custom"][0])]) + writer.finish(AnswerEnd())
+    written = write_runs(writer, [(mode, ITEMS["custom"][0])]) + writer.finish(AnswerEnd())
     assert conforms(written, "chat") == []
     (entry,) = payloads(written)[1]["choices"][0]["delta"]["tool_calls"]
     assert entry == {"index": 0, "id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin"}}
