@@ -1,9 +1,10 @@
-"""An evaluation that is killed: a process of its own, ended by SIGKILL at random moments, until one gets to its end.
+"""Kill an evaluation at random moments with SIGKILL until one run completes.
 
     python tests/support/killed_evaluation.py SECONDS URL FILE CONCURRENCY
 
-A row is acknowledged when its run is told that it is on disk; the number of each is written down then. After every kill
-all that was acknowledged must be in the file. Prints how many were killed, what was lost, and the last exit code.
+A row is acknowledged when the watch of its run is called, which happens after the row is on disk. The key of each
+acknowledged row is recorded at that moment. After every kill, all acknowledged rows must be in the file. Prints the
+number of killed runs, the lost rows and the last exit code.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import sys
-import time
 from pathlib import Path
 
 from rightcall.backends.exchange import Retries
@@ -22,8 +21,8 @@ from rightcall.evaluation.eval_rows import EvalRow, read_evaluation
 from rightcall.evaluation.evaluation_run import EvalSettings, Evaluation, EvalWatch
 from rightcall.evaluation.suites import find_cases
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # it is started by its path, without pytest
-from support.killed import ended, forked, preload
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # started by its path, without pytest
+from support.killed import kill_until_done, preload
 
 CASES = int(os.environ.get("RIGHTCALL_KILL_CASES", "20"))
 
@@ -47,27 +46,23 @@ def evaluate(url: str, out: Path, concurrency: int) -> int:
     return 0
 
 
-def lost(out: Path) -> list[str]:
-    """What was acknowledged and is not in the file."""
+def find_lost_rows(out: Path) -> list[str]:
+    """Return the keys that were acknowledged and are not in the file."""
     path = out.with_suffix(".acknowledged")
-    told = path.read_text("utf-8").splitlines() if path.exists() else []
-    found = read_evaluation(out) if out.exists() else None
-    there = {json.dumps(row.key) for row in found.rows} if found is not None else set()
-    return [each for each in told if each not in there]
+    acknowledged = path.read_text("utf-8").splitlines() if path.exists() else []
+    evaluation = read_evaluation(out) if out.exists() else None
+    stored = {json.dumps(row.key) for row in evaluation.rows} if evaluation is not None else set()
+    return [key for key in acknowledged if key not in stored]
 
 
 def main(seconds: float, url: str, out: Path, concurrency: int) -> int:
     preload()
     find_cases(["questions"], limit=1)
-    dice = random.Random(os.getpid())
-    until, killed, code = time.monotonic() + seconds, 0, None
-    missing: list[str] = []
-    while code is None:
-        patience = dice.uniform(0.0, 0.3) if time.monotonic() < until else 600.0
-        code = ended(forked(lambda: evaluate(url, out, concurrency)), patience)
-        killed += code is None
-        missing += lost(out)
-    print(json.dumps({"killed": killed, "lost": missing, "code": code}))
+    lost: list[str] = []
+    killed, code = kill_until_done(
+        seconds, lambda: evaluate(url, out, concurrency), after_each=lambda: lost.extend(find_lost_rows(out))
+    )
+    print(json.dumps({"killed": killed, "lost": lost, "code": code}))
     return code
 
 
