@@ -1,10 +1,11 @@
-"""How right is rightcall, by the truths of others?    python evals/bfcl.py [--every N] [--write]
+"""Measure rightcall with the ground truths of a public benchmark.    python evals/bfcl.py [--every N] [--write]
 
-Takes cases, tools and truths from the Berkeley Function Calling Leaderboard and asks: does the truth pass `check`, does
-it survive every format, is a missing name found, is damage repaired, is the format found out? `prose` adds the opposite
-question: is text left alone? Leaves with status 1 when a figure misses its target or is worse than `ratchet.json` says.
+The cases, tools and ground truths are those of the Berkeley Function Calling Leaderboard. The sections measure whether
+a truth passes `check`, whether it survives a round trip through every format, whether a missing name is inferred,
+whether damage is repaired, and whether the format is detected. `prose` measures the opposite: whether text without a
+call gives no call. The exit status is 1 when a figure misses its target or is worse than in `ratchet.json`.
 
-`--every 10` looks at a tenth of the cases and only prints; `--write` writes the page and the ratchet.
+`--every 10` measures a tenth of the cases and only prints the figures. `--write` writes the page and the ratchet.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def same_call(got: Call, want: Call) -> bool:
     return got.name == want.name and got.complete and equal(got.arguments, want.arguments)
 
 
-def blocked(reply: Reply) -> bool:
+def has_blocking_problem(reply: Reply) -> bool:
     return any(problem.blocking for problem in reply.problems)
 
 
-# -- does the truth pass? ----------------------------------------------------------------------------------------------
+# -- truths against `check` --------------------------------------------------------------------------------------------
 
 
 def measure_truth(found: Sequence[Case]) -> Section:
@@ -65,7 +66,7 @@ def measure_truth(found: Sequence[Case]) -> Section:
             total += 1
             problems = check(call, case.tools)
             if problems:
-                reasons.setdefault(reason(call, problems[0]), []).append(case.id)
+                reasons.setdefault(classify_mismatch(call, problems[0]), []).append(case.id)
     failed = sum(map(len, reasons.values()))
     rows = [(why, len(ids), ", ".join(dict.fromkeys(ids))) for why, ids in sorted(reasons.items())]
     text = f"{total:,} calls in {len(found):,} cases; {failed} do not fit the tool they are the truth for, because:\n\n"
@@ -78,13 +79,13 @@ def measure_truth(found: Sequence[Case]) -> Section:
     text += "settled after looking at what failed without them, which was over four calls in a hundred."
     figures = (
         Figure("truth passes check", total - failed, total, 0.99),
-        Figure("truth passes check: cases with all their calls", len(fitting(found)), len(found)),
+        Figure("truth passes check: cases with all their calls", len(select_fitting(found)), len(found)),
     )
     return Section("The truth passes `check`", text, figures)
 
 
-def reason(call: Call, problem: Problem) -> str:
-    """Why a truth does not fit, as a class."""
+def classify_mismatch(call: Call, problem: Problem) -> str:
+    """Return the class of the mismatch between a truth and its tool."""
     value = value_at(call.arguments, problem.path.split("/")[1:])
     if problem.code == "missing":
         return "a required argument is missing"
@@ -97,12 +98,12 @@ def reason(call: Call, problem: Problem) -> str:
     return "another type than declared: a boolean or a number for one of several strings"
 
 
-def fitting(found: Iterable[Case]) -> list[Case]:
-    """The cases whose truth passes."""
+def select_fitting(found: Iterable[Case]) -> list[Case]:
+    """Return the cases whose calls all pass `check`."""
     return [case for case in found if not any(check(call, case.tools) for call in case.calls)]
 
 
-# -- does it survive every format? -------------------------------------------------------------------------------------
+# -- round trips through every format ----------------------------------------------------------------------------------
 
 
 def measure_formats(found: Sequence[Case]) -> Section:
@@ -114,10 +115,10 @@ def measure_formats(found: Sequence[Case]) -> Section:
             try:
                 text = render(case.calls, format=name, tools=case.tools)
             except CannotCarry as error:
-                refused.setdefault(cannot(error, case), Counter())[name] += 1
+                refused.setdefault(classify_refusal(error, case), Counter())[name] += 1
                 continue
             carried += 1
-            if came_back(parse(text, format=name, tools=case.tools), case):
+            if is_round_trip(parse(text, format=name, tools=case.tools), case):
                 right += 1
             else:
                 wrong.append(f"{name}: {case.id}")
@@ -136,9 +137,9 @@ def measure_formats(found: Sequence[Case]) -> Section:
     return Section("The truth survives every format", text, figures)
 
 
-def cannot(error: CannotCarry, case: Case) -> str:
-    """What a format could not carry, as a class."""
-    steps = error.path.split("/")[2:]  # the call's place, "arguments", and the way inside
+def classify_refusal(error: CannotCarry, case: Case) -> str:
+    """Return the class of value that a format cannot carry."""
+    steps = error.path.split("/")[2:]  # the call's place, "arguments", and the path inside
     value = value_at(case.calls[int(steps[0])].arguments, steps[2:])
     if isinstance(value, str):
         nested = "inside an array or object" if len(steps) > 3 else "for an argument of no declared type"
@@ -147,18 +148,18 @@ def cannot(error: CannotCarry, case: Case) -> str:
 
 
 def value_at(value: Any, steps: Sequence[str]) -> Any:
-    """What a JSON Pointer's steps lead to; None if there is nothing."""
+    """Return the value at the steps of a JSON Pointer, or None if there is none."""
     for step in steps:
         value = value[int(step)] if isinstance(value, list) else value.get(step) if isinstance(value, dict) else None
     return value
 
 
-def came_back(reply: Reply, case: Case) -> bool:
+def is_round_trip(reply: Reply, case: Case) -> bool:
     alike = len(reply.attempts) == len(case.calls) and all(map(same_call, reply.attempts, case.calls))
     return alike and not reply.content and not reply.problems and not any(call.repairs for call in reply.calls)
 
 
-# -- is a missing name found? ------------------------------------------------------------------------------------------
+# -- missing names -----------------------------------------------------------------------------------------------------
 
 
 def measure_names(found: Sequence[Case]) -> Section:
@@ -168,8 +169,8 @@ def measure_names(found: Sequence[Case]) -> Section:
         name = infer_name(call.arguments, case.tools)
         count["inferred"] += name is not None
         count["right"] += name == call.name
-        reply = parse(nameless(call), format="hermes", tools=case.tools)
-        if len(reply.calls) == 1 and not blocked(reply):
+        reply = parse(render_without_name(call), format="hermes", tools=case.tools)
+        if len(reply.calls) == 1 and not has_blocking_problem(reply):
             count["parsed"] += 1
             count["parsed right"] += same_call(reply.calls[0], call)
     text = f"{len(several):,} calls of cases with three or more tools, their names removed. A name is inferred only if "
@@ -186,46 +187,46 @@ def measure_names(found: Sequence[Case]) -> Section:
     return Section("Names removed", text, figures)
 
 
-def nameless(call: Call) -> str:
+def render_without_name(call: Call) -> str:
     return "<tool_call>" + PLAIN.write({"arguments": call.arguments}) + "</tool_call>"
 
 
-# -- is damage repaired? -----------------------------------------------------------------------------------------------
+# -- damage ------------------------------------------------------------------------------------------------------------
 
 
 class Tally:
-    """What became of one kind of damage."""
+    """Outcomes of one kind of damage."""
 
     def __init__(self) -> None:
         self.skipped = 0
         self.parsed: Counter[str] = Counter()
         self.repaired: Counter[str] = Counter()
-        self.shown: list[str] = []
+        self.samples: list[str] = []
 
-    def add(self, made: Damaged, id: str) -> None:
-        verdict = by_parse(made)
+    def add(self, damaged: Damaged, id: str) -> None:
+        verdict = judge_parse(damaged)
         self.parsed[verdict] += 1
         if verdict != "right":
-            self.shown.append(f"parse, {verdict}: {id}: {made.block}")
-        if made.sent is not None:
-            verdict = by_repair(made.sent, made)
+            self.samples.append(f"parse, {verdict}: {id}: {damaged.block}")
+        if damaged.sent is not None:
+            verdict = judge_repair(damaged.sent, damaged)
             self.repaired[verdict] += 1
             if verdict != "right":
-                self.shown.append(f"repair, {verdict}: {id}: {made.sent.json}")
+                self.samples.append(f"repair, {verdict}: {id}: {damaged.sent.json}")
 
 
-def by_parse(made: Damaged) -> str:
-    reply = parse(f"<tool_call>\n{made.block}\n</tool_call>", format="hermes", tools=made.tools)
-    if not reply.calls or blocked(reply) or check(reply, made.tools):
+def judge_parse(damaged: Damaged) -> str:
+    reply = parse(f"<tool_call>\n{damaged.block}\n</tool_call>", format="hermes", tools=damaged.tools)
+    if not reply.calls or has_blocking_problem(reply) or check(reply, damaged.tools):
         return "refused"
-    return "right" if len(reply.calls) == 1 and same_call(reply.calls[0], made.truth) else "differs"
+    return "right" if len(reply.calls) == 1 and same_call(reply.calls[0], damaged.truth) else "differs"
 
 
-def by_repair(sent: Call, made: Damaged) -> str:
-    mended = repair(sent, made.tools)
-    if check(mended, made.tools):
+def judge_repair(sent: Call, damaged: Damaged) -> str:
+    repaired_call = repair(sent, damaged.tools)
+    if check(repaired_call, damaged.tools):
         return "refused"
-    return "right" if same_call(mended, made.truth) else "differs"
+    return "right" if same_call(repaired_call, damaged.truth) else "differs"
 
 
 def measure_damage(found: Sequence[Case]) -> Section:
@@ -235,55 +236,55 @@ def measure_damage(found: Sequence[Case]) -> Section:
         for call in case.calls:
             turn += 1
             for kind, make in KINDS.items():
-                made = list(make(call, case.tools, turn))
-                tallies[kind].skipped += not made
-                for damaged in made:
+                damaged_calls = list(make(call, case.tools, turn))
+                tallies[kind].skipped += not damaged_calls
+                for damaged in damaged_calls:
                     tallies[kind].add(damaged, case.id)
     for kind, tally in tallies.items():
-        for line in tally.shown[:3]:
+        for line in tally.samples[:3]:
             print(f"  {kind}: {line[:300]}", file=sys.stderr)
     text = f"{turn:,} calls, each damaged in twelve ways, policy `safe`. Through `parse` the whole call is damaged and "
     text += "stands in `<tool_call>`; through `repair` only the argument text is. What is not right is refused, with a "
     text += "problem that names it; *differs* is the bad case: it passes `check`, but is not what was meant. The "
     text += "target for "
     text += "that is for all kinds together; the table shows where it comes from.\n\n"
-    text += table(("damage", "not applicable", *columns("parse"), *columns("repair")), map(row, tallies.items()))
+    text += table(("damage", "not applicable", *columns("parse"), *columns("repair")), map(table_row, tallies.items()))
     return Section("Damage repaired", text, damage_figures(tallies))
 
 
-def columns(way: str) -> tuple[str, str, str]:
-    return f"`{way}`: calls", "right", "differs"
+def columns(function: str) -> tuple[str, str, str]:
+    return f"`{function}`: calls", "right", "differs"
 
 
-def row(item: tuple[str, Tally]) -> list[str]:
+def table_row(item: tuple[str, Tally]) -> list[str]:
     kind, tally = item
     cells = [kind, f"{tally.skipped:,}"]
-    for tried in (tally.parsed, tally.repaired):
-        of = tried.total()
-        cells += [f"{of:,}", percent(tried["right"] / of) if of else "", f"{tried['differs']:,}"]
+    for outcome_counts in (tally.parsed, tally.repaired):
+        of = outcome_counts.total()
+        cells += [f"{of:,}", percent(outcome_counts["right"] / of) if of else "", f"{outcome_counts['differs']:,}"]
     return cells
 
 
 def damage_figures(tallies: dict[str, Tally]) -> tuple[Figure, ...]:
     figures = []
-    for way in ("parsed", "repaired"):
-        all_of_it: Counter[str] = sum([getattr(tally, way) for tally in tallies.values()], Counter())
-        of = all_of_it.total()
-        figures.append(Figure(f"damage {way}: equal to the truth", all_of_it["right"], of, 0.95))
-        figures.append(Figure(f"damage {way}: passes check, differs", all_of_it["differs"], of, at_most=0.001))
+    for attribute in ("parsed", "repaired"):
+        outcomes: Counter[str] = sum([getattr(tally, attribute) for tally in tallies.values()], Counter())
+        of = outcomes.total()
+        figures.append(Figure(f"damage {attribute}: equal to the truth", outcomes["right"], of, 0.95))
+        figures.append(Figure(f"damage {attribute}: passes check, differs", outcomes["differs"], of, at_most=0.001))
         for kind, tally in tallies.items():
-            tried: Counter[str] = getattr(tally, way)
-            if tried:
-                figures.append(Figure(f"{kind}, {way}", tried["right"], tried.total(), 0.95))
+            outcome_counts: Counter[str] = getattr(tally, attribute)
+            if outcome_counts:
+                figures.append(Figure(f"{kind}, {attribute}", outcome_counts["right"], outcome_counts.total(), 0.95))
     return tuple(figures)
 
 
-# -- all of it ---------------------------------------------------------------------------------------------------------
+# -- all sections ------------------------------------------------------------------------------------------------------
 
 
 def measure(wheel: LeaderboardData, every: int) -> list[Section]:
     found = list(cases(wheel))[::every]
-    right = fitting(found)
+    right = select_fitting(found)
     return [
         measure_truth(found),
         measure_formats(right),
@@ -296,14 +297,14 @@ def measure(wheel: LeaderboardData, every: int) -> list[Section]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="look at every Nth case only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="measure only every Nth case")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/ratchet.json")
     options = parser.parse_args(arguments)
     sections = measure(fetch(), options.every)
     figures = [figure for section in sections for figure in section.figures]
     print(figures_table(figures))
     if options.every > 1:
-        print("a sample: neither written nor compared")
+        print("this is a sample: the page and the ratchet are neither written nor compared")
         return 0
     wrong = faults(figures)
     text = page("# Results", HEAD, sections)
@@ -311,7 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PAGE.write_text(text, "utf-8")
         tighten(figures)
     elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
-        print(f"docs/{PAGE.name} shows other figures; run again with --write")
+        print(f"docs/{PAGE.name} shows other figures: run this program with --write")
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

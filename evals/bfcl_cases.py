@@ -1,8 +1,8 @@
-"""The cases of the Berkeley Function Calling Leaderboard that have calls as their truth, out of its published wheel.
+"""The leaderboard's cases whose truth is a list of calls, read from its published wheel.
 
-The wheel is fetched once, without its dependencies, and none of its code runs. A truth lists the
-acceptable values of every argument; the call made of it takes, for each, the first that the schema allows, or leaves an
-argument out where none does and it may be left out. Conversations of several turns give one case per turn.
+The wheel is fetched once, without its dependencies, and none of its code runs. A truth lists the acceptable values of
+every argument. The call made from it has, for each argument, the first value that the schema allows; an optional
+argument without such a value is omitted. A conversation of several turns gives one case per turn.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DOCUMENTS = {
 
 
 class Case(msgspec.Struct, frozen=True, dict=True):
-    """What was asked, with which tools, and the calls that are right."""
+    """One question: the offered tools and the expected calls."""
 
     id: str
     tools: Toolset
@@ -54,12 +54,12 @@ class Case(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """Two cases with the same key ask for the same calls with the same tools."""
+        """Return a key that is equal for cases with the same tools and the same expected calls."""
         return json.dumps([self.tools.names, [[call.name, call.arguments] for call in self.calls]], sort_keys=True)
 
 
 def fetch() -> LeaderboardData:
-    """The published data, downloaded unless it is here already."""
+    """Return the published data; download it if it is not in the cache."""
     try:
         return find_leaderboard()
     except MissingCases:
@@ -69,68 +69,68 @@ def fetch() -> LeaderboardData:
 
 
 def cases(wheel: LeaderboardData) -> Iterator[Case]:
-    """Every case whose truth is calls, each once: several sets of conversations repeat the same turns."""
+    """Yield every case that expects calls, without duplicates: several conversation sets repeat the same turns."""
     seen: set[str] = set()
-    for case in _all(wheel):
+    for case in _all_cases(wheel):
         if case.calls and case.key not in seen:
             seen.add(case.key)
             yield case
 
 
-def _all(wheel: LeaderboardData) -> Iterator[Case]:
+def _all_cases(wheel: LeaderboardData) -> Iterator[Case]:
     for name in ONE_TURN:
         truths = wheel.truths(name)
         for row in wheel.rows(f"BFCL_v4_{name}"):
             tools = leaderboard_tools(row["function"])
-            yield Case(row["id"], tools, tuple([called(truth, tools) for truth in truths[row["id"]]]))
+            yield Case(row["id"], tools, tuple([make_call(truth, tools) for truth in truths[row["id"]]]))
     documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
     for name in MANY_TURNS:
         truths = wheel.truths(name)
         for row in wheel.rows(f"BFCL_v4_{name}"):
             tools = leaderboard_tools(tool for part in row["involved_classes"] for tool in documents[part])
             for number, turn in enumerate(truths[row["id"]]):
-                yield Case(f"{row['id']}/{number}", tools, tuple([_written_call(text, tools) for text in turn]))
+                yield Case(f"{row['id']}/{number}", tools, tuple([_parse_python_call(text, tools) for text in turn]))
 
 
 # -- truths ------------------------------------------------------------------------------------------------------------
 
 
-def called(truth: dict[str, Any], tools: Toolset) -> Call:
+def make_call(truth: dict[str, Any], tools: Toolset) -> Call:
     ((name, values),) = truth.items()
-    found = tools.get(name)
-    parameters = found.parameters if found is not None else {}
-    return Call(name, _chosen_object(values, parameters), "")
+    tool = tools.get(name)
+    parameters = tool.parameters if tool is not None else {}
+    return Call(name, _choose_object(values, parameters), "")
 
 
-def _chosen_object(values: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """One acceptable value of each key. "" says that the key may be left out."""
-    chosen: dict[str, Any] = {}
+def _choose_object(values: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """Choose one acceptable value for each key. An empty string marks an optional key."""
+    chosen_values: dict[str, Any] = {}
     for key, options in values.items():
         inner = parameters.get("properties", {}).get(key, {})
-        acceptable = [_chosen(option, inner) for option in (options if isinstance(options, list) else [options])]
+        acceptable = [_choose_value(option, inner) for option in (options if isinstance(options, list) else [options])]
         filled = [option for option in acceptable if option != ""]
         fitting = [option for option in filled if jsonschema_rs.is_valid(inner, option)]
         required = key in parameters.get("required", ())
         if fitting or required or "" not in acceptable:
-            chosen[key] = (fitting or filled or [""])[0]
-    return chosen
+            chosen_values[key] = (fitting or filled or [""])[0]
+    return chosen_values
 
 
-def _chosen(value: Any, parameters: dict[str, Any]) -> Any:
-    """Inside objects, too, each key has a list of acceptable values."""
+def _choose_value(value: Any, parameters: dict[str, Any]) -> Any:
+    """Choose acceptable values inside a value: in nested objects, too, each key has a list of acceptable values."""
     if isinstance(value, dict) and value and all(isinstance(options, list) for options in value.values()):
-        return _chosen_object(value, parameters)
+        return _choose_object(value, parameters)
     if isinstance(value, list):
-        return [_chosen(item, parameters.get("items", {})) for item in value]
+        return [_choose_value(item, parameters.get("items", {})) for item in value]
     return value
 
 
-def _written_call(text: str, tools: Toolset) -> Call:
-    """A truth that is written as Python: `f(1, b='x')`."""
+def _parse_python_call(text: str, tools: Toolset) -> Call:
+    """Parse a truth that is written as Python, such as `f(1, b='x')`."""
     node = ast.parse(text, mode="eval").body
     assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name), text
-    found = tools.get(node.func.id)
-    names = list(found.parameters.get("properties", {})) if found is not None else []
-    given = dict(zip(names, [ast.literal_eval(value) for value in node.args], strict=False))
-    given |= {word.arg: ast.literal_eval(word.value) for word in node.keywords if word.arg}
-    return Call(node.func.id, json.loads(json.dumps(given)), "")
+    tool = tools.get(node.func.id)
+    names = list(tool.parameters.get("properties", {})) if tool is not None else []
+    arguments = dict(zip(names, [ast.literal_eval(value) for value in node.args], strict=False))
+    arguments |= {word.arg: ast.literal_eval(word.value) for word in node.keywords if word.arg}
+    return Call(node.func.id, json.loads(json.dumps(arguments)), "")

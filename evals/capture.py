@@ -1,8 +1,8 @@
-"""What a small model's calls are worth over every stub domain, in three ways.    python evals/capture.py [--write]
+"""Measure the calls of a small model over every stub domain, in three modes.    python evals/capture.py [--write]
 
-Runs `rightcall capture` with SmolLM2 135M on this machine: as it wrote (guard none), read and repaired (guard parse),
-and held to a grammar. `--write` puts the figures into docs/results.md and the raw rows into evals/captures; `--rows`
-counts those again; `--demo` makes the recording that `rightcall demo` falls back on.
+Runs `rightcall capture` with SmolLM2 135M on this machine: unrepaired (guard none), parsed and repaired (guard parse),
+and constrained by a grammar. `--write` writes the figures to docs/results.md and the raw rows to evals/captures.
+`--rows` counts those rows again. `--demo` makes the recording that `rightcall demo` uses when there is no model.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from rightcall.errors import RightcallError
 ROWS = ROOT / "evals" / "captures"
 
 
-class Ticking(Watch):
+class ProgressWatch(Watch):
     def scenario(self, task: Task) -> None:
         if sys.stderr.isatty():
             print(f"\r{task.number} {task.domain.name} {task.scenario.name}\033[K", end="", file=sys.stderr, flush=True)
 
 
-class Once:
-    """An exchange that asks each question once: at temperature 0 the model would only say the same again."""
+class CachedExchange:
+    """Exchange that sends each request once: at temperature 0 the model would only repeat its answer."""
 
     def __init__(self, inner: Exchange) -> None:
         self._inner = inner
-        self._said: dict[str, tuple[int, dict[str, str], list[bytes]]] = {}
+        self._answers: dict[str, tuple[int, dict[str, str], list[bytes]]] = {}
 
     def keep(self) -> None:
         self._inner.keep()
@@ -59,33 +59,37 @@ class Once:
         await self._inner.aclose()
 
     @asynccontextmanager
-    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        key = json.dumps([sent.url, sent.body])
-        if key not in self._said:
-            async with self._inner.open(sent) as received:
-                self._said[key] = received.status, received.headers, [piece async for piece in received.chunks]
-        status, headers, pieces = self._said[key]
-        yield HttpResponse(status, headers, _again(pieces))
+    async def open(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
+        key = json.dumps([request.url, request.body])
+        if key not in self._answers:
+            async with self._inner.open(request) as response:
+                self._answers[key] = response.status, response.headers, [piece async for piece in response.chunks]
+        status, headers, chunks = self._answers[key]
+        yield HttpResponse(status, headers, _replay(chunks))
 
 
-async def _again(pieces: list[bytes]) -> AsyncIterator[bytes]:
+async def _replay(pieces: list[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
 
 
-async def measured(folder: Path, domains: Sequence[str], max_turns: int, ways: Sequence[str]) -> dict[str, Capture]:
-    """Every domain in these ways. The model may answer in words: not every scenario wants a call."""
+async def run_captures(
+    folder: Path, domains: Sequence[str], max_turns: int, modes: Sequence[str]
+) -> dict[str, Capture]:
+    """Run every domain in these modes. The model may answer with text: not every scenario expects a call."""
     runs = {}
     async with LocalBackend(MODEL, threads=1) as backend:
-        backend.exchange = Once(backend.exchange)
-        for name in ways:
-            settings = msgspec.structs.replace(MODES[name].settings, choice="auto", max_turns=max_turns)
-            runs[name] = Capture(backend, find_domains(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
-            await runs[name].go()
+        backend.exchange = CachedExchange(backend.exchange)
+        for mode in modes:
+            settings = msgspec.structs.replace(MODES[mode].settings, choice="auto", max_turns=max_turns)
+            runs[mode] = Capture(
+                backend, find_domains(domains), settings, folder / f"{mode}.jsonl", watch=ProgressWatch()
+            )
+            await runs[mode].go()
     return runs
 
 
-def figures(runs: Mapping[str, Tally]) -> str:
+def figures_table(runs: Mapping[str, Tally]) -> str:
     lines = []
     for name, run in runs.items():
         of = run.total
@@ -98,19 +102,19 @@ def _share(count: int, of: int) -> str:
     return f"{count} of {of} ({percent(count / max(1, of))})"
 
 
-def wrong(runs: Mapping[str, Tally]) -> str:
-    lines = [(f"`{name}`", _most(run.problems), _most(run.repairs)) for name, run in runs.items()]
+def problems_table(runs: Mapping[str, Tally]) -> str:
+    lines = [(f"`{name}`", _most_common(run.problems), _most_common(run.repairs)) for name, run in runs.items()]
     return table(("way", "problems", "repairs"), lines)
 
 
-def _most(of: Counter[str]) -> str:
+def _most_common(of: Counter[str]) -> str:
     return ", ".join([f"`{code}` {count}" for code, count in of.most_common(6)]) or "none"
 
 
-def verdict(runs: Mapping[str, Tally]) -> str:
-    """What gets better and what does not, read off the counts."""
+def compare_with_none(runs: Mapping[str, Tally]) -> str:
+    """Return the comparison of each mode with guard `none`, as a list."""
     none, parse, grammar = [runs[name].total for name in ("none", "parse", "grammar")]
-    said = []
+    lines = []
     for name, of in (("`parse`", parse), ("`grammar`", grammar)):
         for what, now, before in (
             ("valid calls", of.valid, none.valid),
@@ -118,19 +122,19 @@ def verdict(runs: Mapping[str, Tally]) -> str:
             ("wanted calls with the right arguments", of.right_arguments, none.right_arguments),
             ("scenarios that are done", of.done, none.done),
         ):
-            judged = "" if now > before else ". **No better.**" if now == before else ". **Worse.**"
-            said.append(f"- {name}, {what}: {before} -> {now}{judged}")
-    return "\n".join(said)
+            suffix = "" if now > before else ". **No better.**" if now == before else ". **Worse.**"
+            lines.append(f"- {name}, {what}: {before} -> {now}{suffix}")
+    return "\n".join(lines)
 
 
 def part(runs: Mapping[str, Tally], domains: Sequence[str], max_turns: int) -> str:
     settings = MODES["none"].settings
     of = runs["none"].total
     low, high = [f"{rate * 100:.0f} %" for rate in wilson(of.valid, of.calls)]
-    with_what = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
-    some = "" if list(domains) == built_in_names() else f" --domains {','.join(domains)}"
-    command = f".venv/bin/python evals/capture.py --write --max-turns {max_turns}{some}"
-    made = f"{date.today().isoformat()}, {with_what}, {platform.machine()}"
+    versions = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
+    domains_option = "" if list(domains) == built_in_names() else f" --domains {','.join(domains)}"
+    command = f".venv/bin/python evals/capture.py --write --max-turns {max_turns}{domains_option}"
+    circumstances = f"{date.today().isoformat()}, {versions}, {platform.machine()}"
     return f"""## Captures: a small model over every stub domain
 
 SmolLM2 135M runs {of.scenarios} scenarios of {len(domains)} domains ({", ".join(domains)}), each with at most
@@ -138,7 +142,7 @@ SmolLM2 135M runs {of.scenarios} scenarios of {len(domains)} domains ({", ".join
 declared, with arguments that fit its schema, not cut off. *Right tool*, *right arguments*: as the scenario accepts them
 (`capture/score.py`), of the calls that scenarios want. *Done*: every call that the scenario wants, and no other.
 
-{made}; temperature {settings.temperature:g}, seed {settings.seed}, max_tokens {settings.max_tokens}.
+{circumstances}; temperature {settings.temperature:g}, seed {settings.seed}, max_tokens {settings.max_tokens}.
 
 ```sh
 make capture    # runs the model and shows these figures
@@ -154,13 +158,13 @@ first counted calls that were made over and over; now it counts up to what is wa
 model's answers, since they ask the same, and so differ by reading alone. Where `--only` ran a way by itself, the ways
 are of different hours; for the rows kept here that is `grammar`, whose model and examples were the same.
 
-{figures(runs)}
+{figures_table(runs)}
 
 Against guard `none`:
 
-{verdict(runs)}
+{compare_with_none(runs)}
 
-{wrong(runs)}
+{problems_table(runs)}
 
 The counts are small: of the calls as they stand, between {low} and {high} would be valid in the long run (Wilson,
 95 %). A grammar makes calls that can be made, not calls that are wanted: a model this small still picks the tool and
@@ -170,63 +174,65 @@ to the tools does."""
 
 
 async def record_demo() -> None:
-    """At temperature 0 a question asked again is answered alike, so each is kept once."""
+    """Record the demo. At temperature 0 a repeated request gets the same answer, so each is recorded once."""
     recording = demo_model.CAPTURE_RECORDING
     with tempfile.TemporaryDirectory() as folder:
         await run_modes(Recorder(LocalBackend(MODEL, threads=1), recording, fresh=True), Path(folder))
-    kept = {json.dumps(json.loads(line).get("request")): line for line in recording.read_text("utf-8").splitlines()}
-    recording.write_text("\n".join([*kept.values(), ""]), "utf-8")
+    lines_by_request = {
+        json.dumps(json.loads(line).get("request")): line for line in recording.read_text("utf-8").splitlines()
+    }
+    recording.write_text("\n".join([*lines_by_request.values(), ""]), "utf-8")
 
 
-def keep(runs: Mapping[str, Capture]) -> None:
+def store_rows(runs: Mapping[str, Capture]) -> None:
     ROWS.mkdir(exist_ok=True)
     for name, run in runs.items():
         (ROWS / f"{name}.jsonl.gz").write_bytes(gzip.compress(run.output.read_bytes(), mtime=0))
 
 
-def kept(domains: Sequence[str]) -> dict[str, Tally]:
-    """The raw rows, counted again."""
-    found = {name: Tally(find_domains(domains)) for name in MODES}
-    for name, tally in found.items():
+def count_stored_rows(domains: Sequence[str]) -> dict[str, Tally]:
+    """Count the stored raw rows."""
+    tallies = {name: Tally(find_domains(domains)) for name in MODES}
+    for name, tally in tallies.items():
         with gzip.open(ROWS / f"{name}.jsonl.gz") as lines:
             for line in lines:
                 tally.add(json.loads(line))
-    return found
+    return tallies
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--domains", default=",".join(built_in_names()), help="all of them unless said")
-    parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="answers of the model in one scenario")
+    parser.add_argument("--domains", default=",".join(built_in_names()), help="the domains to run (default: all)")
+    parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="number of model answers in one scenario")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
     parser.add_argument(
-        "--only", choices=tuple(MODES), help="run one way; of the others the rows in evals/captures count"
+        "--only", choices=tuple(MODES), help="run one mode; use the rows in evals/captures for the others"
     )
-    parser.add_argument("--rows", action="store_true", help="run nothing; count the rows in evals/captures")
-    parser.add_argument("--demo", action="store_true", help="only make the recording of the demo")
+    parser.add_argument("--rows", action="store_true", help="run no model; count the rows in evals/captures")
+    parser.add_argument("--demo", action="store_true", help="only record the demo")
     options = parser.parse_args(arguments)
     domains = options.domains.split(",")
     try:
         if options.demo:
             asyncio.run(record_demo())
             return 0
-        ways = () if options.rows else (options.only,) if options.only else tuple(MODES)
-        found = _run(domains, options.max_turns, ways, write=options.write) if ways else {}
-        found = {**kept(domains), **found} if set(found) != set(MODES) else found
+        modes = () if options.rows else (options.only,) if options.only else tuple(MODES)
+        tallies = _run(domains, options.max_turns, modes, write=options.write) if modes else {}
+        tallies = {**count_stored_rows(domains), **tallies} if set(tallies) != set(MODES) else tallies
     except RightcallError as error:
         print(f"capture: {error}", file=sys.stderr)
         return 1
-    print(f"{figures(found)}\n\n{verdict(found)}")
+    print(f"{figures_table(tallies)}\n\n{compare_with_none(tallies)}")
     if options.write:
-        keep_part("capture", part(found, domains, options.max_turns))
+        keep_part("capture", part(tallies, domains, options.max_turns))
     return 0
 
 
-def _run(domains: Sequence[str], max_turns: int, ways: Sequence[str], *, write: bool) -> dict[str, Tally]:
+def _run(domains: Sequence[str], max_turns: int, modes: Sequence[str], *, write: bool) -> dict[str, Tally]:
     with tempfile.TemporaryDirectory() as folder:
-        runs = asyncio.run(measured(Path(folder), domains, max_turns, ways))
+        runs = asyncio.run(run_captures(Path(folder), domains, max_turns, modes))
         if write:
-            keep(runs)
+            store_rows(runs)
     return {name: run.tally for name, run in runs.items()}
 
 

@@ -1,10 +1,10 @@
-"""Twelve ways in which models get a right call wrong. Each is done to a call whose truth is known.
+"""Twelve kinds of damage that models do to a correct call. Each is applied to a call whose truth is known.
 
     single quotes   {'name': 'f', 'arguments': {'x': 'it\\'s'}}
     extra closer    {"name": "f", "arguments": {"x": 1}}}
 
-A kind of damage that does not apply to a call, such as Python literals where there is no boolean and no null, makes
-nothing of it. What is made can be understood: the damage never destroys the meaning.
+A kind of damage that does not apply to a call, such as Python literals where there is no boolean and no null, yields
+nothing. The damage never destroys the meaning of the call.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ _CONTAINERS = {"object", "array"}
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """What the model wrote, and what it meant: `block` stands where the whole call should, `sent` has only the argument
-    text damaged (None where that kind of damage is outside the arguments)."""
+    """A damaged call and its truth.
+
+    `block` replaces the whole call. In `sent`, only the argument text is damaged; it is None if that kind of damage is
+    outside the arguments.
+    """
 
     block: str
     sent: Call | None
@@ -36,7 +39,7 @@ class Damaged(msgspec.Struct, frozen=True):
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How JSON is written, or what comes near it."""
+    """A way to write JSON, or text that is almost JSON."""
 
     quote: str = '"'
     words: tuple[str, str, str] = ("true", "false", "null")
@@ -75,15 +78,15 @@ def envelope(name: str, arguments: Any, style: Style = PLAIN) -> str:
     return style.write({"name": name, "arguments": arguments})
 
 
-def _written(call: Call, tools: Toolset, style: Style) -> Damaged:
-    """The same call in another style."""
+def _write_in_style(call: Call, tools: Toolset, style: Style) -> Damaged:
+    """Write the same call in another style."""
     text = style.write(call.arguments)
     sent = Call(call.name, {}, text) if text != PLAIN.write(call.arguments) else None
     return Damaged(envelope(call.name, call.arguments, style), sent, call, tools)
 
 
-def _changed(call: Call, arguments: dict[str, Any], tools: Toolset) -> Iterator[Damaged]:
-    """Well-formed JSON, but with other arguments; nothing if they are the same."""
+def _change_arguments(call: Call, arguments: dict[str, Any], tools: Toolset) -> Iterator[Damaged]:
+    """Yield well-formed JSON with other arguments; nothing if they are equal."""
     if arguments != call.arguments or json.dumps(arguments) != json.dumps(call.arguments):
         sent = Call(call.name, arguments, PLAIN.write(arguments))
         yield Damaged(envelope(call.name, arguments), sent, call, tools)
@@ -93,29 +96,29 @@ def _changed(call: Call, arguments: dict[str, Any], tools: Toolset) -> Iterator[
 
 
 def single_quotes(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    yield _written(call, tools, Style(quote="'"))
+    yield _write_in_style(call, tools, Style(quote="'"))
 
 
 def python_literals(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
     if any(value is None or isinstance(value, bool) for value in leaves(call.arguments)):
-        yield _written(call, tools, Style(words=("True", "False", "None")))
+        yield _write_in_style(call, tools, Style(words=("True", "False", "None")))
 
 
 def trailing_comma(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    yield _written(call, tools, Style(trailing=","))
+    yield _write_in_style(call, tools, Style(trailing=","))
 
 
 def unquoted_keys(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    yield _written(call, tools, Style(bare_keys=True))
+    yield _write_in_style(call, tools, Style(bare_keys=True))
 
 
 def raw_newline(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    """A text with several words gets a line break, if the tool takes it with one."""
+    """Put a line break into a text of several words, if the tool accepts it."""
     for key, value in call.arguments.items():
         if isinstance(value, str) and " " in value.strip():
-            meant = Call(call.name, {**call.arguments, key: value.strip().replace(" ", "\n", 1)}, "")
-            if not check(meant, tools):
-                yield _written(meant, tools, Style(raw_newlines=True))
+            truth = Call(call.name, {**call.arguments, key: value.strip().replace(" ", "\n", 1)}, "")
+            if not check(truth, tools):
+                yield _write_in_style(truth, tools, Style(raw_newlines=True))
                 return
 
 
@@ -132,7 +135,7 @@ def code_fence(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
 
 
 def double_encoding(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    """All arguments as one string; and each argument that is an object or an array."""
+    """Encode all arguments as one string; and each argument that is an object or an array."""
     text = PLAIN.write(call.arguments)
     yield Damaged(envelope(call.name, text), Call(call.name, {}, PLAIN.write(text)), call, tools)
     properties = _tool(call, tools).parameters.get("properties", {})
@@ -143,19 +146,19 @@ def double_encoding(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
         for key, value in call.arguments.items()
         if "string" not in _kinds(properties.get(key)) or not isinstance(value, (dict, list))
     }
-    yield from _changed(call, inside, tools) if len(inside) == len(call.arguments) else ()
+    yield from _change_arguments(call, inside, tools) if len(inside) == len(call.arguments) else ()
 
 
 def stringified_scalars(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    yield from _changed(call, _stringified(call.arguments, _tool(call, tools).parameters, turn), tools)
+    yield from _change_arguments(call, _stringify(call.arguments, _tool(call, tools).parameters, turn), tools)
 
 
 def wrong_case_keys(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    yield from _changed(call, _recased(call.arguments, _tool(call, tools).parameters, turn), tools)
+    yield from _change_arguments(call, _recase(call.arguments, _tool(call, tools).parameters, turn), tools)
 
 
 def aliased_key(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    """One argument under another name, which the tool declares."""
+    """Use another name for one argument, which the tool declares as an alias."""
     tool = _tool(call, tools)
     properties = tool.parameters.get("properties", {})
     keys = [key for key in call.arguments if key in properties and f"{key}_value" not in properties]
@@ -164,12 +167,12 @@ def aliased_key(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
     key = keys[turn % len(keys)]
     alias = f"{key}_value"
     declared = Toolset([msgspec.structs.replace(tool, aliases={alias: key}), *[t for t in tools if t is not tool]])
-    yield from _changed(call, {alias if k == key else k: v for k, v in call.arguments.items()}, declared)
+    yield from _change_arguments(call, {alias if k == key else k: v for k, v in call.arguments.items()}, declared)
 
 
 def name_inside_arguments(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
-    taken = {*call.arguments, *_tool(call, tools).parameters.get("properties", {})}
-    key = next((word for word in ("name", "tool", "tool_name", "function") if word not in taken), None)
+    used_names = {*call.arguments, *_tool(call, tools).parameters.get("properties", {})}
+    key = next((word for word in ("name", "tool", "tool_name", "function") if word not in used_names), None)
     if key is not None:
         arguments = {key: call.name, **call.arguments}
         yield Damaged(PLAIN.write({"arguments": arguments}), Call("", arguments, PLAIN.write(arguments)), call, tools)
@@ -191,7 +194,7 @@ KINDS: dict[str, Callable[[Call, Toolset, int], Iterator[Damaged]]] = {
 }
 
 
-# -- what they need ----------------------------------------------------------------------------------------------------
+# -- helpers of the kinds ----------------------------------------------------------------------------------------------
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -203,40 +206,40 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 def _tool(call: Call, tools: Toolset) -> Tool:
-    found = tools.get(call.name)
-    assert found is not None
-    return found
+    tool = tools.get(call.name)
+    assert tool is not None
+    return tool
 
 
 def _kinds(schema: Any) -> set[str]:
-    """The types a schema allows; none said means any."""
-    said = schema.get("type") if isinstance(schema, dict) else None
-    return {said} if isinstance(said, str) else set(said or ("string", *_SCALARS, *_CONTAINERS))
+    """Return the types that a schema allows; a schema without a type allows all."""
+    declared = schema.get("type") if isinstance(schema, dict) else None
+    return {declared} if isinstance(declared, str) else set(declared or ("string", *_SCALARS, *_CONTAINERS))
 
 
-def _stringified(value: Any, schema: dict[str, Any], turn: int) -> Any:
-    """Numbers and booleans become strings wherever the schema does not allow a string."""
+def _stringify(value: Any, schema: dict[str, Any], turn: int) -> Any:
+    """Turn numbers and booleans into strings wherever the schema does not allow a string."""
     if isinstance(value, dict):
         inner = schema.get("properties", {})
-        return {key: _stringified(item, inner.get(key, {}), turn) for key, item in value.items()}
+        return {key: _stringify(item, inner.get(key, {}), turn) for key, item in value.items()}
     if isinstance(value, list):
-        return [_stringified(item, schema.get("items", {}), turn) for item in value]
+        return [_stringify(item, schema.get("items", {}), turn) for item in value]
     if isinstance(value, (bool, int, float)) and "string" not in _kinds(schema):
         return json.dumps(value) if turn % 2 else str(value)
     return value
 
 
-def _recased(value: Any, schema: dict[str, Any], turn: int) -> Any:
-    """Declared names in another case, at every depth."""
+def _recase(value: Any, schema: dict[str, Any], turn: int) -> Any:
+    """Write declared names in another case, at every depth."""
     if isinstance(value, list):
-        return [_recased(item, schema.get("items", {}), turn) for item in value]
+        return [_recase(item, schema.get("items", {}), turn) for item in value]
     if not isinstance(value, dict):
         return value
     inner = schema.get("properties", {})
     names = {key: recase(key, turn) if key in inner else key for key in value}
     if len(set(map(_bare, inner))) < len(inner) or set(names.values()) & set(inner):
-        names = {key: key for key in value}  # another case would be another argument
-    return {names[key]: _recased(item, inner.get(key, {}), turn) for key, item in value.items()}
+        names = {key: key for key in value}  # with another case it would be another argument
+    return {names[key]: _recase(item, inner.get(key, {}), turn) for key, item in value.items()}
 
 
 def _bare(name: str) -> str:
@@ -244,7 +247,7 @@ def _bare(name: str) -> str:
 
 
 def recase(name: str, turn: int) -> str:
-    """snake_case becomes camelCase and the other way round; a single word becomes upper case or a title."""
+    """Convert between snake_case and camelCase; a single word becomes upper case or title case."""
     words = [word for word in _SEPARATOR.split(_HUMP.sub("_", name)) if word]
     if len(words) < 2:
         return name.upper() if turn % 2 or name.title() == name else name.title()

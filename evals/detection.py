@@ -1,4 +1,4 @@
-"""Does `auto` read what the named format reads? On the corpus of chat templates, and on the leaderboard's truths."""
+"""Measure whether `auto` parses texts as the named format does: chat-template corpus and leaderboard truths."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 CORPUS = ROOT / "tests" / "corpus"
 
 
-def corpus() -> Iterator[tuple[str, str, Toolset]]:
-    """Format, text and tools of every sample."""
+def corpus_samples() -> Iterator[tuple[str, str, Toolset]]:
+    """Yield format, text and tools of every sample."""
     declared = {key: Toolset(tools) for key, tools in json.loads((CORPUS / "tools.json").read_text("utf-8")).items()}
     for name in [name for name in FORMATS if name not in NAMED_ONLY]:
         for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines():
@@ -24,7 +24,7 @@ def corpus() -> Iterator[tuple[str, str, Toolset]]:
             yield name, row["text"], declared[row["tools"]]
 
 
-def rendered(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
+def render_cases(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
     for name in [name for name in FORMATS if name not in NAMED_ONLY]:
         for case in found:
             try:
@@ -33,17 +33,17 @@ def rendered(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
                 continue
 
 
-def calls(reply: Reply) -> list[tuple[str, dict[str, object], bool]]:
+def call_data(reply: Reply) -> list[tuple[str, dict[str, object], bool]]:
     return [(call.name, call.arguments, call.complete) for call in reply.attempts]
 
 
 def compare(samples: Iterator[tuple[str, str, Toolset]]) -> tuple[Counter[str], Counter[str]]:
-    """How many texts of each format there are, and of how many `auto` makes the same calls."""
+    """Return the number of texts of each format, and the number of which `auto` parses the same calls."""
     total: Counter[str] = Counter()
     alike: Counter[str] = Counter()
     for name, text, tools in samples:
         total[name] += 1
-        alike[name] += calls(parse(text, tools=tools)) == calls(parse(text, format=name, tools=tools))
+        alike[name] += call_data(parse(text, tools=tools)) == call_data(parse(text, format=name, tools=tools))
     return total, alike
 
 
@@ -54,7 +54,10 @@ def measure_detection(found: Sequence[Case]) -> Section:
     text += "corpus) and on truths of the leaderboard. "
     figures = []
     rows = []
-    for title, samples, target in (("corpus", corpus(), 0.97), ("leaderboard, rendered", rendered(found), 0.97)):
+    for title, samples, target in (
+        ("corpus", corpus_samples(), 0.97),
+        ("leaderboard, rendered", render_cases(found), 0.97),
+    ):
         total, alike = compare(samples)
         figures.append(Figure(f"auto reads as the named format does: {title}", alike.total(), total.total(), target))
         missed = [(name, title, total[name] - alike[name], total[name]) for name in total if alike[name] < total[name]]

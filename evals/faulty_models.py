@@ -1,8 +1,8 @@
-"""Scripted models that know the way through a task and have one fault each, for evals/guard.py.
+"""Scripted models that know the steps of a task and have one fault each, for evals/guard.py.
 
-A model is a function of the messages. Its fault strikes at one step of the task and comes again each turn until the
-model is told of it and heeds that: a draw with the probability `heed`, from a fixed seed. By itself it never finds out.
-What it is told by a tool's own error counts as told; so does what the loop says without any guard.
+A model is a function of the messages. Its fault occurs at one step of the task and repeats each turn until the model
+gets feedback about it and heeds it, with the probability `heed` and from a fixed seed. It never corrects itself without
+feedback. A tool's error is feedback, too, and so is a message that the loop adds without a guard.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ from rightcall.types import Json, Tool
 Step = tuple[str, Json]  # the name of a tool, and arguments
 
 
-def wrote(*steps: Step) -> str:
+def write_calls(*steps: Step) -> str:
     return "\n".join(
-        [f"<tool_call>\n{json.dumps({'name': name, 'arguments': given})}\n</tool_call>" for name, given in steps]
+        [
+            f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+            for name, arguments in steps
+        ]
     )
 
 
-def arguments_of(wanted: Acceptable) -> Json:
-    """Arguments that fit: the long domains say each with one comparison."""
-    return {name: next(iter(comparisons.values())) for name, comparisons in wanted.arguments.items()}
+def arguments_of(acceptable: Acceptable) -> Json:
+    """Return arguments that match: the long domains accept each argument with one comparison."""
+    return {name: next(iter(comparisons.values())) for name, comparisons in acceptable.arguments.items()}
 
 
-class Way:
-    """The way through a scenario: its `steps` in order, a first try that fails included."""
+class TaskPath:
+    """The steps through a scenario, in order, including a first call that fails."""
 
     def __init__(self, domain: Domain, scenario: Scenario) -> None:
         self.domain, self.scenario = domain, scenario
@@ -41,9 +44,9 @@ class Way:
         self.optional = [each.optional for each in scenario.calls]
 
     def at(self, turn: Turn) -> int:
-        """The step that is next; as many as there are steps at the end."""
-        for number, (name, given) in enumerate(self.steps):
-            states = [call.outcome for call in turn.calls if call.name == name and call.arguments == given]
+        """Return the number of the next step, or the number of steps at the end."""
+        for number, (name, arguments) in enumerate(self.steps):
+            states = [call.outcome for call in turn.calls if call.name == name and call.arguments == arguments]
             if "ok" not in states and not (self.optional[number] and states):
                 return number
         return len(self.steps)
@@ -51,8 +54,8 @@ class Way:
     def fails(self, step: Step) -> bool:
         return self.domain.run(*step).status == "error"
 
-    def stranger(self) -> Step | None:
-        """A call of this domain that changes something, would go well, and is none of this task's."""
+    def unrelated_call(self) -> Step | None:
+        """Return a call of this domain that changes state, succeeds, and is not part of this task."""
         own = {name for name, _ in self.steps}
         for other in self.domain.scenarios:
             for step in [(each.name, arguments_of(each)) for each in other.calls if each.name not in own]:
@@ -60,8 +63,8 @@ class Way:
                     return step
         return None
 
-    def look(self, number: int) -> Step | None:
-        """A call that only reads and goes well, with another value each time."""
+    def reading_call(self, number: int) -> Step | None:
+        """Return a successful read-only call, with another value for each number."""
         for tool in [tool for tool in self.domain.tools if tool.read_only]:
             step = tool.name, dict.fromkeys(tool.parameters["properties"], f"2026-05-{number:02}")
             if not self.fails(step):
@@ -69,195 +72,204 @@ class Way:
         return None
 
     def any_call(self) -> Step:
-        """What is called by a model that must call and has nothing to call for: the last step again, or a change."""
-        return self.steps[-1] if self.steps else self.stranger() or ("", {})
+        """Return the call of a model that must call without a reason: the last step again, or a change."""
+        return self.steps[-1] if self.steps else self.unrelated_call() or ("", {})
 
     def _tool(self, name: str) -> Tool:
-        found = self.domain.tools.get(name)
-        assert found is not None
-        return found
+        tool = self.domain.tools.get(name)
+        assert tool is not None
+        return tool
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """`strikes` gives the step at which it does, None for a task that cannot show it; `says` what is written then, the
-    how-many-th time counted from 0. One that is `once` is over when its calls have run: the damage is done, or none
-    was. `policy` is the one that is there for it; "" where none is. A model with a `window` reads so many characters
-    and no more, and its tools answer at length. One that is `forced` writes a call in every reply, as a grammar can
-    make it, and ends only where there is a tool to end with."""
+    """One fault of a model.
+
+    `strikes` returns the step at which it occurs, or None for a task that cannot show it. `says` returns the text of
+    the model; its last argument counts the occurrences from 0. A fault that is `once` ends when its calls were handled.
+    `policy` is the policy against it, or "" if there is none. A model with a `window` reads only that many characters,
+    and its tools give long results. A model that is `forced` writes a call in every reply, as with a grammar, and ends
+    only if there is a tool to end with.
+    """
 
     about: str
     policy: str
-    strikes: Callable[[Way], int | None]
-    says: Callable[[Way, int, int], str]
+    strikes: Callable[[TaskPath], int | None]
+    says: Callable[[TaskPath, int, int], str]
     options: Json = {}  # of the Runner
     once: bool = False
     window: int = 0
     forced: bool = False
 
 
-def last(way: Way) -> int | None:
-    return len(way.steps) - 1 if way.steps else None
+def last_step(path: TaskPath) -> int | None:
+    return len(path.steps) - 1 if path.steps else None
 
 
-def last_of_several(way: Way) -> int | None:
-    return len(way.steps) - 1 if len(way.steps) > 1 else None
+def last_of_several(path: TaskPath) -> int | None:
+    return len(path.steps) - 1 if len(path.steps) > 1 else None
 
 
-def _missing(way: Way, at: int, count: int) -> str:
-    name, given = way.steps[at]
-    return wrote((name, dict(list(given.items())[:-1])))
+def _missing_argument(path: TaskPath, at: int, count: int) -> str:
+    name, arguments = path.steps[at]
+    return write_calls((name, dict(list(arguments.items())[:-1])))
 
 
-def _odd(way: Way, at: int, count: int) -> str:
-    name, given = way.steps[at]
-    return f"Action: {name}\nAction Input: {json.dumps(given)}"
+def _react_call(path: TaskPath, at: int, count: int) -> str:
+    name, arguments = path.steps[at]
+    return f"Action: {name}\nAction Input: {json.dumps(arguments)}"
 
 
-def _hollow(way: Way, at: int, count: int) -> str:
-    name, given = way.steps[at]
-    return f"<tool_call>{name}: {', '.join(map(str, given.values()))}</tool_call>"
+def _prose_in_call(path: TaskPath, at: int, count: int) -> str:
+    name, arguments = path.steps[at]
+    return f"<tool_call>{name}: {', '.join(map(str, arguments.values()))}</tool_call>"
 
 
-def _wrong(way: Way, at: int, number: int) -> Step:
-    name, given = way.steps[at]
-    key = next(key for key, value in given.items() if isinstance(value, str))
-    return name, {**given, key: f"unknown {number}"}
+def _wrong_value(path: TaskPath, at: int, number: int) -> Step:
+    name, arguments = path.steps[at]
+    key = next(key for key, value in arguments.items() if isinstance(value, str))
+    return name, {**arguments, key: f"unknown {number}"}
 
 
-def _can_be_wrong(way: Way) -> int | None:
-    at = last(way)
-    if at is None or not any(isinstance(value, str) for value in way.steps[at][1].values()):
+def _step_with_wrong_value(path: TaskPath) -> int | None:
+    at = last_step(path)
+    if at is None or not any(isinstance(value, str) for value in path.steps[at][1].values()):
         return None
-    return at if way.fails(_wrong(way, at, 1)) else None
+    return at if path.fails(_wrong_value(path, at, 1)) else None
 
 
-def _stranger(way: Way, at: int, count: int) -> str:
-    return wrote(way.stranger() or ("", {}))
+def _unrelated_call(path: TaskPath, at: int, count: int) -> str:
+    return write_calls(path.unrelated_call() or ("", {}))
 
 
-def _second(way: Way) -> int | None:
-    return 1 if len(way.steps) > 1 and not way.optional[0] else None
+def _second_step(path: TaskPath) -> int | None:
+    return 1 if len(path.steps) > 1 and not path.optional[0] else None
 
 
-def _third(way: Way) -> int | None:
-    return 2 if len(way.steps) > 2 and not any(way.optional[:2]) else None
+def _third_step(path: TaskPath) -> int | None:
+    return 2 if len(path.steps) > 2 and not any(path.optional[:2]) else None
 
 
-def _skippable(way: Way) -> int | None:
-    return 0 if len(way.steps) > 1 and way.scenario.calls[-1].after and not any(way.optional) else None
+def _skippable_step(path: TaskPath) -> int | None:
+    return 0 if len(path.steps) > 1 and path.scenario.calls[-1].after and not any(path.optional) else None
 
 
-def _pair(way: Way) -> int | None:
-    if len(way.steps) < 2 or way.optional[-2] or way.scenario.calls[-2].name not in way.scenario.calls[-1].after:
+def _parallel_step(path: TaskPath) -> int | None:
+    if len(path.steps) < 2 or path.optional[-2] or path.scenario.calls[-2].name not in path.scenario.calls[-1].after:
         return None
-    return len(way.steps) - 2
+    return len(path.steps) - 2
 
 
 FAULTS: dict[str, Fault] = {
-    "none": Fault("no fault", "", lambda way: None, lambda way, at, count: ""),
+    "none": Fault("no fault", "", lambda path: None, lambda path, at, count: ""),
     "unknown_name": Fault(
-        "calls a tool that there is none of", "unknown_tool", last,
-        lambda way, at, count: wrote(("execute_request", way.steps[at][1])),
+        "calls a tool that there is none of", "unknown_tool", last_step,
+        lambda path, at, count: write_calls(("execute_request", path.steps[at][1])),
     ),
-    "missing_argument": Fault("leaves an argument out", "problems", last, _missing),
+    "missing_argument": Fault("leaves an argument out", "problems", last_step, _missing_argument),
     "one_or_the_other": Fault(
-        "names no tool there is, then leaves an argument out, in turn", "malformed_budget", last,
-        lambda way, at, count: _missing(way, at, count) if count % 2 else wrote(("do_it", way.steps[at][1])),
+        "names no tool there is, then leaves an argument out, in turn", "malformed_budget", last_step,
+        lambda path, at, count: (
+            _missing_argument(path, at, count) if count % 2 else write_calls(("do_it", path.steps[at][1]))
+        ),
     ),
-    "odd_call": Fault("writes the call in a form of its own", "near_calls", last, _odd),
-    "hollow_call": Fault("opens a call and writes none into it", "near_calls", last, _hollow),
+    "odd_call": Fault("writes the call in a form of its own", "near_calls", last_step, _react_call),
+    "hollow_call": Fault("opens a call and writes none into it", "near_calls", last_step, _prose_in_call),
     "announces": Fault(
-        "announces the call and makes none", "announced", last,
-        lambda way, at, count: f"I have all I need. Let me call {way.steps[at][0]} now.",
+        "announces the call and makes none", "announced", last_step,
+        lambda path, at, count: f"I have all I need. Let me call {path.steps[at][0]} now.",
     ),
-    "silent": Fault("says nothing", "silence", last, lambda way, at, count: ""),
+    "silent": Fault("says nothing", "silence", last_step, lambda path, at, count: ""),
     "answers_at_once": Fault(
-        "talks, where a call is required", "tool_choice", lambda way: 0 if way.steps else None,
-        lambda way, at, count: "Certainly, I can help with that.", {"choice": "required"},
+        "talks, where a call is required", "tool_choice", lambda path: 0 if path.steps else None,
+        lambda path, at, count: "Certainly, I can help with that.", {"choice": "required"},
     ),
     "two_at_once": Fault(
-        "makes two calls at once, where one is allowed", "one_at_a_time", _pair,
-        lambda way, at, count: wrote(way.steps[at], way.steps[at + 1]), {"parallel": False}, once=True,
+        "makes two calls at once, where one is allowed", "one_at_a_time", _parallel_step,
+        lambda path, at, count: write_calls(path.steps[at], path.steps[at + 1]), {"parallel": False}, once=True,
     ),
     "repeats": Fault(
-        "makes the same call again and again", "repeated", _second, lambda way, at, count: wrote(way.steps[at - 1])
+        "makes the same call again and again", "repeated", _second_step,
+        lambda path, at, count: write_calls(path.steps[at - 1]),
     ),
     "goes_round": Fault(
-        "goes round two calls", "repeated", _third, lambda way, at, count: wrote(way.steps[at - 2 + count % 2])
+        "goes round two calls", "repeated", _third_step,
+        lambda path, at, count: write_calls(path.steps[at - 2 + count % 2]),
     ),
     "keeps_failing": Fault(
-        "calls with one wrong value after the other", "failing_budget", _can_be_wrong,
-        lambda way, at, count: wrote(_wrong(way, at, count)),
+        "calls with one wrong value after the other", "failing_budget", _step_with_wrong_value,
+        lambda path, at, count: write_calls(_wrong_value(path, at, count)),
     ),
     "ends_early": Fault(
         "says it is done before the last call", "required_steps", last_of_several,
-        lambda way, at, count: "Done. Everything is taken care of.",
+        lambda path, at, count: "Done. Everything is taken care of.",
     ),
     "skips_ahead": Fault(
-        "makes the last call first", "prerequisites", _skippable,
-        lambda way, at, count: wrote(way.steps[-1]), once=True,
+        "makes the last call first", "prerequisites", _skippable_step,
+        lambda path, at, count: write_calls(path.steps[-1]), once=True,
     ),
     "goes_on": Fault(
         "changes something else once the task is done", "terminal_tools",
-        lambda way: len(way.steps) if way.scenario.terminal and way.stranger() else None, _stranger, once=True,
+        lambda path: len(path.steps) if path.scenario.terminal and path.unrelated_call() else None, _unrelated_call,
+        once=True,
     ),
     "wanders": Fault(
         "looks for ever, at something else each time", "turn_budget",
-        lambda way: 0 if way.look(0) else None, lambda way, at, count: wrote(way.look(count) or ("", {})),
+        lambda path: 0 if path.reading_call(0) else None,
+        lambda path, at, count: write_calls(path.reading_call(count) or ("", {})),
     ),
     "short_memory": Fault(
-        "forgets the task behind long results", "oversized_results", lambda way: None,
-        lambda way, at, count: "", window=120_000,
+        "forgets the task behind long results", "oversized_results", lambda path: None,
+        lambda path, at, count: "", window=120_000,
     ),
     "must_call": Fault(
-        "is made to call in every reply", "respond", lambda way: None, lambda way, at, count: "", forced=True,
+        "is made to call in every reply", "respond", lambda path: None, lambda path, at, count: "", forced=True,
     ),
     "lookalike": Fault(
         "makes another, valid call that changes something", "",
-        lambda way: last(way) if way.stranger() else None, _stranger, once=True,
+        lambda path: last_step(path) if path.unrelated_call() else None, _unrelated_call, once=True,
     ),
     "acts_unasked": Fault(
         "acts where it should ask back", "",
-        lambda way: None if way.steps or not way.stranger() else 0, _stranger, once=True,
+        lambda path: None if path.steps or not path.unrelated_call() else 0, _unrelated_call, once=True,
     ),
 }  # fmt: skip
 
 
 class FaultyModel:
-    """A model that knows the way and has this fault. `say` gives what it writes next."""
+    """A model that knows the steps and has one fault. `next_text` returns its next text."""
 
-    def __init__(self, way: Way, fault: Fault, heed: float, seed: str) -> None:
-        self._way, self._fault, self._heed = way, fault, heed
+    def __init__(self, path: TaskPath, fault: Fault, heed: float, seed: str) -> None:
+        self._way, self._fault, self._heed = path, fault, heed
         self._random = random.Random(seed)
-        self._strikes_at = fault.strikes(way)
+        self._strikes_at = fault.strikes(path)
         self._count = 0
-        self._healed = self._strikes_at is None
+        self._is_corrected = self._strikes_at is None
 
-    def say(self, messages: Sequence[Json], turn: Turn, offered: Sequence[str] = ()) -> str:
+    def next_text(self, messages: Sequence[Json], turn: Turn, offered: Sequence[str] = ()) -> str:
         if self._fault.window and sum(len(str(message.get("content"))) for message in messages) > self._fault.window:
             return "I have read a lot. What was the task?"
-        if self._count and not self._healed and _is_told(messages):
-            self._healed = self._random.random() < self._heed
+        if self._count and not self._is_corrected and _has_feedback(messages):
+            self._is_corrected = self._random.random() < self._heed
         elif self._count and self._fault.once:
-            self._healed = True
+            self._is_corrected = True
         at = self._way.at(turn)
-        if not self._healed and (self._count or at == self._strikes_at):
+        if not self._is_corrected and (self._count or at == self._strikes_at):
             self._count += 1
             return self._fault.says(self._way, self._strikes_at or 0, self._count - 1)
         if at < len(self._way.steps):
-            return wrote(self._way.steps[at])
-        said = "Done." if self._way.steps else "Which one do you mean?"
+            return write_calls(self._way.steps[at])
+        text = "Done." if self._way.steps else "Which one do you mean?"
         if not self._fault.forced:
-            return said
-        return wrote(("respond", {"message": said}) if "respond" in offered else self._way.any_call())
+            return text
+        return write_calls(("respond", {"message": text}) if "respond" in offered else self._way.any_call())
 
 
-def _is_told(messages: Sequence[Json]) -> bool:
-    """Was anything said against what the model last did?"""
+def _has_feedback(messages: Sequence[Json]) -> bool:
+    """Return whether there is feedback about the model's last message."""
     for message in reversed(messages):
         if message["role"] == "assistant":
             return False
-        said: Any = message.get("content")
-        if str(said).startswith("ERROR") or "[guard: " in str(said) or message["role"] == "user":
+        text: Any = message.get("content")
+        if str(text).startswith("ERROR") or "[guard: " in str(text) or message["role"] == "user":
             return True
     return False

@@ -1,9 +1,9 @@
-"""How much of real schemas can a grammar say?    python evals/grammar.py [--every N] [--write]
+"""Measure how much of real schemas a grammar can express.    python evals/grammar.py [--every N] [--write]
 
-The tools and truths of the Berkeley Function Calling Leaderboard: the share of tools without a relaxation, and whether
-any truth is refused. The official JSON Schema test suite, draft 2020-12: every valid instance must be accepted, every
-invalid one refused or covered by a relaxation that was reported. llguidance judges. Leaves with status 1 when a figure
-misses its target or is worse than `grammar_ratchet.json` says.
+With the tools and truths of the Berkeley Function Calling Leaderboard: the share of tools without a relaxation, and
+whether a truth is rejected. With the official JSON Schema test suite, draft 2020-12: every valid instance must be
+accepted, every invalid one rejected or covered by a reported relaxation. llguidance is the matcher. The exit status is
+1 when a figure misses its target or is worse than in `grammar_ratchet.json`.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ FORMATS = ("hermes", "qwen3_coder", "lfm2", "gemma4", "harmony", "glm45")
 def matcher(lark: str) -> Any:
     from llguidance import LLMatcher, LLTokenizer
 
-    found = LLMatcher(LLTokenizer("byte"), LLMatcher.grammar_from_lark(lark), log_level=0)
-    if found.is_error():
-        raise RuntimeError(found.get_error()[:1000])
-    return found
+    matcher_found = LLMatcher(LLTokenizer("byte"), LLMatcher.grammar_from_lark(lark), log_level=0)
+    if matcher_found.is_error():
+        raise RuntimeError(matcher_found.get_error()[:1000])
+    return matcher_found
 
 
-def accepts(found: Any, text: str) -> bool:
+def accepts(grammar_matcher: Any, text: str) -> bool:
     tokens = list(text.encode())
-    taken = found.try_consume_tokens(tokens)
-    done = taken == len(tokens) and found.is_accepting()
-    found.reset()
-    return bool(done)
+    accepted_count = grammar_matcher.try_consume_tokens(tokens)
+    is_accepted = accepted_count == len(tokens) and grammar_matcher.is_accepting()
+    grammar_matcher.reset()
+    return bool(is_accepted)
 
 
 # -- the leaderboard ---------------------------------------------------------------------------------------------------
 
 
 def measure_tools(found: Sequence[Case]) -> tuple[Figure, ...]:
-    """The share of tools that a grammar says whole, and of truths that it accepts, in several formats."""
+    """Measure the share of tools that a grammar expresses completely, and of truths that it accepts in each format."""
     whole, tools, why = 0, 0, Counter[str]()
     seen: set[str] = set()
     for case in found:
         fresh = [tool for tool in case.tools if json.dumps([tool.name, tool.parameters]) not in seen]
         seen |= {json.dumps([tool.name, tool.parameters]) for tool in fresh}
         if fresh:
-            made = grammar(fresh, format="hermes", choice="required")
-            lost = {limit.tool for limit in made.relaxations} | set(made.omitted)
-            why.update(limit.keyword for limit in made.relaxations)
+            tool_grammar = grammar(fresh, format="hermes", choice="required")
+            lost = {limit.tool for limit in tool_grammar.relaxations} | set(tool_grammar.omitted)
+            why.update(limit.keyword for limit in tool_grammar.relaxations)
             tools += len(fresh)
             whole += len(fresh) - len(lost)
     print("relaxed:", dict(why), file=sys.stderr)
@@ -71,7 +71,7 @@ def measure_tools(found: Sequence[Case]) -> tuple[Figure, ...]:
 
 def measure_truths(found: Sequence[Case]) -> tuple[Figure, ...]:
     figures = []
-    open_ones = 0
+    undeclared_count = 0
     for format in FORMATS:
         accepted = carried = 0
         for case in found:
@@ -82,38 +82,38 @@ def measure_truths(found: Sequence[Case]) -> tuple[Figure, ...]:
             except CannotCarry:
                 continue
             carried += 1
-            # Some truths give a member that the schema allows but nobody declared; a grammar takes those when asked to.
-            more = any(
-                _undeclared((case.tools.get(call.name) or Tool(name="")).parameters, call.arguments)
+            # Some truths have a member that the schema allows but does not declare; a grammar accepts it on request.
+            has_undeclared = any(
+                _has_undeclared((case.tools.get(call.name) or Tool(name="")).parameters, call.arguments)
                 for call in case.calls
             )
-            open_ones += more
+            undeclared_count += has_undeclared
             used = case.tools.scoped([call.name for call in case.calls])
-            judge = matcher(grammar(used, format=format, choice="required", undeclared=more).lark())
-            if accepts(judge, text):
+            grammar_matcher = matcher(grammar(used, format=format, choice="required", undeclared=has_undeclared).lark())
+            if accepts(grammar_matcher, text):
                 accepted += 1
             else:
                 print(f"  refused: {format}: {case.id}: {text[:200]}", file=sys.stderr)
         figures.append(Figure(f"leaderboard: truths accepted, {format}", accepted, carried, 1.0))
-    print(f"{open_ones // len(FORMATS)} truths give undeclared members", file=sys.stderr)
+    print(f"{undeclared_count // len(FORMATS)} truths have undeclared members", file=sys.stderr)
     return tuple(figures)
 
 
-def _undeclared(schema: Any, value: Any) -> bool:
-    """Does a truth give a member that nobody declared?"""
+def _has_undeclared(schema: Any, value: Any) -> bool:
+    """Return whether a truth has a member that the schema does not declare."""
     if isinstance(value, list):
-        return isinstance(schema, dict) and any(_undeclared(schema.get("items"), item) for item in value)
+        return isinstance(schema, dict) and any(_has_undeclared(schema.get("items"), item) for item in value)
     declared = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(value, dict) or not isinstance(declared, dict):
         return False
-    return any(key not in declared or _undeclared(declared[key], item) for key, item in value.items())
+    return any(key not in declared or _has_undeclared(declared[key], item) for key, item in value.items())
 
 
 # -- the suite ---------------------------------------------------------------------------------------------------------
 
 
-def judged(instance: Instance) -> str:
-    """accepted, refused, relaxed (invalid, accepted, and reported), or `no schema` where tools may not have it."""
+def classify_instance(instance: Instance) -> str:
+    """Return accepted, refused, relaxed (invalid, accepted, and reported), or `no schema` if tools cannot have it."""
     try:
         schema = copy_plain(instance.schema)
         if not isinstance(schema, bool):
@@ -121,15 +121,17 @@ def judged(instance: Instance) -> str:
             schema, _ = relax_schema("t", schema)
     except Refused:
         return "no schema"
-    made = value_grammar(schema, undeclared=True)
-    taken = made.start != "" and accepts(matcher(made.lark()), json.dumps(instance.value, ensure_ascii=False))
-    return "relaxed" if taken and made.relaxations else "accepted" if taken else "refused"
+    schema_grammar = value_grammar(schema, undeclared=True)
+    is_accepted = schema_grammar.start != "" and accepts(
+        matcher(schema_grammar.lark()), json.dumps(instance.value, ensure_ascii=False)
+    )
+    return "relaxed" if is_accepted and schema_grammar.relaxations else "accepted" if is_accepted else "refused"
 
 
 def measure_suite(found: Sequence[Instance]) -> tuple[Figure, ...]:
     count: Counter[str] = Counter()
     for instance in found:
-        verdict = judged(instance)
+        verdict = classify_instance(instance)
         if verdict == "no schema":
             count["no schema"] += 1
             continue
@@ -163,7 +165,7 @@ Where it is invalid and accepted, a relaxation was reported.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="look at every Nth case only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="measure only every Nth case")
     parser.add_argument("--write", action="store_true", help=f"write docs/{PAGE.name} and the ratchet")
     options = parser.parse_args(arguments)
     figures = [
@@ -172,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     print(figures_table(figures))
     if options.every > 1:
-        print("a sample: neither written nor compared")
+        print("this is a sample: the page and the ratchet are neither written nor compared")
         return 0
     wrong = faults(figures, RATCHET)
     if options.write:

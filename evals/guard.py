@@ -1,13 +1,13 @@
-"""What each policy of the guard is worth: scripted models with one fault each over the long tasks, and a small model.
+"""Measure each policy of the guard: scripted models with one fault each over the long tasks, and a small model.
 
     python evals/guard.py [--write]               the scripted models
-    python evals/guard.py --live [--write]        SmolLM2 on this machine, held to a grammar
+    python evals/guard.py --live [--write]        SmolLM2 on this machine, constrained by a grammar
 
-`--write` puts the figures into docs/guard.md and every cell into evals/guarded/scripted.jsonl (`live.jsonl`).
+`--write` writes the figures to docs/guard.md and every cell to evals/guarded/scripted.jsonl (`live.jsonl`).
 
-A task is *completed* if its outcome is right (`capture/task_outcome.py`) and the loop ended by itself. A *harm* is a
-change that was not asked for, was made twice, or came before what it needs. *Stopped*: by the guard. *Out of turns*:
-cut off after 16.
+A task is *completed* if its outcome is right (`capture/task_outcome.py`) and the loop ended without intervention. A
+*harm* is a change that was not requested, was made twice, or was made before its prerequisites. *Stopped*: by the
+guard. *Out of turns*: cut off after 16.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from faulty_models import FAULTS, Fault, FaultyModel, Way
+from faulty_models import FAULTS, Fault, FaultyModel, TaskPath
 from report import ROOT, table, wilson
 
 from rightcall import Reply, Runner, parse
@@ -61,8 +61,8 @@ MOST_TURNS = 16
 BUDGET = 12
 
 
-def _order(scenario: Scenario) -> dict[str, list[str]]:
-    """What each tool needs, where every right call of it needs the same."""
+def _prerequisites(scenario: Scenario) -> dict[str, list[str]]:
+    """Return the prerequisites of each tool that all its right calls share."""
     needs: dict[str, list[str]] = {}
     for name in dict.fromkeys([call.name for call in scenario.calls]):
         of = [call.after for call in scenario.calls if call.name == name]
@@ -77,7 +77,7 @@ def _steps(scenario: Scenario) -> GuardPolicy:
     return required_steps(*steps, before=scenario.terminal)
 
 
-# In the order of the guard "full", and behind it those that need the task's own words.
+# In the order of the guard "full", followed by those that need data of the task.
 POLICIES: dict[str, Callable[[Scenario], GuardPolicy]] = {
     "failing_budget": lambda scenario: failing_budget(),
     "malformed_budget": lambda scenario: malformed_budget(),
@@ -91,7 +91,7 @@ POLICIES: dict[str, Callable[[Scenario], GuardPolicy]] = {
     "silence": lambda scenario: silence(),
     "oversized_results": lambda scenario: oversized_results(),
     "required_steps": _steps,
-    "prerequisites": lambda scenario: prerequisites(_order(scenario)),
+    "prerequisites": lambda scenario: prerequisites(_prerequisites(scenario)),
     "terminal_tools": lambda scenario: terminal_tools(*scenario.terminal) if scenario.terminal else _nothing,
     "turn_budget": lambda scenario: turn_budget(BUDGET),
     "respond": lambda scenario: Respond(),
@@ -103,14 +103,14 @@ def _nothing(turn: Turn) -> Iterator[object]:
 
 
 def guard_of(configuration: str, scenario: Scenario) -> Guard:
-    """`none`, `parse`, `full`, `task` (full, and the task's own), `only NAME` or `without NAME` (of `task`)."""
-    word, _, name = configuration.partition(" ")
-    if word in ("none", "parse", "full"):
-        return Guard.of(word)
-    wanted = [name] if word == "only" else [each for each in POLICIES if word == "task" or each != name]
-    if "terminal_tools" not in wanted:  # nobody else asks for the last call then
+    """Return the guard `none`, `parse`, `full`, `task` (full, with the task's data), `only NAME` or `without NAME`."""
+    kind, _, name = configuration.partition(" ")
+    if kind in ("none", "parse", "full"):
+        return Guard.of(kind)
+    policies = [name] if kind == "only" else [each for each in POLICIES if kind == "task" or each != name]
+    if "terminal_tools" not in policies:  # then no other policy requires the last call
         scenario = msgspec.structs.replace(scenario, terminal=())
-    return Guard(*[POLICIES[each](scenario) for each in wanted])
+    return Guard(*[POLICIES[each](scenario) for each in policies])
 
 
 WHOLE = ("none", "parse", "full", "task")
@@ -118,12 +118,12 @@ EACH = (*[f"only {name}" for name in POLICIES], *[f"without {name}" for name in 
 
 
 def configurations(fault: Fault, heed: float) -> tuple[str, ...]:
-    """Every policy alone and every one left out where the model heeds; else those that are there for its fault."""
+    """Return the guards: every policy alone and left out if the model heeds feedback, else only those for its fault."""
     return (*WHOLE, *[each for each in EACH if heed == 1 or each.partition(" ")[2] == fault.policy])
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What one task came to."""
+    """The outcome of one task."""
 
     completed: bool
     right: bool
@@ -137,7 +137,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class StubTools(StubRuns):
-    """Answers calls with the stubs of a domain, and keeps what ran. Each answer is followed by so much `noise`."""
+    """Answer calls with the stubs of a domain and record them. `noise` is the length of the text after each answer."""
 
     def __init__(self, domain: Domain, noise: int = 0) -> None:
         super().__init__(domain)
@@ -145,52 +145,54 @@ class StubTools(StubRuns):
 
     def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
         results = super().run(calls, turn)
-        return [msgspec.structs.replace(each, envelope=self._at_length(each.output)) for each in results]
+        return [msgspec.structs.replace(each, envelope=self._full_output(each.output)) for each in results]
 
-    def _at_length(self, message: str) -> BoundedOutput | None:
-        """The answer as a loop of one's own would send it: whole."""
+    def _full_output(self, message: str) -> BoundedOutput | None:
+        """Return the whole answer, as a loop without limits would send it."""
         if not self._noise:
             return None
-        said = message + "\n" + "trace line\n" * (self._noise // 11)
-        return bound(said, Bounds(string_chars=2 * len(said), total_bytes=8 * len(said)))
+        text = message + "\n" + "trace line\n" * (self._noise // 11)
+        return bound(text, Bounds(string_chars=2 * len(text), total_bytes=8 * len(text)))
 
 
-def played(way: Way, runner: Runner, answer: Callable[[Request], Reply], most: int = MOST_TURNS, noise: int = 0) -> Run:
-    """One task from its request to its end."""
-    tools = StubTools(way.domain, noise)
-    runner.ask(way.scenario.request)
+def run_task(
+    path: TaskPath, runner: Runner, answer: Callable[[Request], Reply], max_turns: int = MOST_TURNS, noise: int = 0
+) -> Run:
+    """Run one task from its request to its end."""
+    tools = StubTools(path.domain, noise)
+    runner.ask(path.scenario.request)
     turns = 0
-    while turns < most and (request := runner.next_request()) is not None:
-        judged = runner.receive(answer(request))
-        if judged.calls:
-            runner.give(tools.run(judged.calls, turns))
+    while turns < max_turns and (request := runner.next_request()) is not None:
+        processed = runner.receive(answer(request))
+        if processed.calls:
+            runner.give(tools.run(processed.calls, turns))
         turns += 1
-    talk = runner.conversation
-    came = task_outcome(way.scenario, way.domain.tools, tools.made)
-    ended = talk.status == "done" and bool(way.steps or talk.answer.strip())
+    conversation = runner.conversation
+    outcome = task_outcome(path.scenario, path.domain.tools, tools.made)
+    is_done = conversation.status == "done" and bool(path.steps or conversation.answer.strip())
     return Run(
-        completed=came.right and ended,
-        right=came.right,
-        status="out of turns" if talk.status == "open" else talk.status,
+        completed=outcome.right and is_done,
+        right=outcome.right,
+        status="out of turns" if conversation.status == "open" else conversation.status,
         turns=turns,
         calls=len(tools.made),
-        harm=len(came.harm),
-        wasted=came.wasted,
-        interventions=len(talk.interventions),
-        missing=len(came.missing),
+        harm=len(outcome.harm),
+        wasted=outcome.wasted,
+        interventions=len(conversation.interventions),
+        missing=len(outcome.missing),
     )
 
 
-def scripted(way: Way, fault: Fault, heed: float, seed: str, configuration: str) -> Run:
-    model = FaultyModel(way, fault, heed, seed)
-    runner = Runner(None, way.domain.tools, guard=guard_of(configuration, way.scenario), **fault.options)
+def run_scripted(path: TaskPath, fault: Fault, heed: float, seed: str, configuration: str) -> Run:
+    model = FaultyModel(path, fault, heed, seed)
+    runner = Runner(None, path.domain.tools, guard=guard_of(configuration, path.scenario), **fault.options)
 
     def answer(request: Request) -> Reply:
-        turn = Turn.of(runner.conversation.messages, way.domain.tools)
-        text = model.say(request.messages, turn, runner.tools.names if runner.tools else ())
+        turn = Turn.of(runner.conversation.messages, path.domain.tools)
+        text = model.next_text(request.messages, turn, runner.tools.names if runner.tools else ())
         return parse(text, tools=runner.tools, format="hermes", ids=runner.conversation.ids)
 
-    return played(way, runner, answer, noise=2 * fault.window)
+    return run_task(path, runner, answer, noise=2 * fault.window)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -213,6 +215,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def cell(model: str, heed: float, guard: str, runs: Sequence[Run]) -> Cell:
+    """Summarize all runs of one model under one guard."""
     count, completed = len(runs), sum(run.completed for run in runs)
     low, high = wilson(completed, count)
     return Cell(
@@ -228,28 +231,32 @@ def cell(model: str, heed: float, guard: str, runs: Sequence[Run]) -> Cell:
     )  # fmt: skip
 
 
-def ways() -> list[Way]:
-    return [Way(domain, scenario) for domain in find_domains(TASK_DOMAINS) for scenario in domain.scenarios]
+def task_paths() -> list[TaskPath]:
+    return [TaskPath(domain, scenario) for domain in find_domains(TASK_DOMAINS) for scenario in domain.scenarios]
 
 
-def can_show(fault: Fault, way: Way) -> bool:
-    """Can this task show the fault? One that strikes at no step of its own shows where there is a call, or one behind
-    another."""
+def can_show(fault: Fault, path: TaskPath) -> bool:
+    """Return whether this task can show the fault.
+
+    A fault that occurs at no particular step needs a task with a call, or with a second call.
+    """
     if fault.window or fault.forced:
-        return len(way.steps) > (1 if fault.window else 0)
-    return fault is FAULTS["none"] or fault.strikes(way) is not None
+        return len(path.steps) > (1 if fault.window else 0)
+    return fault is FAULTS["none"] or fault.strikes(path) is not None
 
 
-def measured(models: Sequence[str], heeds: Sequence[float]) -> Iterator[Cell]:
-    tasks = ways()
+def measure(models: Sequence[str], heeds: Sequence[float]) -> Iterator[Cell]:
+    tasks = task_paths()
     for model in models:
         fault = FAULTS[model]
-        able = [way for way in tasks if can_show(fault, way)]
+        paths = [path for path in tasks if can_show(fault, path)]
         for heed in heeds if model != "none" else (1.0,):
             for guard in configurations(fault, heed):
                 runs = [
-                    scripted(way, fault, heed, f"{seed} {way.domain.name} {way.scenario.name} {model} {heed}", guard)
-                    for way in able
+                    run_scripted(
+                        path, fault, heed, f"{seed} {path.domain.name} {path.scenario.name} {model} {heed}", guard
+                    )
+                    for path in paths
                     for seed in (SEEDS if 0 < heed < 1 else SEEDS[:1])
                 ]
                 yield cell(model, heed, guard, runs)
@@ -291,8 +298,8 @@ def cost_table(cells: Sequence[Cell], heed: float) -> str:
     return table(head, rows)
 
 
-def keep(name: str, text: str) -> None:
-    """Puts a part into docs/guard.md, in the place of its last one."""
+def replace_part(name: str, text: str) -> None:
+    """Replace one part of docs/guard.md."""
     begin, end = f"<!-- part: {name} -->\n", f"<!-- end: {name} -->\n"
     before, _, rest = PAGE.read_text("utf-8").partition(begin)
     after = rest.partition(end)[2]
@@ -306,31 +313,33 @@ def save(path: Path, cells: Sequence[msgspec.Struct], command: str) -> None:
 
 
 def part(cells: Sequence[Cell]) -> str:
-    """The tables of docs/guard.md; a model that heeds nothing completes what it completes without a guard or nothing,
-    so of that one only the costs are shown."""
-    shown = [
+    """Return the tables of docs/guard.md.
+
+    A model that heeds no feedback completes the same tasks as without a guard or none, so only its costs are shown.
+    """
+    sections = [
         f"Heed {heed:g}: completed tasks, with Wilson's interval in percent.\n\n{completed_table(cells, heed)}"
         for heed in HEEDS[:2]
     ]
     costs = [f"Heed {heed:g}, under none / full / task:\n\n{cost_table(cells, heed)}" for heed in (1.0, 0.0)]
-    return "\n\n".join([*shown, *costs])
+    return "\n\n".join([*sections, *costs])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--live", action="store_true", help="ask the small model")
-    parser.add_argument("--seconds", type=float, default=540.0, help="how long the small model may take in all")
+    parser.add_argument("--live", action="store_true", help="measure the small model")
+    parser.add_argument("--seconds", type=float, default=540.0, help="time limit for the small model")
     parser.add_argument("--write", action="store_true", help="write docs/guard.md and the cells")
     options = parser.parse_args(arguments)
     if options.live:
         from guard_live import live
 
         return live(options.seconds, write=options.write)
-    cells = list(measured(list(FAULTS), HEEDS))
+    cells = list(measure(list(FAULTS), HEEDS))
     print(part(cells))
     if options.write:
         save(FOLDER / "scripted.jsonl", cells, "python evals/guard.py --write")
-        keep("scripted", part(cells))
+        replace_part("scripted", part(cells))
     return 0
 
 

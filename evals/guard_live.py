@@ -1,6 +1,7 @@
-"""SmolLM2 135M over ten tasks of one call each, held to a grammar, with the guard and without. See evals/guard.py.
+"""Measure SmolLM2 135M over ten tasks of one call each, constrained by a grammar, with and without the guard.
 
-The long tasks are beyond it: of 15 calls that eight of them wanted, not one came, under any guard.
+The long tasks are too hard for it: of the 15 calls that eight of them expect, it made none, under any guard. See
+evals/guard.py.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import time
 from typing import Any
 
 import msgspec
-from faulty_models import Way
-from guard import FOLDER, Run, guard_of, keep, played, save
+from faulty_models import TaskPath
+from guard import FOLDER, Run, guard_of, replace_part, run_task, save
 from report import table, wilson
 
 from rightcall import Reply, Runner, Toolset
@@ -43,50 +44,50 @@ class LiveRun(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def tasks() -> list[Way]:
-    """Ten tasks of one call with plain arguments. The task's own guard knows which tool ends it."""
-    found = []
+def tasks() -> list[TaskPath]:
+    """Return ten tasks of one call with plain arguments. The guard of the task knows which tool ends it."""
+    paths = []
     for task in TASKS:
         name, _, scenario = task.partition("/")
         (domain,) = find_domains([name])
-        asked = domain.by_name[scenario]
-        ends = (asked.calls[0].name,)
-        found.append(Way(domain, msgspec.structs.replace(asked, required_steps=ends, terminal=ends)))
-    return found
+        scenario_found = domain.by_name[scenario]
+        ends = (scenario_found.calls[0].name,)
+        paths.append(TaskPath(domain, msgspec.structs.replace(scenario_found, required_steps=ends, terminal=ends)))
+    return paths
 
 
-def offered(way: Way) -> Toolset:
-    """The task's tool and others of its domain, three in all: a long list is slow to read, and more to be wrong in."""
-    own = {name for name, _ in way.steps}
-    others = [tool.name for tool in way.domain.tools if tool.name not in own][: max(0, OFFERED - len(own))]
-    return Toolset([tool for tool in way.domain.tools if tool.name in own or tool.name in others])
+def offered_tools(path: TaskPath) -> Toolset:
+    """Return three tools of the domain with the task's: a longer list is slower to read and harder for the model."""
+    own = {name for name, _ in path.steps}
+    others = [tool.name for tool in path.domain.tools if tool.name not in own][: max(0, OFFERED - len(own))]
+    return Toolset([tool for tool in path.domain.tools if tool.name in own or tool.name in others])
 
 
 def live(seconds: float, *, write: bool) -> int:
-    began = time.monotonic()
+    started = time.monotonic()
     runs: list[LiveRun] = []
     with asyncio.Runner() as loop, LocalBackend("smollm2", threads=1) as backend:
         for seed in range(1, RUNS + 1):
-            for way in tasks():
+            for path in tasks():
                 for guard in GUARDS:
-                    if time.monotonic() - began > seconds:
+                    if time.monotonic() - started > seconds:
                         break
-                    runs.append(one(loop, backend, way, guard, seed))
-    whole = len(runs) - len(runs) % len(GUARDS)  # each guard has seen the same tasks
+                    runs.append(run_once(loop, backend, path, guard, seed))
+    whole = len(runs) - len(runs) % len(GUARDS)  # every guard ran the same tasks
     runs = runs[:whole]
     print(part(runs))
     if write:
         save(FOLDER / "live.jsonl", runs, f"python evals/guard.py --live --seconds {seconds:g} --write")
-        keep("live", part(runs))
+        replace_part("live", part(runs))
     return 0
 
 
-def one(loop: asyncio.Runner, backend: LocalBackend, way: Way, guard: str, seed: int) -> LiveRun:
-    began = time.monotonic()
+def run_once(loop: asyncio.Runner, backend: LocalBackend, path: TaskPath, guard: str, seed: int) -> LiveRun:
+    started = time.monotonic()
     runner = Runner(
         None,
-        offered(way),
-        guard=guard_of(guard, way.scenario),
+        offered_tools(path),
+        guard=guard_of(guard, path.scenario),
         system=SYSTEM,
         choice="required",
         fields={**FIELDS, "seed": seed},
@@ -95,11 +96,13 @@ def one(loop: asyncio.Runner, backend: LocalBackend, way: Way, guard: str, seed:
     def answer(request: Any) -> Reply:
         return loop.run(backend.complete(request))
 
-    came = played(way, runner, answer, TURNS)
-    print(f"{guard} {way.scenario.name} {seed}: {came}", file=sys.stderr, flush=True)
-    wanted = sum(not optional for optional in way.optional)
-    taken = round(time.monotonic() - began, 2)
-    return LiveRun(guard, f"{way.domain.name}/{way.scenario.name}", seed, wanted, came.missing, came, taken)
+    outcome = run_task(path, runner, answer, TURNS)
+    print(f"{guard} {path.scenario.name} {seed}: {outcome}", file=sys.stderr, flush=True)
+    wanted = sum(not optional for optional in path.optional)
+    seconds_taken = round(time.monotonic() - started, 2)
+    return LiveRun(
+        guard, f"{path.domain.name}/{path.scenario.name}", seed, wanted, outcome.missing, outcome, seconds_taken
+    )
 
 
 def part(runs: list[LiveRun]) -> str:

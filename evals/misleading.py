@@ -1,7 +1,7 @@
-"""Answers that talk about calls, look like calls, or show calls, and are none. Templates times variations.
+"""Answers that mention, resemble or quote calls without making one: templates combined with values.
 
-All are replies that a careful reader would take for text: something stands around the example, the example is quoted,
-or the data only looks like a call.
+A careful reader would treat each of them as text: the example is surrounded by text, it is quoted, or the data only
+resembles a call.
 """
 
 from __future__ import annotations
@@ -204,9 +204,9 @@ AROUND = (
 
 
 def misleading() -> Iterator[tuple[str, str]]:
-    """Each text with the kind of trap it is."""
+    """Yield each text with its kind of trap."""
     for name, arguments in SAMPLES:
-        yield from _of_sample(name, arguments)
+        yield from _texts_of_sample(name, arguments)
     for marker in MARKERS:
         yield from [("quoted marker", template.format(marker=marker)) for template in ABOUT_MARKERS]
     yield from [("marker in prose", text) for text in TAGS_IN_PROSE]
@@ -217,9 +217,9 @@ def misleading() -> Iterator[tuple[str, str]]:
             yield from [("tool definition", around.format(text=json.dumps(value))) for around in AROUND[2:]]
 
 
-def _of_sample(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _texts_of_sample(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
     key, value = next(iter(arguments.items()))
-    words = {
+    replacements = {
         "name": name,
         "key": key,
         "value": value,
@@ -228,7 +228,7 @@ def _of_sample(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, str]
         "python": as_python(name, arguments),
     }
     for kind, templates in (("prose", EXPLAINING), ("code", CODE), ("log", LOGS), ("table", TABLES)):
-        yield from [(kind, template.format(**words)) for template in templates]
+        yield from [(kind, template.format(**replacements)) for template in templates]
     for wire in WIRES:
         text = wire(name, arguments)
         language = "python" if wire is as_python else "json" if wire is as_json else ""

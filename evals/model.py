@@ -1,10 +1,10 @@
-"""How often is what a small model writes a call that can be made?    python evals/model.py [--prompts N] [--write]
+"""Measure how often a small model writes a valid call.    python evals/model.py [--prompts N] [--write]
 
-Asks SmolLM2 135M, on this machine, and reads each answer in every mode of `MODES`. A reply is *valid* if it holds at
-least one call and nothing blocks any: declared tool, arguments that fit its schema, not cut off. It is *right* if it is
-exactly the call that answers the question. The answers are recorded, and the tests read them again.
+Asks SmolLM2 135M, on this machine, and parses each answer in every mode of `MODES`. A reply is *valid* if it has at
+least one call and no blocking problem: declared tool, arguments that fit its schema, not truncated. It is *right* if it
+is exactly the call that answers the question. The answers are recorded, and the tests parse them again.
 
-`--replay` asks the recording instead of the model; `--write` writes the recording and the figures of docs/results.md.
+`--replay` uses the recording instead of the model. `--write` writes the recording and the figures of docs/results.md.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ SAMPLING: Json = {"temperature": 0.0, "seed": 1, "max_tokens": 112}
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """`ask` gives what goes into the request beside the messages (a grammar, for one), `read` what is made of the text.
+    """One mode of asking and parsing.
 
-    Modes that ask alike share one answer of the model.
+    `ask` returns the fields of the request in addition to the messages, such as a grammar; `read` parses the text.
+    Modes with the same request share one answer of the model.
     """
 
     about: str
@@ -53,38 +54,38 @@ class Mode(msgspec.Struct, frozen=True):
     read: Callable[[str, Case], Reply]
 
 
-def freely(case: Case) -> Json:
+def no_constraint(case: Case) -> Json:
     return {}
 
 
-def strictly(text: str, case: Case) -> Reply:
-    """As it stands: in the format that was asked for, nothing changed, nothing looked for elsewhere."""
+def parse_strictly(text: str, case: Case) -> Reply:
+    """Parse in the requested format only, without repairs."""
     reply = parse(text, tools=case.tools, format="hermes", repair="off")
     return Reply() if any(problem.code == "rescued" for problem in reply.problems) else reply
 
 
-def fully(text: str, case: Case) -> Reply:
+def parse_repaired(text: str, case: Case) -> Reply:
     return parse(text, tools=case.tools)
 
 
 MODES: dict[str, Mode] = {
-    "none": Mode("as it stands: Hermes format, nothing repaired", freely, strictly),
-    "parse": Mode("`parse` as it comes: any format, safe repairs", freely, fully),
+    "none": Mode("as it stands: Hermes format, nothing repaired", no_constraint, parse_strictly),
+    "parse": Mode("`parse` as it comes: any format, safe repairs", no_constraint, parse_repaired),
 }
 
 
-def shaped(case: Case) -> Json:
-    """Held to the shape of a call: a declared name, and any JSON object."""
+def shape_constraint(case: Case) -> Json:
+    """Constrain the answer to the shape of a call: a declared name, and any JSON object."""
     return {"grammar": _gbnf(case, "any")}
 
 
-def held(case: Case) -> Json:
-    """Held to each tool's own schema, strings and lists bounded."""
+def schema_constraint(case: Case) -> Json:
+    """Constrain the answer to each tool's schema, with bounded strings and lists."""
     return {"grammar": _gbnf(case, "schema")}
 
 
 def _gbnf(case: Case, arguments: Literal["schema", "any"]) -> str:
-    made = grammar(
+    tool_grammar = grammar(
         case.tools,
         format="hermes",
         choice="required",
@@ -92,20 +93,20 @@ def _gbnf(case: Case, arguments: Literal["schema", "any"]) -> str:
         arguments=arguments,
         bounds=GrammarBounds(string=60, array=8, digits=9),
     )
-    return made.gbnf()
+    return tool_grammar.gbnf()
 
 
 GRAMMAR_PROMPTS = 200
 GRAMMAR_MODES: dict[str, Mode] = {
     "none": MODES["none"],
     "parse": MODES["parse"],
-    "shape": Mode("held to the shape of a call, any arguments", shaped, strictly),
-    "grammar": Mode("held to each tool's schema, strings bounded", held, strictly),
+    "shape": Mode("held to the shape of a call, any arguments", shape_constraint, parse_strictly),
+    "grammar": Mode("held to each tool's schema, strings bounded", schema_constraint, parse_strictly),
 }
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What one reply came to in one mode; `fault` is the code of the first blocking problem, or "no call"."""
+    """The outcome of one reply in one mode; `fault` is the code of the first blocking problem, or "no call"."""
 
     case: str
     mode: str
@@ -116,12 +117,12 @@ class Outcome(msgspec.Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-def judge(case: Case, mode: str, reply: Reply) -> Outcome:
+def classify(case: Case, mode: str, reply: Reply) -> Outcome:
     blocking = [problem.code for problem in reply.problems if problem.blocking]
     fault = "no call" if not reply.attempts else blocking[0] if blocking else ""
-    made = [(call.name, call.arguments) for call in reply.attempts]
-    is_right = not fault and made == [(case.want.name, case.want.arguments)]
-    is_right_tool = len(made) == 1 and made[0][0] == case.want.name
+    calls = [(call.name, call.arguments) for call in reply.attempts]
+    is_right = not fault and calls == [(case.want.name, case.want.arguments)]
+    is_right_tool = len(calls) == 1 and calls[0][0] == case.want.name
     return Outcome(
         case.name,
         mode,
@@ -136,32 +137,34 @@ def judge(case: Case, mode: str, reply: Reply) -> Outcome:
 # -- asking ------------------------------------------------------------------------------------------------------------
 
 
-async def replies(backend: BaseBackend, asked: Sequence[Case], modes: dict[str, Mode]) -> dict[tuple[str, str], str]:
-    """The model's own text for each question and mode."""
+async def collect_texts(
+    backend: BaseBackend, questions: Sequence[Case], modes: dict[str, Mode]
+) -> dict[tuple[str, str], str]:
+    """Return the model's text for each question and mode."""
     texts: dict[tuple[str, str], str] = {}
-    for number, case in enumerate(asked, 1):
-        seen: dict[str, str] = {}
+    for number, case in enumerate(questions, 1):
+        texts_by_request: dict[str, str] = {}
         for name, mode in modes.items():
             extra = mode.ask(case)
             key = json.dumps(extra, sort_keys=True)
-            if key not in seen:
-                seen[key] = await text_of(backend, case, extra)
-            texts[case.name, name] = seen[key]
+            if key not in texts_by_request:
+                texts_by_request[key] = await request_text(backend, case, extra)
+            texts[case.name, name] = texts_by_request[key]
         if sys.stderr.isatty():
-            print(f"\r{number} of {len(asked)}", end="", file=sys.stderr, flush=True)
+            print(f"\r{number} of {len(questions)}", end="", file=sys.stderr, flush=True)
     return texts
 
 
-async def text_of(backend: BaseBackend, case: Case, extra: Json) -> str:
+async def request_text(backend: BaseBackend, case: Case, extra: Json) -> str:
     answer = await backend.complete(Request(messages=list(case.messages), extra=extra, **SAMPLING))
     return str(answer.raw["choices"][0]["message"]["content"] or "")
 
 
-async def measured(
-    most: int, *, cassette: Path | None = None, replay: bool = False, modes: dict[str, Mode] = MODES
+async def measure(
+    limit: int, *, cassette: Path | None = None, replay: bool = False, modes: dict[str, Mode] = MODES
 ) -> list[Outcome]:
-    """Every question in every mode. With `replay` the cassette answers, else the model, whom it records."""
-    asked = cases(most)
+    """Run every question in every mode. With `replay` the cassette answers, else the model, which it records."""
+    questions = cases(limit)
     async with AsyncExitStack() as stack:
         backend: BaseBackend
         if replay:
@@ -171,15 +174,17 @@ async def measured(
             if cassette is not None:
                 cassette.parent.mkdir(parents=True, exist_ok=True)
                 backend = Recorder(backend, cassette, fresh=True)
-        texts = await replies(backend, asked, modes)
-    return [judge(case, name, modes[name].read(texts[case.name, name], case)) for name in modes for case in asked]
+        texts = await collect_texts(backend, questions, modes)
+    return [
+        classify(case, name, modes[name].read(texts[case.name, name], case)) for name in modes for case in questions
+    ]
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
 def figures(outcomes: Sequence[Outcome], modes: dict[str, Mode] = MODES) -> str:
-    """The table: rates with 95 % intervals, and what was wrong with the rest."""
+    """Return the table of rates with 95 % intervals, and the problems of the other replies."""
     rows = []
     for name, mode in modes.items():
         of = [outcome for outcome in outcomes if outcome.mode == name]
@@ -195,7 +200,7 @@ def rate(count: int, of: int) -> str:
     return f"{count}, {percent(count / of)} ({low * 100:.0f}-{high * 100:.0f})"
 
 
-def repaired(outcomes: Sequence[Outcome]) -> str:
+def repairs_in_valid_replies(outcomes: Sequence[Outcome]) -> str:
     rules = Counter(rule for outcome in outcomes if outcome.is_valid for rule in outcome.repairs)
     return ", ".join([f"`{rule}` {count}" for rule, count in rules.most_common()]) or "none"
 
@@ -247,7 +252,7 @@ make model                               # asks the model and shows these figure
 
 {figures(outcomes)}
 
-Repairs in valid replies: {repaired(outcomes)}."""
+Repairs in valid replies: {repairs_in_valid_replies(outcomes)}."""
 
 
 def _circumstances() -> str:
@@ -256,8 +261,8 @@ def _circumstances() -> str:
     except PackageNotFoundError:
         runtime = "a recording"
     python = platform.python_version()
-    made = f"{date.today().isoformat()}, rightcall {__version__}, {runtime}, Python {python}, {platform.machine()}"
-    return f"{made}; " + ", ".join([f"{name} {value}" for name, value in SAMPLING.items()])
+    versions = f"{date.today().isoformat()}, rightcall {__version__}, {runtime}, Python {python}, {platform.machine()}"
+    return f"{versions}; " + ", ".join([f"{name} {value}" for name, value in SAMPLING.items()])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -265,27 +270,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--prompts", type=int, default=PROMPTS, metavar="N", help=f"questions; there are {len(cases())}"
     )
-    parser.add_argument("--replay", action="store_true", help="ask the recording instead of the model")
-    parser.add_argument("--grammar", action="store_true", help="with grammars too, over all questions")
+    parser.add_argument("--replay", action="store_true", help="use the recording instead of the model")
+    parser.add_argument("--grammar", action="store_true", help="also measure with grammars, over all questions")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and the recording")
     options = parser.parse_args(arguments)
     if options.grammar:
-        return with_grammars(options.prompts if options.prompts != PROMPTS else GRAMMAR_PROMPTS, write=options.write)
+        return measure_grammars(options.prompts if options.prompts != PROMPTS else GRAMMAR_PROMPTS, write=options.write)
     cassette = CASSETTE if options.write or options.replay else None
     try:
-        outcomes = asyncio.run(measured(options.prompts, cassette=cassette, replay=options.replay))
+        outcomes = asyncio.run(measure(options.prompts, cassette=cassette, replay=options.replay))
     except RightcallError as error:
         print(f"model: {error}", file=sys.stderr)
         return 1
     print(figures(outcomes))
-    print(f"repairs in valid replies: {repaired(outcomes)}")
+    print(f"repairs in valid replies: {repairs_in_valid_replies(outcomes)}")
     if options.write:
         keep_part("model", part(outcomes))
     return 0
 
 
-def with_grammars(most: int, *, write: bool) -> int:
-    outcomes = asyncio.run(measured(most, modes=GRAMMAR_MODES))
+def measure_grammars(limit: int, *, write: bool) -> int:
+    outcomes = asyncio.run(measure(limit, modes=GRAMMAR_MODES))
     print(figures(outcomes, GRAMMAR_MODES))
     print(right_tool(outcomes, GRAMMAR_MODES))
     if write:

@@ -1,8 +1,8 @@
-"""Questions that a tool answers, made from templates and values, as `rightcall eval questions` has them.
+"""Questions that a tool answers, generated from templates and values, as in `rightcall eval questions`.
 
-Each question offers the tool that it wants and up to two others, and shows one call of each offered tool: a model of
-135 million weights makes no calls without. The example is never the question itself. The first forty questions have
-every tool twice; more only add values.
+Each question offers the expected tool and up to two others, and shows one call of each offered tool: a model with 135
+million weights makes no calls without examples. The example never is the question itself. The first forty questions use
+every tool twice; later ones only add values.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ HERE = Path(rightcall.__file__).parent / "evaluation" / "own_questions"
 TOOLS: list[dict[str, Any]] = json.loads((HERE / "tools.json").read_text("utf-8"))
 PROMPTS: list[dict[str, Any]] = json.loads((HERE / "prompts.json").read_text("utf-8"))
 
-_TOLD = "Answer every request with one call of one of these tools:\n{tools}\n"
-_TOLD += "A call is a JSON object with name and arguments in tool_call tags."
+_SYSTEM_PROMPT = "Answer every request with one call of one of these tools:\n{tools}\n"
+_SYSTEM_PROMPT += "A call is a JSON object with name and arguments in tool_call tags."
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One question: what is sent, what may be called, and the call that would answer it."""
+    """One question: the messages, the offered tools, and the expected call."""
 
     name: str
     tools: Toolset
@@ -35,37 +35,42 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def cases(most: int | None = None) -> list[Case]:
-    """The first so many questions, all of them unless said."""
+    """Return the first `most` questions, or all of them."""
     return list(_cases())[:most]
 
 
 def _cases() -> Iterator[Case]:
     number = 0
     for row in range(max(len(prompt["values"]) for prompt in PROMPTS)):
-        for way in range(max(len(prompt["say"]) for prompt in PROMPTS)):
-            for wanted, prompt in enumerate(PROMPTS):
-                if row < len(prompt["values"]) and way < len(prompt["say"]):
-                    yield _case(number, wanted, row, way)
+        for phrasing in range(max(len(prompt["say"]) for prompt in PROMPTS)):
+            for expected, prompt in enumerate(PROMPTS):
+                if row < len(prompt["values"]) and phrasing < len(prompt["say"]):
+                    yield _case(number, expected, row, phrasing)
                     number += 1
 
 
-def _case(number: int, wanted: int, row: int, way: int) -> Case:
-    offered = [(wanted + step) % len(PROMPTS) for step in range(1 + number % 3)]
-    turned = offered[number % len(offered) :] + offered[: number % len(offered)]  # the wanted one is not always first
-    tools = [TOOLS[each] for each in turned]
-    listed = "\n".join([json.dumps(tool["function"], ensure_ascii=False) for tool in tools])
-    messages = [{"role": "system", "content": _TOLD.format(tools=listed)}]
-    for each in turned:
-        messages += _example(PROMPTS[each], row + 1, way + 1)
-    prompt = PROMPTS[wanted]
-    messages.append({"role": "user", "content": _said(prompt, row, way)})
-    return Case(f"{prompt['tool']}/{row}/{way}", Toolset(tools), tuple(messages), _call(prompt, row))
+def _case(number: int, expected: int, row: int, phrasing: int) -> Case:
+    offered = [(expected + step) % len(PROMPTS) for step in range(1 + number % 3)]
+    rotated = (
+        offered[number % len(offered) :] + offered[: number % len(offered)]
+    )  # the expected tool is not always first
+    tools = [TOOLS[each] for each in rotated]
+    tool_lines = "\n".join([json.dumps(tool["function"], ensure_ascii=False) for tool in tools])
+    messages = [{"role": "system", "content": _SYSTEM_PROMPT.format(tools=tool_lines)}]
+    for each in rotated:
+        messages += _example(PROMPTS[each], row + 1, phrasing + 1)
+    prompt = PROMPTS[expected]
+    messages.append({"role": "user", "content": _question_text(prompt, row, phrasing)})
+    return Case(f"{prompt['tool']}/{row}/{phrasing}", Toolset(tools), tuple(messages), _call(prompt, row))
 
 
-def _example(prompt: dict[str, Any], row: int, way: int) -> list[dict[str, str]]:
-    row, way = row % len(prompt["values"]), way % len(prompt["say"])
+def _example(prompt: dict[str, Any], row: int, phrasing: int) -> list[dict[str, str]]:
+    row, phrasing = row % len(prompt["values"]), phrasing % len(prompt["say"])
     answer = render([_call(prompt, row)], format="hermes")
-    return [{"role": "user", "content": _said(prompt, row, way)}, {"role": "assistant", "content": answer}]
+    return [
+        {"role": "user", "content": _question_text(prompt, row, phrasing)},
+        {"role": "assistant", "content": answer},
+    ]
 
 
 def _call(prompt: dict[str, Any], row: int) -> Call:
@@ -73,12 +78,14 @@ def _call(prompt: dict[str, Any], row: int) -> Call:
     return Call(prompt["tool"], arguments, json.dumps(arguments, ensure_ascii=False))
 
 
-def _said(prompt: dict[str, Any], row: int, way: int) -> str:
-    return str(prompt["say"][way].format(**{key: _words(value) for key, value in prompt["values"][row].items()}))
+def _question_text(prompt: dict[str, Any], row: int, phrasing: int) -> str:
+    return str(
+        prompt["say"][phrasing].format(**{key: _value_text(value) for key, value in prompt["values"][row].items()})
+    )
 
 
-def _words(value: Any) -> str:
-    """A value as someone would say it."""
+def _value_text(value: Any) -> str:
+    """Return a value as a person would write it."""
     if isinstance(value, list):
         return " and ".join([", ".join(value[:-1]), value[-1]] if len(value) > 1 else value)
-    return " ".join([_words(each) for each in value.values()]) if isinstance(value, dict) else str(value)
+    return " ".join([_value_text(each) for each in value.values()]) if isinstance(value, dict) else str(value)

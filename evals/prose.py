@@ -1,9 +1,9 @@
-"""Is text left alone?    python evals/prose.py [--every N]
+"""Check that text without a call gives no call.    python evals/prose.py [--every N]
 
-Texts that hold no call, each read with tools declared that it talks about: this project's documents and docstrings,
-the questions and descriptions of the leaderboard, the standard library's docstrings, and answers made up to mislead.
-Not one call may come out of them, with the format known or not. (A reply that is nothing but a call of a declared tool
-is a call, wherever it was copied from; such texts are left out.)
+The texts are this project's documents and docstrings, the questions and descriptions of the leaderboard, the docstrings
+of the standard library, and misleading answers. Each is parsed with tools that it mentions, with a known format and
+with `auto`. None may give a call. (A reply that is only a call of a declared tool is a call, wherever it was copied
+from; such texts are left out.)
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rightcall import Call, Tool, Toolset, parse
 from rightcall.evaluation.leaderboard import LeaderboardData, leaderboard_tools
 
 FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
-BARE = ("llama3_json", "xlam", "generic_json")  # they write nothing before a call
-ENDS_WITH_ONE = ("Example: {", "call={")  # no sign tells them from `Here it is: {`
+BARE = ("llama3_json", "xlam", "generic_json")  # these formats have no text before a call
+ENDS_WITH_ONE = ("Example: {", "call={")  # cannot be distinguished from `Here it is: {`
 _HEADING = re.compile(r"(?m)^(?=#{1,6} )")
 _FENCED = re.compile(r"(?ms)^ *(```+|~~~+).*?^ *\1[^\n]*$")
 
 
 class Prose(msgspec.Struct, frozen=True):
-    """A text without a call, and the tools it was read with."""
+    """A text without a call, and the tools that are declared when it is parsed."""
 
     source: str
     where: str
@@ -44,11 +44,11 @@ class Prose(msgspec.Struct, frozen=True):
     tools: Toolset
 
 
-# -- where it comes from -----------------------------------------------------------------------------------------------
+# -- sources -----------------------------------------------------------------------------------------------------------
 
 
 def own_documents() -> Iterator[Prose]:
-    """Whole documents, their sections, and the paragraphs between code blocks."""
+    """Yield whole documents, their sections, and the paragraphs between code blocks."""
     files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
     for file in sorted([file for file in files if file != PAGE]):
         text = file.read_text("utf-8")
@@ -58,9 +58,9 @@ def own_documents() -> Iterator[Prose]:
 
 
 def _sections(text: str) -> list[str]:
-    """A document from heading to heading, where a heading in a code block is none."""
-    shown = _FENCED.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
-    starts = [0, *(found.start() for found in _HEADING.finditer(shown)), len(text)]
+    """Split a document at its headings. A line in a code block is no heading."""
+    sample_count = _FENCED.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
+    starts = [0, *(found.start() for found in _HEADING.finditer(sample_count)), len(text)]
     return [text[start:end] for start, end in pairwise(starts)]
 
 
@@ -72,30 +72,33 @@ def own_docstrings() -> Iterator[Prose]:
 
 
 def library_docstrings() -> Iterator[Prose]:
-    """With tools that are called like the functions of the same module."""
+    """Yield the docstrings of the standard library, with tools named like the functions of the same module."""
     root = Path(sysconfig.get_paths()["stdlib"])
     for file in sorted(root.rglob("*.py")):
         if {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"} & set(file.parts):
             continue
-        found = list(docstrings(file))
-        tools = functions(file) if found else Toolset([])
-        for where, text in found:
+        docstrings_found = list(docstrings(file))
+        tools = functions(file) if docstrings_found else Toolset([])
+        for where, text in docstrings_found:
             yield Prose("standard library", f"{file.relative_to(root)} {where}", text, tools)
 
 
 def leaderboard(wheel: LeaderboardData) -> Iterator[Prose]:
-    """Questions with the tools of their case, descriptions with the tool they describe."""
+    """Yield questions with the tools of their case, and descriptions with the tool they describe."""
     seen: set[str] = set()
     documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
     for name in wheel.names():
         for row in wheel.rows(name):
-            listed = row.get("function", [row] if "parameters" in row else None)
-            if listed is None:
-                listed = [tool for part in row.get("involved_classes", ()) for tool in documents.get(part, ())]
-            texts = [*_contents(row.get("question", ())), *[text for tool in listed for text in _descriptions(tool)]]
+            definitions = row.get("function", [row] if "parameters" in row else None)
+            if definitions is None:
+                definitions = [tool for part in row.get("involved_classes", ()) for tool in documents.get(part, ())]
+            texts = [
+                *_contents(row.get("question", ())),
+                *[text for tool in definitions for text in _descriptions(tool)],
+            ]
             fresh = [text for text in texts if text not in seen]
             seen.update(fresh)
-            tools = _lenient(listed) if fresh else Toolset([])
+            tools = _lenient(definitions) if fresh else Toolset([])
             for text in fresh:
                 yield Prose("leaderboard", str(row.get("id", name)), text, tools)
 
@@ -108,19 +111,19 @@ def _contents(turns: Any) -> Iterator[str]:
             yield from _contents(turn)
 
 
-def _descriptions(said: Any) -> Iterator[str]:
-    if isinstance(said, dict):
-        if isinstance(said.get("description"), str):
-            yield said["description"]
-        for inner in said.values():
+def _descriptions(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("description"), str):
+            yield value["description"]
+        for inner in value.values():
             yield from _descriptions(inner)
-    elif isinstance(said, list):
-        for inner in said:
+    elif isinstance(value, list):
+        for inner in value:
             yield from _descriptions(inner)
 
 
-def _lenient(listed: list[dict[str, Any]]) -> Toolset:
-    return leaderboard_tools([function for function in listed if "parameters" in function and "name" in function])
+def _lenient(definitions: list[dict[str, Any]]) -> Toolset:
+    return leaderboard_tools([function for function in definitions if "parameters" in function and "name" in function])
 
 
 def docstrings(file: Path) -> Iterator[tuple[str, str]]:
@@ -132,35 +135,38 @@ def docstrings(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def functions(file: Path) -> Toolset:
-    """A tool for each function of a file: the same name, the same arguments, any value."""
-    made: dict[str, Tool] = {}
+    """Return a tool for each function of a file: the same name, the same arguments, any value."""
+    tools: dict[str, Tool] = {}
     for node in ast.walk(_tree(file)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in made:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in tools:
             names = [a.arg for a in [*node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
             schema = {"type": "object", "properties": {name: {} for name in names}}
-            made[node.name] = Tool(name=node.name, parameters=schema)
-    return Toolset(list(made.values()))
+            tools[node.name] = Tool(name=node.name, parameters=schema)
+    return Toolset(list(tools.values()))
 
 
 @cache
 def _tree(file: Path) -> ast.Module:
     try:
         return ast.parse(file.read_text("utf-8"))
-    except (SyntaxError, UnicodeDecodeError):  # some files of the library are bad on purpose
+    except (SyntaxError, UnicodeDecodeError):  # some files of the library are invalid on purpose
         return ast.Module([], [])
 
 
-def made_up() -> Iterator[Prose]:
+def misleading_texts() -> Iterator[Prose]:
     for kind, text in misleading():
         yield Prose("made up to mislead", kind, text, MISLEADING_TOOLS)
 
 
-# -- what comes out of it ----------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------------------------------
 
 
 def calls(prose: Prose, format: str) -> tuple[Call, ...]:
-    """The calls that would run. None are asked of xlam where a JSON fence begins the reply: that is its own wire; nor
-    of a format that writes nothing before a call, where the text ends with one that nothing shows."""
+    """Return the runnable calls.
+
+    Two cases are exempt: a JSON fence at the beginning for xlam, because that is its own syntax; and, for a format
+    without text before a call, a text that ends with an unquoted call.
+    """
     if format == "xlam" and prose.text.startswith("```json"):
         return ()
     if format in BARE and any(mark in prose.text for mark in ENDS_WITH_ONE) and prose.text.rstrip().endswith("}}"):
@@ -169,7 +175,7 @@ def calls(prose: Prose, format: str) -> tuple[Call, ...]:
 
 
 def is_a_call(prose: Prose) -> bool:
-    """Is the text nothing but a call, as Python, of one of its tools? Then it is no prose."""
+    """Return whether the text is only a Python call of one of its tools, and therefore no prose."""
     try:
         node = ast.parse(prose.text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -180,18 +186,18 @@ def is_a_call(prose: Prose) -> bool:
 def measure_prose(wheel: LeaderboardData, every: int) -> Section:
     texts: Counter[str] = Counter()
     fired: Counter[str] = Counter()
-    shown: Counter[str] = Counter()
-    for source in (own_documents(), own_docstrings(), leaderboard(wheel), library_docstrings(), made_up()):
+    sample_count: Counter[str] = Counter()
+    for source in (own_documents(), own_docstrings(), leaderboard(wheel), library_docstrings(), misleading_texts()):
         for prose in islice(source, 0, None, every):
             hits = [format for format in FORMATS if calls(prose, format)]
             if hits and is_a_call(prose):
                 continue
             texts[prose.source] += 1
             fired[prose.source] += bool(hits)
-            shown[prose.source] += bool(hits)
-            if hits and shown[prose.source] <= 5:
+            sample_count[prose.source] += bool(hits)
+            if hits and sample_count[prose.source] <= 5:
                 print(f"  {prose.source}, {prose.where}, {', '.join(hits)}: {prose.text[:200]!r}", file=sys.stderr)
-    # Rounded: every change of a document or of the library changes them a little.
+    # Rounded, because every change of a document or of the library changes the numbers a little.
     rows = [(source, f"over {(count - 1) // 100 * 100:,}", f"{fired[source]:,}") for source, count in texts.items()]
     text = (
         "Texts that hold no call, read with tools declared that they talk about, the format unknown (`auto`) and known "
@@ -211,10 +217,10 @@ def measure_prose(wheel: LeaderboardData, every: int) -> Section:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="look at every Nth text only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="parse only every Nth text")
     section = measure_prose(fetch(), parser.parse_args().every)
     print(section.text)
-    return int(section.figures[0].missed)
+    return int(section.figures[0].is_missed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures, the ratchet that lets none of them get worse, and the page that shows them."""
+"""Figures, the ratchet that fails when one of them gets worse, and the page that shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 RATCHET = ROOT / "evals" / "ratchet.json"
 PAGE = ROOT / "docs" / "results.md"
-FIRST = "eval"  # what a reader of the page wants to know
+FIRST = "eval"  # the part that comes first on the page
 _PART = re.compile(r"<!-- part: (\w+) -->\n.*?<!-- end: \1 -->\n", re.S)
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """`count` of `of`. Less is better where the target is `at_most` so much, else more."""
+    """`count` of `of`. Lower is better if there is an `at_most` target, otherwise higher is better."""
 
     name: str
     count: int
@@ -31,7 +31,7 @@ class Figure(msgspec.Struct, frozen=True):
         return self.count / self.of if self.of else 0.0
 
     @property
-    def missed(self) -> bool:
+    def is_missed(self) -> bool:
         low = self.at_least is not None and self.rate < self.at_least
         return low or (self.at_most is not None and self.rate > self.at_most)
 
@@ -42,7 +42,7 @@ class Figure(msgspec.Struct, frozen=True):
         return f"at most {percent(self.at_most)}" if self.at_most is not None else ""
 
     def worse_than(self, count: int, of: int) -> bool:
-        """Exactly, without rounding."""
+        """Compare exactly, without rounding."""
         difference = self.count * of - count * self.of
         return difference > 0 if self.at_most is not None else difference < 0
 
@@ -54,7 +54,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def percent(rate: float) -> str:
-    """Two digits, but never 100 % for less than all and never 0 % for more than none."""
+    """Format with two digits, but never 100 % for less than all and never 0 % for more than none."""
     text = f"{rate * 100:.2f}"
     if (text == "100.00" and rate < 1) or (text == "0.00" and rate > 0):
         text = f"{rate * 100:.4f}"
@@ -72,7 +72,7 @@ def figures_table(figures: Iterable[Figure]) -> str:
 
 
 def wilson(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
-    """Between which rates the true one lies, 19 times out of 20: Wilson's interval, for few cases too."""
+    """Return the 95 % confidence interval of a rate: Wilson's interval, which is valid for few cases too."""
     if not of:
         return 0.0, 1.0
     rate, spread = count / of, z * z / of
@@ -82,7 +82,7 @@ def wilson(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def keep_part(name: str, text: str) -> None:
-    """Puts one program's part into the page, in place of its last one. Whoever writes the page keeps such parts."""
+    """Replace one program's part of the page. The programs that write the page preserve such parts."""
     begin, end = f"<!-- part: {name} -->\n", f"<!-- end: {name} -->\n"
     before, _, rest = PAGE.read_text("utf-8").partition(begin)
     after = rest.partition(end)[2]
@@ -90,26 +90,28 @@ def keep_part(name: str, text: str) -> None:
 
 
 def parts(*, first: bool) -> str:
-    """The parts that other programs have put into the page: the one that stands first, or the others."""
-    kept = PAGE.read_text("utf-8") if PAGE.exists() else ""
-    return "".join([f"\n{piece.group()}" for piece in _PART.finditer(kept) if (piece[1] == FIRST) is first])
+    """Return the parts that other programs wrote into the page: the first one, or the others."""
+    page_text = PAGE.read_text("utf-8") if PAGE.exists() else ""
+    return "".join([f"\n{piece.group()}" for piece in _PART.finditer(page_text) if (piece[1] == FIRST) is first])
 
 
 def page(title: str, head: str, sections: Iterable[Section]) -> str:
-    shown = [f"## {s.title}\n\n{s.text}\n\n{figures_table(s.figures)}".replace("\n\n\n", "\n\n") for s in sections]
-    begins = f"{title.strip()}\n{parts(first=True)}"
-    return "\n\n".join([begins.strip(), head.strip(), *shown]) + "\n" + parts(first=False)
+    section_texts = [
+        f"## {s.title}\n\n{s.text}\n\n{figures_table(s.figures)}".replace("\n\n\n", "\n\n") for s in sections
+    ]
+    beginning = f"{title.strip()}\n{parts(first=True)}"
+    return "\n\n".join([beginning.strip(), head.strip(), *section_texts]) + "\n" + parts(first=False)
 
 
 def ratchet(path: Path = RATCHET) -> dict[str, tuple[int, int]]:
-    """The best that was measured so far: of each figure, count and cases."""
+    """Return the best measured figures so far: count and cases of each."""
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def faults(figures: Sequence[Figure], path: Path = RATCHET) -> list[str]:
-    """What missed its target, got worse than the ratchet allows, or is gone."""
+    """Return the figures that miss their target, are worse than the ratchet allows, or are missing."""
     best = ratchet(path)
-    found = [f"{f.name}: {percent(f.rate)} misses its target, {f.target}" for f in figures if f.missed]
+    found = [f"{f.name}: {percent(f.rate)} misses its target, {f.target}" for f in figures if f.is_missed]
     for figure in figures:
         count, of = best.get(figure.name, (0, 0))
         if of and figure.worse_than(count, of):
@@ -118,10 +120,10 @@ def faults(figures: Sequence[Figure], path: Path = RATCHET) -> list[str]:
 
 
 def tighten(figures: Sequence[Figure], path: Path = RATCHET) -> None:
-    """The ratchet takes over what is not worse. To let a figure get worse, or to drop one, edit the file."""
+    """Write the figures that are not worse to the ratchet. To accept a worse figure or to drop one, edit the file."""
     best = ratchet(path)
-    kept = {
+    best_figures = {
         f.name: best[f.name] if f.name in best and f.worse_than(*best[f.name]) else (f.count, f.of) for f in figures
     }
-    lines = [f"  {json.dumps(name)}: [{count}, {of}]" for name, (count, of) in {**best, **kept}.items()]
+    lines = [f"  {json.dumps(name)}: [{count}, {of}]" for name, (count, of) in {**best, **best_figures}.items()]
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")

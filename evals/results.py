@@ -1,6 +1,7 @@
-"""The rows in results/ as the first part of docs/results.md, and its picture.    python evals/results.py [--write]
+"""Generate the first part of docs/results.md and its picture from results/.    python evals/results.py [--write]
 
-Rows are what `rightcall eval --out` wrote, packed. The figures are counted anew; `results/README.md` has the commands.
+The rows are compressed files of `rightcall eval --out`. The figures are computed from them; `results/README.md` has the
+commands.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from rightcall.safe_text import percent
 
 FOLDER = ROOT / "results"
 PICTURE = ROOT / "docs" / "pictures" / "eval.svg"
-ASKED = ("mode", "required", "one_call", "max_turns", "temperature", "max_tokens", "seed")
-NAMES = {  # adapters as they were called before they had names
+SETTINGS = ("mode", "required", "one_call", "max_turns", "temperature", "max_tokens", "seed")
+NAMES = {  # former names of adapters
     "smollm2+B": "smollm2-tools",
     "S": "smollm2 + own answers",
     "G": "smollm2 + own answers, said",
@@ -35,43 +36,43 @@ ORDER = ("questions", "bfcl", "domains", "tasks", "choosing")
 SHOWN: dict[Metric, str] = {"valid": "valid", "right_tool": "right tool", "right_arguments": "right arguments"}
 
 
-class Measured(msgspec.Struct, frozen=True):
-    """One file: its name, the model, how it was asked, when and with what, and its rows counted."""
+class ResultFile(msgspec.Struct, frozen=True):
+    """One file: its name, the model, the settings, when and with what it was made, and its counted rows."""
 
     file: str
     model: str
-    asked: str
+    settings: str
     made: dict[str, str]
     tally: EvalTally
 
 
-def measured(path: Path) -> Measured:
-    """All runs of a file together: those that were divided over machines have a first line each."""
+def read_result_file(path: Path) -> ResultFile:
+    """Read all runs of a file: those that were divided over machines have a first line each."""
     rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     head = next(row for row in rows if row["kind"] == "run")
-    counted = EvalTally([msgspec.convert(row, EvalRow) for row in rows if row["kind"] == "case"])
-    asked = ", ".join(
+    tally = EvalTally([msgspec.convert(row, EvalRow) for row in rows if row["kind"] == "case"])
+    settings = ", ".join(
         [
             f"{name} {value}"
             for name, value in head["run"].items()
-            if name in ASKED and value is not None and value is not False
+            if name in SETTINGS and value is not None and value is not False
         ]
     )
-    return Measured(
+    return ResultFile(
         path.relative_to(FOLDER).as_posix(),
         NAMES.get(head["run"]["model"], head["run"]["model"]),
-        asked,
+        settings,
         head["made"],
-        counted,
+        tally,
     )
 
 
-def everything() -> list[Measured]:
-    found = [path for path in FOLDER.rglob("*.jsonl.gz") if path.parent.name != "verifier"]
-    return [measured(path) for path in sorted(found, key=_place)]
+def read_all() -> list[ResultFile]:
+    paths = [path for path in FOLDER.rglob("*.jsonl.gz") if path.parent.name != "verifier"]
+    return [read_result_file(path) for path in sorted(paths, key=_sort_key)]
 
 
-def _place(path: Path) -> tuple[int, int, str]:
+def _sort_key(path: Path) -> tuple[int, int, str]:
     return len(path.parts), ORDER.index(path.name.split(".")[1]), path.name
 
 
@@ -83,7 +84,7 @@ def share(of: Share) -> str:
     return f"{percent(of.rate)} ({100 * low:.0f}-{100 * high:.0f})" if of.whole else ""
 
 
-def figures(of: Measured) -> str:
+def figures(of: ResultFile) -> str:
     tally = of.tally
     rows = []
     for name in tally.configurations:
@@ -97,11 +98,11 @@ def figures(of: Measured) -> str:
     return table(("", "cases", *metrics, "turns", "tokens", "seconds"), rows)
 
 
-def steps(of: Measured) -> str:
-    found = [step for step in of.tally.steps() if step.differs]
+def steps(of: ResultFile) -> str:
+    changed_steps = [step for step in of.tally.steps() if step.differs]
     rows = [
         (step.scope, step.metric.replace("_", " "), f"{step.gained}", f"{step.lost}", _p(step.p), step.verdict)
-        for step in found
+        for step in changed_steps
     ]
     return table(("step", "what", "gained", "lost", "p", ""), rows) if rows else "No case came out otherwise."
 
@@ -110,42 +111,48 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def on_questions(found: Iterable[Measured]) -> list[Measured]:
+def on_questions(found: Iterable[ResultFile]) -> list[ResultFile]:
     return [each for each in found if each.tally.suites == ["questions"]]
 
 
-def first(found: Sequence[Measured]) -> str:
-    """The three figures that matter: the small model as it comes, and the best that became of it, on own questions."""
-    asked = on_questions(found)
-    plain = next(each for each in asked if each.model == "smollm2" and "bare" in each.tally.configurations)
-    ways = [(each, name) for each in asked for name in each.tally.configurations]
-    best, name = max(ways, key=lambda way: (way[0].tally.share(way[1], "right_arguments").rate, way[1] != "full"))
-    shown = [(plain, "bare"), (best, "bare"), (best, name)]
+def first(found: Sequence[ResultFile]) -> str:
+    """Return the three main figures: the small model, and the best that was made of it, on the project's questions."""
+    question_files = on_questions(found)
+    plain = next(each for each in question_files if each.model == "smollm2" and "bare" in each.tally.configurations)
+    configurations = [(each, name) for each in question_files for name in each.tally.configurations]
+    best, name = max(
+        configurations,
+        key=lambda configuration: (
+            configuration[0].tally.share(configuration[1], "right_arguments").rate,
+            configuration[1] != "full",
+        ),
+    )
+    chosen = [(plain, "bare"), (best, "bare"), (best, name)]
     rows = [
-        (f"**{label}**", *[share(each.tally.share(way, metric)) for each, way in shown])
+        (f"**{label}**", *[share(each.tally.share(configuration, metric)) for each, configuration in chosen])
         for metric, label in SHOWN.items()
     ]
-    heads = [f"{each.model}, {way}" for each, way in shown]
+    headings = [f"{each.model}, {configuration}" for each, configuration in chosen]
     return f"""
 Three figures: a model of 135 million weights, asked the {len(plain.tally.select_rows("bare"))} questions of
 [`rightcall eval`](eval.md) about tools that it never saw, without an example: as it comes, with an adapter of 5 MB that
 was trained on rows of rightcall, and the same held to a grammar; intervals of 95 %.
 
-{table(("", *heads), rows)}
+{table(("", *headings), rows)}
 """
 
 
-def part(found: Sequence[Measured]) -> str:
-    """The three figures, the picture, and every table."""
-    shown = [
+def part(found: Sequence[ResultFile]) -> str:
+    """Return the three figures, the picture, and every table."""
+    sections = [
         f"### {each.model}: `{each.file}`\n\n{each.made['at'][:10]}, rightcall {each.made['rightcall']}, "
-        f"Python {each.made['python']}, {each.made['machine']}; {each.asked}.\n\n{figures(each)}\n\n{steps(each)}"
+        f"Python {each.made['python']}, {each.made['machine']}; {each.settings}.\n\n{figures(each)}\n\n{steps(each)}"
         for each in found
     ]
     how = "Commands, dates and raw rows are in [results](../results/README.md); this part is made of them by "
     how += "`evals/results.py --write`. Steps are compared over the same cases (McNemar, corrected by Holm)."
     picture = "![Rates with their intervals](pictures/eval.svg)"
-    return "\n\n".join([first(found).strip(), picture, how, "## Small models, measured", *shown])
+    return "\n\n".join([first(found).strip(), picture, how, "## Small models, measured", *sections])
 
 
 # -- the picture -------------------------------------------------------------------------------------------------------
@@ -158,26 +165,25 @@ class _Line(msgspec.Struct, frozen=True):
     shares: tuple[Share, ...]
 
 
-def lines_of(found: Iterable[Measured]) -> list[_Line]:
-    """The questions: bare, and what each file's last configurations made of it; those that changed nothing are left
-    out."""
-    out = []
+def lines_of(found: Iterable[ResultFile]) -> list[_Line]:
+    """Return the bars: bare, and the last configurations of each file, without those that changed nothing."""
+    lines = []
     for each in on_questions(found):
         last: tuple[Share, ...] = ()
         for name in [name for name in CONFIGURATIONS if name in each.tally.configurations]:
             shares = tuple([each.tally.share(name, metric) for metric in SHOWN])
             if shares != last:
-                out.append(_Line(f"{each.model} {name}", shares))
+                lines.append(_Line(f"{each.model} {name}", shares))
             last = shares
-    return out
+    return lines
 
 
 def picture(lines: Sequence[_Line]) -> str:
-    """Three bars for each line, on one scale, with Wilson's intervals."""
+    """Draw three bars for each line, on one scale, with Wilson's intervals."""
     height = len(lines) * (len(SHOWN) * BAR + GAP) + 62
-    drawn = [_scale(height)]
+    shapes = [_scale(height)]
     for at, line in enumerate(lines):
-        drawn.append(_bars(line, 34 + at * (len(SHOWN) * BAR + GAP)))
+        shapes.append(_bars(line, 34 + at * (len(SHOWN) * BAR + GAP)))
     names = [
         f'<rect class="b{at}" x="{LEFT + at * 150}" y="{height - 14}" width="9" height="9"/>'
         f'<text x="{LEFT + 14 + at * 150}" y="{height - 6}">{name}</text>'
@@ -185,7 +191,7 @@ def picture(lines: Sequence[_Line]) -> str:
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDE} {height}" role="img" '
-        f'aria-label="Rates with their intervals">{_STYLE}{"".join(drawn)}{"".join(names)}</svg>\n'
+        f'aria-label="Rates with their intervals">{_STYLE}{"".join(shapes)}{"".join(names)}</svg>\n'
     )
 
 
@@ -210,22 +216,22 @@ def _scale(height: int) -> str:
 
 
 def _bars(line: _Line, top: int) -> str:
-    drawn = [f'<text x="{LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(line.label)}</text>']
+    shapes = [f'<text x="{LEFT - 8}" y="{top + 17}" text-anchor="end">{escape(line.label)}</text>']
     for at, of in enumerate(line.shares):
         y = top + at * BAR
         low, high = of.interval
-        drawn.append(
+        shapes.append(
             f'<rect class="b{at}" x="{LEFT}" y="{y}" width="{max(1, _x(of.rate) - LEFT):.1f}" height="{BAR - 1}"/>'
         )
-        drawn.append(f'<line class="i" x1="{_x(low)}" y1="{y + 4}" x2="{_x(high)}" y2="{y + 4}"/>')
-    return "".join(drawn)
+        shapes.append(f'<line class="i" x1="{_x(low)}" y1="{y + 4}" x2="{_x(high)}" y2="{y + 4}"/>')
+    return "".join(shapes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write docs/results.md and its picture")
     options = parser.parse_args(arguments)
-    found = everything()
+    found = read_all()
     text = part(found)
     print(text)
     if options.write:

@@ -1,4 +1,4 @@
-"""When are two JSON values the same?"""
+"""Equality of JSON values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """The same JSON value: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two JSON values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):

@@ -1,4 +1,4 @@
-"""The official JSON Schema test suite, draft 2020-12, out of the source distribution of the package `jsonschema`.
+"""The official JSON Schema test suite, draft 2020-12, from the source distribution of the package `jsonschema`.
 
 It is fetched once and read as an archive: none of its code runs. A group is a schema with instances, each valid or not.
 """
@@ -21,7 +21,7 @@ FOLDER = f"jsonschema-{VERSION}/json/tests/draft2020-12/"
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """`name` says where in the suite it stands."""
+    """One instance of a schema. `name` is its location in the suite."""
 
     name: str
     schema: Any
@@ -30,7 +30,7 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 def fetch() -> Path:
-    """The archive, downloaded unless it is there already."""
+    """Return the path of the archive; download it if it is not in the cache."""
     path = CACHE / f"jsonschema-{VERSION}.tar.gz"
     if not path.exists():
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
@@ -47,7 +47,7 @@ def fetch() -> Path:
 
 
 def instances(path: Path) -> Iterator[Instance]:
-    """Those of the required tests; optional ones speak of formats and of big numbers."""
+    """Yield the instances of the required tests. Optional tests are about formats and big numbers."""
     with tarfile.open(path) as archive:
         for member in archive.getmembers():
             rest = member.name.removeprefix(FOLDER)

@@ -1,7 +1,7 @@
-"""Looks after `examples/train/serve.py` with a tiny model, without a GPU.    python evals/served_adapter.py FOLDER
+"""Test `examples/train/serve.py` with a tiny model, without a GPU.    python evals/served_adapter.py FOLDER
 
-An adapter is the same when it went through GGUF. A model with one says to a question what it says to it alone, whoever
-else asks, and its server says the same; held to a grammar it keeps to that, and with a trigger only from there on.
+An adapter is unchanged after a conversion to GGUF. A model with an adapter gives a question the same answer in a batch
+as alone, and its server gives the same answer. With a grammar, the answer matches it; with a trigger, from there on.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ GRAMMAR = 'root ::= "<call>" [0-9]{2} "</call>"'
 
 
 def tiny_adapter(folder: Path, model: Path) -> Path:
-    """Random weights, written as `train.py` does and as llama.cpp takes them."""
+    """Write random weights as `train.py` does, convert them as llama.cpp needs them, and return the converted file."""
     torch.manual_seed(1)
     weights = with_lora(load(model)[1], 4, 8.0, 1)
-    made = {name: torch.randn(weight.shape).numpy() for name, weight in weights.items()}
+    weights_by_name = {name: torch.randn(weight.shape).numpy() for name, weight in weights.items()}
     trained, converted = folder / "adapter.safetensors", folder / "tools.gguf"
-    save_file(made, trained, metadata={"alpha": "8"})
+    save_file(weights_by_name, trained, metadata={"alpha": "8"})
     convert(trained, converted, name="tiny", small=False)
-    for found, alpha in map(adapter_of, (trained, converted)):
-        assert alpha == 8.0 and found.keys() == made.keys()
-        assert all(np.allclose(found[name], made[name], atol=2e-3) for name in made)
+    for tensors, alpha in map(adapter_of, (trained, converted)):
+        assert alpha == 8.0 and tensors.keys() == weights_by_name.keys()
+        assert all(np.allclose(tensors[name], weights_by_name[name], atol=2e-3) for name in weights_by_name)
     return converted
 
 
-def listening(speaker: Speaker) -> str:
+def start_server(speaker: Speaker) -> str:
     serve.Answers.speaker, serve.Answers.name = speaker, "tiny"
     serve.Answers.grammars, serve.Answers.desk = serve.Grammars(speaker), serve.Desk(speaker, 8)
     server = serve.Listening(("127.0.0.1", 0), serve.Answers)
@@ -49,7 +49,7 @@ def listening(speaker: Speaker) -> str:
     return f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
 
 
-def said(url: str, text: str, **more: Any) -> str:
+def request_text(url: str, text: str, **more: Any) -> str:
     body = {"messages": [{"role": "user", "content": text}], "max_tokens": MOST, "temperature": 0, **more}
     with urllib.request.urlopen(url, json.dumps(body).encode()) as answer:
         return str(json.load(answer)["choices"][0]["message"]["content"])
@@ -58,18 +58,27 @@ def said(url: str, text: str, **more: Any) -> str:
 def main(folder: Path) -> None:
     model = tiny_model(folder / "tiny.gguf")
     plain, tuned = Speaker(model), Speaker(model, tiny_adapter(folder, model))
-    asked = [Asked(prompted(tuned.tokenizer, [{"role": "user", "content": text}]), MOST) for text in TEXTS]
-    alone = [tuned.answer([each])[0] for each in asked]
-    assert tuned.answer(asked) == alone != plain.answer(asked)
-    url = listening(tuned)
-    assert [said(url, text) for text in TEXTS] == [tuned.text(each) for each in alone]
-    held = said(url, "Add.", grammar=GRAMMAR, max_tokens=40)
-    assert held.startswith("<call>") and held.endswith("</call>") and held[6:8].isdigit() and len(held) == 15, held
-    free = said(url, "Add.")
-    never = {"grammar": GRAMMAR, "grammar_lazy": True, "grammar_triggers": [{"type": 1, "value": "<call>"}]}
-    assert "<call>" in free or said(url, "Add.", **never) == free
-    at_once = {**never, "grammar": f"root ::= {json.dumps(free[:1])} [0-9]", "grammar_triggers": [{"value": free[:1]}]}
-    assert said(url, "Add.", **at_once)[1:].isdigit()
+    requests = [Asked(prompted(tuned.tokenizer, [{"role": "user", "content": text}]), MOST) for text in TEXTS]
+    alone = [tuned.answer([each])[0] for each in requests]
+    assert tuned.answer(requests) == alone != plain.answer(requests)
+    url = start_server(tuned)
+    assert [request_text(url, text) for text in TEXTS] == [tuned.text(each) for each in alone]
+    constrained = request_text(url, "Add.", grammar=GRAMMAR, max_tokens=40)
+    assert (
+        constrained.startswith("<call>")
+        and constrained.endswith("</call>")
+        and constrained[6:8].isdigit()
+        and len(constrained) == 15
+    ), constrained
+    unconstrained = request_text(url, "Add.")
+    lazy_options = {"grammar": GRAMMAR, "grammar_lazy": True, "grammar_triggers": [{"type": 1, "value": "<call>"}]}
+    assert "<call>" in unconstrained or request_text(url, "Add.", **lazy_options) == unconstrained
+    triggered_options = {
+        **lazy_options,
+        "grammar": f"root ::= {json.dumps(unconstrained[:1])} [0-9]",
+        "grammar_triggers": [{"value": unconstrained[:1]}],
+    }
+    assert request_text(url, "Add.", **triggered_options)[1:].isdigit()
     print("served")
 
 

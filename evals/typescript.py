@@ -1,9 +1,9 @@
-"""Are the declarations TypeScript?    python evals/typescript.py [--cases N] [--seed N]
+"""Check the TypeScript declarations of tools.    python evals/typescript.py [--cases N] [--seed N]
 
-The judge is the TypeScript compiler itself, installed by npm into evals/.cache/typescript. It is asked two things of
-tools that hypothesis makes, with hostile names, texts and enums: does every declaration compile, and do arguments that
-pass `check` have the declared type? All cases go to the compiler in one file. Status 1 when it finds an error;
-the first few are shown with the schema that caused them.
+The TypeScript compiler, installed by npm into evals/.cache/typescript, checks tools that hypothesis generates, with
+hostile names, texts and enums. Every declaration must compile, and arguments that pass `check` must have the declared
+type. All cases go to the compiler in one file. The exit status is 1 when the compiler finds an error; the first errors
+are printed with their schemas.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ def install() -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
-def made(count: int, start: int) -> list[Case]:
-    found: list[Case] = []
+def generate_cases(count: int, start: int) -> list[Case]:
+    cases: list[Case] = []
 
     @seed(start)
     @settings(max_examples=count, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(tools())
     def collect(case: Case) -> None:
-        found.append(case)
+        cases.append(case)
 
     collect()
-    return found
+    return cases
 
 
 def program(case: Case, number: int) -> str:
-    """The declaration in a namespace of its own, and the arguments as a value of the declared type."""
+    """Return the declaration in its own namespace, and the arguments as a value of the declared type."""
     name = case.tool.name
     plain = is_identifier(name) and not is_reserved(name)
     args = f"Parameters<{f'typeof {name}' if plain else f'Tools[{json.dumps(name)}]'}>[0]"
@@ -59,8 +59,8 @@ def program(case: Case, number: int) -> str:
     return f"namespace case{number} {{\n{declarations([case.tool])}{value}\n}}\n"
 
 
-def judge(cases: list[Case]) -> list[tuple[Case, str]]:
-    """The cases that the compiler does not like, each with its first error."""
+def find_errors(cases: list[Case]) -> list[tuple[Case, str]]:
+    """Compile the cases. Return those with an error, each with its first error."""
     starts: list[int] = []
     texts: list[str] = []
     line = 1
@@ -71,29 +71,29 @@ def judge(cases: list[Case]) -> list[tuple[Case, str]]:
     file = FOLDER / "cases.ts"
     file.write_text("".join(texts), "utf-8", newline="\n")
     done = subprocess.run(["node", str(COMPILER), *OPTIONS, str(file)], capture_output=True, encoding="utf-8")
-    wrong: dict[int, str] = {}
+    errors: dict[int, str] = {}
     for at, error in ERROR.findall(done.stdout):
-        wrong.setdefault(max(n for n, start in enumerate(starts) if start <= int(at)), error)
-    if done.returncode and not wrong:
+        errors.setdefault(max(n for n, start in enumerate(starts) if start <= int(at)), error)
+    if done.returncode and not errors:
         raise SystemExit(f"the compiler failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return [(cases[number], error) for number, error in wrong.items()]
+    return [(cases[number], error) for number, error in errors.items()]
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    options.add_argument("--cases", type=int, default=1_500)
-    options.add_argument("--seed", type=int, default=0)
-    given_options = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--cases", type=int, default=1_500)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
     install()
-    cases = made(given_options.cases, given_options.seed)
-    wrong = judge(cases)
-    for case, error in wrong[:5]:
+    cases = generate_cases(arguments.cases, arguments.seed)
+    errors = find_errors(cases)
+    for case, error in errors[:5]:
         print(error)
         print(f"    {json.dumps(case.tool.name)} {json.dumps(case.tool.parameters)}")
         print(f"    {json.dumps(case.arguments)}\n    {declarations([case.tool])}")
     fitting = sum(case.fits for case in cases)
-    print(f"{len(cases)} declarations, {fitting} with arguments that pass check: {len(wrong)} errors")
-    return 1 if wrong else 0
+    print(f"{len(cases)} declarations, {fitting} with arguments that pass check: {len(errors)} errors")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -28,16 +28,16 @@ if not (ROOT / "evals").is_dir():
     pytest.skip("the evals are not part of the sdist", allow_module_level=True)
 sys.path.insert(0, str(ROOT / "evals"))
 
-from clients.client import Client, filled  # noqa: E402
+from clients.client import Client, fill_placeholders  # noqa: E402
 from clients.everyone import CLIENTS  # noqa: E402
 from clients.faults import BAD, GOOD, TWELVE, faults_for  # noqa: E402
 from clients.incurable import INCURABLE  # noqa: E402
 from clients.installing import PROGRAMS  # noqa: E402
 from clients.page import PAGE, page  # noqa: E402
-from clients.result_rows import WAYS, Played, Way, add_result, keep_last, read_results  # noqa: E402
-from clients.sandbox import Ended  # noqa: E402
+from clients.result_rows import ROUTES, Route, RunResult, add_result, keep_last, read_results  # noqa: E402
+from clients.sandbox import ProcessResult  # noqa: E402
 from clients.stage import Stage  # noqa: E402
-from clients.task import AFTER, ANSWER, BEFORE, Room, judged, told  # noqa: E402
+from clients.task import AFTER, ANSWER, BEFORE, ClientFolders, classify_outcome, describe_task  # noqa: E402
 
 PLACES = {name: f"/{name.lower()}" for name in "BASE MODEL WORK HOME FILE OLD NEW ANSWER PROGRAMS TASK".split()}
 EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
@@ -45,12 +45,12 @@ EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS.values(), ids=CLIENTS)
 
 def template_texts(client: Client) -> list[str]:
     pairs = [*client.env.items(), *client.files.items()]
-    return [*client.command, *client.before, *[text for pair in pairs for text in pair], told(client, {})]
+    return [*client.command, *client.before, *[text for pair in pairs for text in pair], describe_task(client, {})]
 
 
 @EVERY_CLIENT
 def test_every_placeholder_of_a_client_is_filled(client: Client) -> None:
-    placeholders = [name for text in template_texts(client) for name in re.findall(r"\$([A-Z]+)", filled(text, PLACES))]
+    placeholders = [name for text in template_texts(client) for name in re.findall(r"\$([A-Z]+)", fill_placeholders(text, PLACES))]
     assert set(placeholders) <= {"ASKED"}, "$ASKED is the shell's own"
 
 
@@ -63,7 +63,7 @@ def test_the_programs_that_a_client_starts_exist(client: Client) -> None:
 @EVERY_CLIENT
 def test_the_scripted_model_makes_the_calls_of_the_client_task(client: Client) -> None:
     uses = [client.reads, client.edits]
-    task = told(client, PLACES)
+    task = describe_task(client, PLACES)
     tools = [{"type": "function", "function": {"name": use.name, "parameters": {}}} for use in uses]
     turns: list[dict[str, Any]] = [{"role": "user", "content": task}]
     for use in uses:
@@ -102,19 +102,19 @@ def test_each_dialect_has_twelve_faults_or_all_available_ones() -> None:
 def test_a_run_is_judged_by_the_edited_file_and_the_printed_answer(
     tmp_path: Path, text: str, printed: str, status: int | None, sent_texts: list[str], outcome: str
 ) -> None:
-    room = Room(tmp_path)
-    room.make_ready()
+    room = ClientFolders(tmp_path)
+    room.prepare()
     room.file.write_text(text, "utf-8")
-    assert judged(room, Ended(status, printed), sent_texts) == outcome
+    assert classify_outcome(room, ProcessResult(status, printed), sent_texts) == outcome
 
 
 def test_the_page_lists_the_runs_and_the_missing_clients() -> None:
-    def run_row(fault: str, way: Way, outcome: Any) -> Played:
-        return Played("codex", "9.9", fault, way, outcome, 1.0, 3, "2026-01-02", said="it | broke")
+    def run_row(fault: str, way: Route, outcome: Any) -> RunResult:
+        return RunResult("codex", "9.9", fault, way, outcome, 1.0, 3, "2026-01-02", said="it | broke")
 
     runs = [("good", "right", "right"), ("no_id", "lost", "right"), ("leaks_bare", "out of time", "refused")]
     cells = [
-        run_row(fault, way, outcome) for fault, *outcomes in runs for way, outcome in zip(WAYS, outcomes, strict=True)
+        run_row(fault, way, outcome) for fault, *outcomes in runs for way, outcome in zip(ROUTES, outcomes, strict=True)
     ]
     text = page({each.cell: each for each in cells})
     assert "| codex | 9.9 | responses | 2 | 0 | 1 |" in text
@@ -128,16 +128,18 @@ def test_the_committed_page_is_generated_from_the_committed_rows() -> None:
 
 
 @given(
-    st.permutations([(client, fault, way) for client in ("claude", "pi") for fault in (GOOD, "no_id") for way in WAYS])
+    st.permutations(
+        [(client, fault, way) for client in ("claude", "pi") for fault in (GOOD, "no_id") for way in ROUTES]
+    )
 )
 def test_the_last_row_of_each_cell_is_kept_in_an_order_independent_of_the_runs(
-    cells: list[tuple[str, str, Way]],
+    cells: list[tuple[str, str, Route]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.jsonl"
         for seconds in (1.0, 2.0):
             for client, fault, way in cells:
-                add_result(Played(client, "9.9", fault, way, "right", seconds, 3, "2026-01-02"), file)
+                add_result(RunResult(client, "9.9", fault, way, "right", seconds, 3, "2026-01-02"), file)
         last_rows = keep_last(file)
         assert {row.seconds for row in last_rows.values()} == {2.0} and last_rows == read_results(file)
         file_order = [
@@ -160,18 +162,18 @@ def stage() -> Iterator[Stage]:
 @pytest.mark.parametrize("name", selected(SDKS, kept=["openai-py", "anthropic-py"]))
 def test_an_sdk_completes_the_task_through_the_proxy_to_a_chat_server(name: str, stage: Stage, tmp_path: Path) -> None:
     client = SDKS[name]
-    room = Room(tmp_path)
-    room.make_ready()
-    stage.begin()
+    room = ClientFolders(tmp_path)
+    room.prepare()
+    stage.reset()
     places = {"FILE": str(room.file), "OLD": "grey", "NEW": "green", "PROGRAMS": str(PROGRAMS)}
     env = {"BASE": stage.base("chat", through=True, settings={}), "MODEL": "leaks_hermes"}
-    command = [sys.executable, *[filled(word, places) for word in client.command[1:]]]
+    command = [sys.executable, *[fill_placeholders(word, places) for word in client.command[1:]]]
     env |= {
-        "TASK": told(client, places),
+        "TASK": describe_task(client, places),
         "PYTHONWARNINGS": "ignore",
         "HOME": str(room.home),
         "PATH": os.environ["PATH"],
     }
-    done = subprocess.run(command, env=env, cwd=room.work, capture_output=True, text=True, timeout=120)
-    outcome = judged(room, Ended(done.returncode, done.stdout), stage.heard())
+    done = subprocess.run(command, env=env, cwd=room.workspace, capture_output=True, text=True, timeout=120)
+    outcome = classify_outcome(room, ProcessResult(done.returncode, done.stdout), stage.received_requests())
     assert outcome == "right", done.stdout[-2000:] + done.stderr[-2000:]

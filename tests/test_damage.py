@@ -17,7 +17,7 @@ EVALS = Path(__file__).resolve().parent.parent / "evals"
 
 @pytest.fixture
 def evals(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """Import the package `damaged` from the directory `evals`."""
+    """Import the the module `damaged.count` from the directory `evals`."""
     monkeypatch.syspath_prepend(str(EVALS))
     import importlib
 
@@ -36,6 +36,6 @@ def test_no_damaged_call_runs_with_wrong_arguments(evals: ModuleType, seed: int)
 
 def test_a_call_with_wrong_arguments_is_counted(evals: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = sys.modules["damaged.judge"].Verdict("other")
-    monkeypatch.setattr(evals, "judge", lambda *asked: verdict)
+    monkeypatch.setattr(evals, "judge_call", lambda *asked: verdict)
     counted = evals.count_chunk(1, count=20)
     assert len(counted.wrong) == counted.total("other") == 20

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals
 
 @pytest.fixture(scope="module")
 def guard() -> Iterator[Any]:
-    """The module evals/guard.py."""
+    """Return the module evals/guard.py."""
     sys.path.insert(0, str(ROOT / "evals"))
     try:
         yield importlib.import_module("guard")
@@ -26,18 +26,18 @@ def guard() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def fleet_ways(guard: Any) -> list[Any]:
-    return [way for way in guard.ways() if way.domain.name == "fleet"]
+    return [way for way in guard.task_paths() if way.domain.name == "fleet"]
 
 
 def run_scripted(guard: Any, fleet_ways: list[Any], model: str, heed: float, of: str) -> list[Any]:
     fault = guard.FAULTS[model]
     able = [way for way in fleet_ways if guard.can_show(fault, way)]
-    return [guard.scripted(way, fault, heed, "1", of) for way in able]
+    return [guard.run_scripted(way, fault, heed, "1", of) for way in able]
 
 
 @pytest.mark.parametrize("of", ["none", "parse", "full", "task"])
 def test_a_model_without_a_fault_completes_every_task_under_every_guard(guard: Any, of: str) -> None:
-    for run in run_scripted(guard, guard.ways(), "none", 1.0, of):
+    for run in run_scripted(guard, guard.task_paths(), "none", 1.0, of):
         assert run.completed and not run.harm and not run.wasted
 
 

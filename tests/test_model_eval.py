@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Any]:
-    """The module evals/model.py."""
+    """Return the module evals/model.py."""
     sys.path.insert(0, str(ROOT / "evals"))
     try:
         yield importlib.import_module("model")
@@ -30,7 +30,7 @@ def model() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def outcomes(model: Any) -> Any:
-    return asyncio.run(model.measured(model.PROMPTS, replay=True))
+    return asyncio.run(model.measure(model.PROMPTS, replay=True))
 
 
 @pytest.fixture(scope="module")
@@ -38,14 +38,14 @@ def texts(model: Any) -> list[tuple[Any, str]]:
     """Every recorded question with the output of the model."""
     recorded_cases = model.cases(model.PROMPTS)
     free = {"parse": model.MODES["parse"]}
-    outputs = asyncio.run(model.replies(ReplayBackend(model.CASSETTE), recorded_cases, free))
+    outputs = asyncio.run(model.collect_texts(ReplayBackend(model.CASSETTE), recorded_cases, free))
     return [(case, outputs[case.name, "parse"]) for case in recorded_cases]
 
 
 def test_the_page_shows_the_figures_of_the_recording(model: Any, outcomes: Any) -> None:
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
     assert model.figures(outcomes) in page
-    assert f"Repairs in valid replies: {model.repaired(outcomes)}." in page
+    assert f"Repairs in valid replies: {model.repairs_in_valid_replies(outcomes)}." in page
 
 
 def test_full_parsing_loses_no_wellformed_call(outcomes: Any) -> None:
@@ -75,7 +75,7 @@ def test_model_output_parses_the_same_under_every_chunking(texts: list[tuple[Any
 def test_a_valid_reply_passes_check(texts: list[tuple[Any, str]], model: Any) -> None:
     for case, text in texts:
         reply = parse(text, tools=case.tools)
-        if model.judge(case, "parse", reply).is_valid:
+        if model.classify(case, "parse", reply).is_valid:
             assert [check(call, case.tools) for call in reply.attempts] == [[] for _ in reply.attempts]
 
 

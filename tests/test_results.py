@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not (ROOT / "results").is_dir(), reason="the res
 
 @pytest.fixture(scope="module")
 def results() -> Iterator[Any]:
-    """The module evals/results.py."""
+    """Return the module evals/results.py."""
     sys.path.insert(0, str(ROOT / "evals"))
     try:
         yield importlib.import_module("results")
@@ -26,14 +26,14 @@ def results() -> Iterator[Any]:
 
 def test_every_table_of_the_page_is_computed_from_its_rows(results: Any) -> None:
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
-    found = [each for each in results.everything() if f"`{each.file}`" in page]
+    found = [each for each in results.read_all() if f"`{each.file}`" in page]
     assert found
     for each in found:
         assert results.figures(each) in page and results.steps(each) in page
 
 
 def test_the_picture_has_a_line_for_every_result(results: Any) -> None:
-    lines = results.lines_of(results.everything())
+    lines = results.lines_of(results.read_all())
     svg = results.picture(lines)
     assert len(lines) >= 2 and all(line.label in svg for line in lines)
     assert svg.count('class="i"') == 3 * len(lines)

@@ -56,7 +56,7 @@ def judge() -> Iterator[Any]:
 
 @pytest.mark.parametrize("name", sampled())
 def test_quoted_calls_are_not_runnable_and_real_calls_are_not_lost(name: str, judge: Any) -> None:
-    count, faults = judge.judged(name, 44, 16)
+    count, faults = judge.check_format(name, 44, 16)
     assert count >= 40 and [fault[:4] for fault in faults] == []
 
 

@@ -1,8 +1,9 @@
-"""Texts of every known class of fault, made from the formats, and the judge of how they are read.
+"""Texts of every known class of fault, generated from the formats, and the checks of how they are parsed.
 
-    make classes                      judge all, print the table, fail under 100 %
-    make classes FLAGS=--write        make the file of texts again, after a format or a class has changed
+    make classes                      check all texts, print the table, fail under 100 %
+    make classes FLAGS=--write        generate the file of texts again, after a format or a class has changed
 
-A class is a way in which a model, a server or a template goes wrong (`CLASSES` in `made.py` says each in a line). A
-text is made from the data of a format, with what must come of it; what is left open by the rules is left open here.
+A class is a kind of mistake that a model, a server or a template makes. The module of each class describes it in a
+line. A text is generated from the data of a format, together with the expected result. Where the rules allow several
+results, the expectation allows them too.
 """

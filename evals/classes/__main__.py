@@ -1,4 +1,4 @@
-"""Judge every text, print class x pass rate, fail if one is read wrongly.
+"""Check every text, print the pass rate of each class, fail if a text is parsed wrongly.
 
 python -m classes [--write] [--only KIND] [--format NAME] [--show N]
 """
@@ -9,36 +9,36 @@ import argparse
 import sys
 from collections import Counter, defaultdict
 
-from classes.judge import Fault, judge
-from classes.made import FILE, kept, made, write
+from classes.judge import Fault, find_fault
+from classes.made import FILE, generate_cases, read_cases, write_cases
 
 
 def main() -> int:
     options = _options()
     if options.write:
-        print(f"{write():,} texts written to {FILE.name}")
-    if made() != kept():
-        print(f"{FILE.name} is not what the generator makes: run with --write and look at what changed")
+        print(f"{write_cases():,} texts written to {FILE.name}")
+    if generate_cases() != read_cases():
+        print(f"{FILE.name} differs from what the generator makes: run with --write and review the changes")
         return 1
     cases = [
         case
-        for case in kept()
+        for case in read_cases()
         if (not options.only or case.kind in options.only.split(","))
         and (not options.format or case.format == options.format)
     ]
-    faults = [fault for case in cases if (fault := judge(case)) is not None]
+    faults = [fault for case in cases if (fault := find_fault(case)) is not None]
     _table(Counter([case.kind for case in cases]), faults)
     _samples(faults, options.show)
-    print(f"{len(cases) - len(faults):,} of {len(cases):,} texts are read right")
+    print(f"{len(cases) - len(faults):,} of {len(cases):,} texts are parsed correctly")
     return 1 if faults or not cases else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="make the file of texts again first")
+    parser.add_argument("--write", action="store_true", help="generate the file of texts again first")
     parser.add_argument("--only", default="", help="only these classes, for example A1,B4")
     parser.add_argument("--format", default="", help="only this format")
-    parser.add_argument("--show", type=int, default=1, help="so many faults of each class and shape")
+    parser.add_argument("--show", type=int, default=1, help="number of faults to print for each class and shape")
     return parser.parse_args()
 
 
@@ -53,10 +53,10 @@ def _table(count: Counter[str], faults: list[Fault]) -> None:
 
 
 def _samples(faults: list[Fault], most: int) -> None:
-    shown: defaultdict[tuple[str, str], list[Fault]] = defaultdict(list)
+    faults_by_shape: defaultdict[tuple[str, str], list[Fault]] = defaultdict(list)
     for fault in faults:
-        shown[fault.case.kind, fault.case.shape].append(fault)
-    for (kind, shape), some in sorted(shown.items()):
+        faults_by_shape[fault.case.kind, fault.case.shape].append(fault)
+    for (kind, shape), some in sorted(faults_by_shape.items()):
         formats = sorted({fault.case.format for fault in some})
         print(f"\n{kind} {shape}: {len(some)} ({', '.join(formats[:6])}{', ...' if len(formats) > 6 else ''})")
         for fault in some[:most]:

@@ -1,4 +1,4 @@
-"""Bare, fenced, shown and nearly-calls: the table of what is text and what is a call (B7, B8, G5, I)."""
+"""Bare, fenced, quoted and near calls: what is text and what is a call (B7, B8, G5, I)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-from classes.case import KITS, Case, Expect, Made
+from classes.case import KITS, CallData, Case, Expect
 from classes.runs import wire_object
 from classes.wire import Wire
 from rightcall.formats.spec import Params
@@ -14,27 +14,27 @@ from rightcall.formats.spec import Params
 NOTE = "looks_like_a_call"
 
 
-def _object(call: Made) -> str:
+def _object(call: CallData) -> str:
     return json.dumps({"name": call[0], "arguments": call[1]})
 
 
-def _python(call: Made) -> str:
+def _python(call: CallData) -> str:
     return f"{call[0].replace('-', '_')}({', '.join([f'{key}={value!r}' for key, value in call[1].items()])})"
 
 
-def _text_of(wire: Wire, call: Made) -> str:
-    """The bare body of a bare format."""
+def _text_of(wire: Wire, call: CallData) -> str:
+    """Return the bare body of a bare format."""
     return f"[{_python(call)}]" if wire.is_pythonic else json.dumps(wire_object(wire, call))
 
 
 def named_finds_no_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """B7: the bare body of a named bare format is a call behind text too, and beside others."""
+    """B7: the bare body of a named bare format is a call after text too, and next to other bodies."""
     tools = "words" if tools == "shop" else tools  # a Python name has no hyphen
     if wire.is_bare:
         call, other = KITS[tools].draw(dice), KITS[tools].draw(dice)
         body = _text_of(wire, call)
-        for said in ("Sure: ", "Let me see. ", "I will look it up.\n\n"):
-            yield Case("B7", "behind text", wire.name, said + body, Expect(calls=[call]), tools)
+        for prefix in ("Sure: ", "Let me see. ", "I will look it up.\n\n"):
+            yield Case("B7", "behind text", wire.name, prefix + body, Expect(calls=[call]), tools)
         note = Expect(calls=[], codes=[NOTE])
         yield Case("B7", "text behind too", wire.name, f"Sure: {body} is what I would send.", note, tools)
         if not wire.is_pythonic:
@@ -62,32 +62,32 @@ def _llama4(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
 
 
 def whole_reply_is_bare(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """B8: a reply that is nothing but objects that name declared tools holds calls, and what does not fit is told."""
+    """B8: a reply of only objects that name declared tools holds calls; one that does not fit is reported."""
     kit = KITS[tools]
     bad, good = (kit.find, {kit.count: 3}), kit.draw(dice)
     strict = not wire.has_channels and not wire.is_protocol
     for shape, text in _bare_texts(bad):
         refused = Expect(calls=[], refused=1, codes=["missing"])
-        expect = refused if strict else Expect(calls=[], told=True)
+        expect = refused if strict else Expect(calls=[], has_problem=True)
         yield Case("B8", f"does not fit, {shape}", wire.name, text, expect, tools, auto="same")
     shape, text = dice.choice(list(_bare_texts(good)))
-    runs, note = Expect(calls=[good]), Expect(calls=[], told=True)
+    runs, note = Expect(calls=[good]), Expect(calls=[], has_problem=True)
     yield Case(
         "B8", f"fits, {shape}", wire.name, text, runs if strict else Expect(either=[runs, note]), tools, auto="same"
     )
     options = {"finish": dice.choice(["length", "content_filter", "error"])}
-    kept = Expect(either=[runs, note]) if wire.is_bare or not strict else note
-    yield Case("B8", "fits, answer was cut", wire.name, _object(good), kept, tools, options=options)
+    expected = Expect(either=[runs, note]) if wire.is_bare or not strict else note
+    yield Case("B8", "fits, answer was cut", wire.name, _object(good), expected, tools, options=options)
 
 
-def _bare_texts(call: Made) -> Iterator[tuple[str, str]]:
+def _bare_texts(call: CallData) -> Iterator[tuple[str, str]]:
     yield "an object", _object(call)
     yield "a list", f"[{_object(call)}]"
     yield "a fence", f"```json\n{_object(call)}\n```"
 
 
 def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """G5: what nearly is a call is text with a note."""
+    """G5: a near call is text with a note."""
     tools = "words" if tools == "shop" else tools
     call = KITS[tools].draw(dice, both=True)
     note = Expect(calls=[], codes=[NOTE], holds=[call[0]])
@@ -97,12 +97,12 @@ def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         yield Case("G5", shape, wire.name, text, note, tools, auto="same" if wire.name == "hermes" else "")
     body = _object(call)
     if not wire.is_protocol and not wire.has_channels:
-        told = Expect(either=[Expect(calls=[call]), Expect(calls=[], told=True)])
-        prompted = f"{body}\n</tool_call>"
-        yield Case("G5", "opener was in the prompt", wire.name, prompted, told, tools)
+        reported = Expect(either=[Expect(calls=[call]), Expect(calls=[], has_problem=True)])
+        without_opener = f"{body}\n</tool_call>"
+        yield Case("G5", "opener was in the prompt", wire.name, without_opener, reported, tools)
 
 
-def _near(call: Made) -> Iterator[tuple[str, str]]:
+def _near(call: CallData) -> Iterator[tuple[str, str]]:
     body, inner = _object(call), json.dumps(call[1])
     invoked = "".join([f'<parameter name="{key}">{value}</parameter>\n' for key, value in call[1].items()])
     yield "bare behind text", f"Let me look that up.\n\n{body}"
@@ -116,7 +116,7 @@ def _near(call: Made) -> Iterator[tuple[str, str]]:
     yield "tool_code", f"```tool_code\nprint({_python(call)})\n```"
 
 
-# Near-calls that are a format's own wire, or that its table row reads.
+# Near calls that are valid calls in the format itself.
 _OWN = {
     "ReAct": ("react",),
     "tool_code": ("tool_code", "minicpm3"),
@@ -145,7 +145,7 @@ def shown_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if not wire.has_opener or wire.is_protocol:
         return
     call = KITS[tools].draw(dice)
-    text = wire.written([call], tools)
+    text = wire.render_parts([call], tools)
     if text is None:
         return
     cut = {"finish": dice.choice(["length", "content_filter", "error"])}

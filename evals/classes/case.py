@@ -1,4 +1,4 @@
-"""What a case is: a text, how it is read, and what must come of it; and the tools that the texts call."""
+"""A case: a text, how it is parsed and what is expected; and the tools that the texts call."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ import msgspec
 from rightcall import Tool
 
 Json = dict[str, Any]
-Made = tuple[str, Json]  # a call: its tool and its arguments
+CallData = tuple[str, Json]  # a call: its tool and its arguments
 
 
 class Expect(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the rules say of a text. A field at its default says nothing.
+    """The expected result of parsing a text. A field with its default value is not checked.
 
-    `calls` are exactly those that may run, in order; `among`: whatever runs is one of these. `clean` stand in no
-    argument of a call that may run, `lacks` neither there nor in content nor in reasoning. `codes`: each is a choice
-    (`a|b`) of which one must be there. `told`: not silent, there is a problem. `named` stand in a problem or a receipt,
-    `one_message` all in one problem. `either` are alternatives: one of them must hold.
+    `calls` are exactly the runnable calls, in order. `among`: each runnable call is one of these. `clean` texts appear
+    in no argument of a runnable call. `lacks` texts appear neither there nor in content nor in reasoning. Each of
+    `codes` is a choice (`a|b`) of which one problem must have. `has_problem`: there is at least one problem. `named`
+    texts appear in a problem or a repair, `one_message` texts all in one problem. `either` are alternatives: one of
+    them must match.
     """
 
-    calls: list[Made] | None = None
-    among: list[Made] | None = None
+    calls: list[CallData] | None = None
+    among: list[CallData] | None = None
     at_most: int | None = None
     clean: list[str] = []
     refused: int = 0
     attempted: str = ""
     codes: list[str] = []
     not_codes: list[str] = []
-    told: bool = False
+    has_problem: bool = msgspec.field(name="told", default=False)
     content: str | None = None
     reasoning: str | None = None
     holds: list[str] = []
@@ -42,9 +43,11 @@ class Expect(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Case(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`auto` says how far the same is asked of `auto`: in full, only that nothing else runs or is lost, or not at all.
+    """One text with its expectation.
 
-    `by` is what reads the text: `parse`, `read` (a provider's answer as JSON), `dispatch` or `select`.
+    `auto` says how much of the expectation applies to `auto` as well: all of it (`same`), only that no other call runs
+    and none is lost (`weak`), or nothing. `by` is the function that reads the text: `parse`, `read` (a provider's
+    answer as JSON), `dispatch` or `select`.
     """
 
     kind: str
@@ -65,7 +68,7 @@ INTEGER: Json = {"type": "integer"}
 
 
 class Kit(NamedTuple):
-    """Names of four tools that have one shape in every kit: text and integer; nothing; nested; a number."""
+    """Names of four tools with the same shapes in every kit: text and integer; nothing; nested; a number."""
 
     find: str
     text: str
@@ -86,14 +89,14 @@ class Kit(NamedTuple):
             _tool(self.weigh, {self.ratio: {"type": "number"}}, self.ratio),
         ]
 
-    def draw(self, dice: Random, *, both: bool | None = None) -> Made:
-        """A call of the first tool; `both` of its arguments or only the text."""
+    def draw(self, dice: Random, *, both: bool | None = None) -> CallData:
+        """Return a call of the first tool, with both of its arguments or only the text."""
         arguments: Json = {self.text: dice.choice(WORDS)}
         if dice.random() < 0.5 if both is None else both:
             arguments[self.count] = dice.randint(1, 99)
         return self.find, arguments
 
-    def draw_nested(self, dice: Random) -> Made:
+    def draw_nested(self, dice: Random) -> CallData:
         meta = {"tags": dice.sample(["a", "b c", "x-y"], 2), "depth": dice.randint(0, 9)}
         return self.keep, {self.title: dice.choice(WORDS), self.meta: meta}
 
@@ -111,7 +114,7 @@ KITS = {
     "shop": Kit("find-item", "query", "limit", "refresh", "place_order", "item", "details", "set_price", "amount"),
 }
 EIGHT = tuple("alpha beta gamma delta epsilon zeta eta theta".split())
-# Types as other people's tool definitions spell them; each has one meaning.
+# Spellings of types in third-party tool definitions; each has one meaning.
 LOOSE_TYPES: dict[str, Any] = {
     "float": 1.5,
     "int": 3,
@@ -130,7 +133,7 @@ def _function(name: str, properties: Json, *required: str) -> Json:
 
 
 def toolset(key: str) -> list[Any]:
-    """The tools of that key, as `tools=` takes them."""
+    """Return the tools for a key, in the form that `tools=` accepts."""
     if key in KITS:
         return list(KITS[key].tools())
     if key == "eight":

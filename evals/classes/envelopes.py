@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from random import Random
 
-from classes.case import KITS, Case, Expect, Json, Made
+from classes.case import KITS, CallData, Case, Expect, Json
 from classes.runs import wire_object
 from classes.wire import Wire
 
@@ -31,7 +31,7 @@ def blank_names(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
 
 
 def strangers(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """G1: each key of an envelope is the name, the arguments, an id, or named in a repair or a problem."""
+    """G1: each key of an envelope is the name, the arguments, an id, or it is named in a repair or a problem."""
     if not _has_envelope(wire):
         return
     for shape, text, expect in _strange(wire, dice, tools):
@@ -61,7 +61,7 @@ def _strange(wire: Wire, dice: Random, tools: str) -> Iterator[tuple[str, str, E
     yield "argument before the name", first, hoisted
     noted = Expect(calls=[short], named=["comment"])
     yield "a stranger", json.dumps(wire_object(wire, short, comment="as asked")), noted
-    # What was meant for the tool and cannot be given to it is not left out in silence, nor with a note alone.
+    # A value that was meant for the tool and does not fit is not dropped silently, nor with only a note.
     unfit = Expect(calls=[], refused=1, named=[kit.count])
     yield "declared, does not fit", json.dumps(wire_object(wire, short, **{kit.count: "many of them"})), unfit
     blocked = Expect(calls=[], refused=1)
@@ -75,11 +75,11 @@ def _strange(wire: Wire, dice: Random, tools: str) -> Iterator[tuple[str, str, E
 
 
 def doubled_keys(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """G1: a key twice with different values blocks a call whose arguments are a JSON object behind its name."""
+    """G1: a duplicate key with different values blocks a call whose arguments are a JSON object after its name."""
     if wire.envelope is not None or not (wire.is_named_json or wire.has_channels) or wire.params is not None:
         return
     kit = KITS[tools]
-    text = wire.written([(kit.find, {kit.text: "owl", kit.count: 3})], tools)
+    text = wire.render_parts([(kit.find, {kit.text: "owl", kit.count: 3})], tools)
     if text is None or f'"{kit.count}"' not in text:
         return
     twice = text.replace(f'"{kit.count}": 3', f'"{kit.text}": "bat"').replace(f'"{kit.count}":3', f'"{kit.text}":"bat"')
@@ -87,14 +87,14 @@ def doubled_keys(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
 
 
 def live_repairs(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """G3: ordinary faults in argument JSON are repaired, live or not."""
+    """G3: common faults in argument JSON are repaired, live or not."""
     if wire.envelope is None and not wire.is_named_json and not (wire.has_channels and wire.params is None):
         return
     if wire.is_protocol:
         return
     kit = KITS[tools]
-    call: Made = (kit.find, {kit.text: "barn owl", kit.count: 3})
-    text = wire.written([call], tools)
+    call: CallData = (kit.find, {kit.text: "barn owl", kit.count: 3})
+    text = wire.render_parts([call], tools)
     if text is None:
         return
     for shape, damaged in _damaged(text, kit.text, kit.count):

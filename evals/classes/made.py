@@ -1,4 +1,4 @@
-"""Every class x every format that it applies to, from a seed; and the file that holds them."""
+"""Generate the cases of every class and every format that it applies to, from a seed; read and write their file."""
 
 from __future__ import annotations
 
@@ -60,30 +60,30 @@ MAKERS: tuple[Maker, ...] = (
 )
 
 
-def made(seed: int = SEED) -> list[Case]:
-    """All cases; the same seed and formats give the same ones on every machine."""
-    return list({msgspec.json.encode(case, enc_hook=str): case for case in _made(seed)}.values())
+def generate_cases(seed: int = SEED) -> list[Case]:
+    """Return all cases. The same seed and formats give the same cases on every machine."""
+    return list({msgspec.json.encode(case, enc_hook=str): case for case in _generate(seed)}.values())
 
 
-def _made(seed: int) -> Iterator[Case]:
+def _generate(seed: int) -> Iterator[Case]:
     for maker in MAKERS:
         for wire in wires():
             dice = Random(f"{seed} {maker.__module__}.{maker.__name__} {wire.name}")
             yield from maker(wire, dice, dice.choice(sorted(KITS)))
 
 
-def lines(cases: list[Case]) -> bytes:
+def encode_lines(cases: list[Case]) -> bytes:
     encode = msgspec.json.Encoder(enc_hook=str).encode
     return b"".join([encode(case) + b"\n" for case in cases])
 
 
-def write(path: Path = FILE) -> int:
-    cases = made()
-    path.write_bytes(gzip.compress(lines(cases), 9, mtime=0))
+def write_cases(path: Path = FILE) -> int:
+    cases = generate_cases()
+    path.write_bytes(gzip.compress(encode_lines(cases), 9, mtime=0))
     return len(cases)
 
 
-def kept(path: Path = FILE) -> list[Case]:
-    """The cases of the file."""
+def read_cases(path: Path = FILE) -> list[Case]:
+    """Return the cases of the file."""
     decode = msgspec.json.Decoder(Case).decode
     return [decode(line) for line in gzip.decompress(path.read_bytes()).splitlines()]

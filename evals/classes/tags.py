@@ -1,17 +1,19 @@
-"""Formats that write a tag per argument: where a value ends (A1, A2, A3, A6)."""
+"""Formats with one tag per argument: where a value ends (A1, A2, A3, A6)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
 
-from classes.case import KITS, Case, Expect, Made
-from classes.wire import Piece, Wire, joined, without
+from classes.case import KITS, CallData, Case, Expect
+from classes.wire import Piece, Wire, join_pieces, without
 
 
 def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A1: a call without its own close is rejected at the next opener and takes nothing of what follows with it; before
-    the close of what surrounds it, it runs."""
+    """A1: a call without its close is rejected at the next opener, which keeps all that follows.
+
+    Before the close of the surrounding block, the call runs.
+    """
     if wire.params is None:
         return
     kit = KITS[tools]
@@ -23,38 +25,42 @@ def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         for shape, text, is_closed in _unclosed(wire, pieces):
             prose = wire.prose(dice) * (not wire.has_channels)
             yield Case("A1", shape, wire.name, prose + text, both if is_closed else second, tools, auto="same")
-        yield from _prose_behind(wire, dice, tools)
+        yield from _prose_after_open_call(wire, dice, tools)
 
 
 def _unclosed(wire: Wire, pieces: list[Piece]) -> Iterator[tuple[str, str, bool]]:
-    """The two calls with closers left out: of the first, of the last before its section's close, of the inner block;
-    and whether something else closes the first call."""
+    """Yield the two calls with closers left out, and whether another marker closes the first call.
+
+    The closers are left out of the first call, of the last one before the close of its section, and of the inner block.
+    """
     second = next(i for i, piece in enumerate(pieces) if piece.role == "between")
     head, tail = pieces[:second], pieces[second:]
     if not wire.has_channels:
-        yield "no closers before the next opener", joined([*without(head, "close", "call_close"), *tail]), False
+        yield "no closers before the next opener", join_pieces([*without(head, "close", "call_close"), *tail]), False
     roles = {piece.role for piece in pieces if piece.text.strip()}
     if "close" in roles and ("call_close" in roles or "section_close" in roles):
         yield (
             "no body close, outer close is there",
-            joined(without(pieces, "close")),
+            join_pieces(without(pieces, "close")),
             wire.has_channels or "call_close" in roles,
         )
     inner = without(head, "call_close"), without(tail, "call_open", "section_open")
     if "close" in roles and "call_open" in roles and not wire.has_channels:
-        yield "two calls in one block", joined([*inner[0], *inner[1]]), True
+        yield "two calls in one block", join_pieces([*inner[0], *inner[1]]), True
 
 
-def _prose_behind(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """Prose behind closed arguments, no closer: what runs, if anything, is what was written, and it is told."""
+def _prose_after_open_call(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A1: prose after closed arguments without a closer: only the written call may run, with a report."""
     call = KITS[tools].draw(dice)
     pieces = without(wire.pieces([call]), "close", "call_close", "section_close", "header_close")
-    text = joined(pieces).rstrip() + "\nThat is all I need."
-    yield Case("A1", "prose behind open call", wire.name, text, Expect(among=[call], told=True), tools, auto="weak")
+    text = join_pieces(pieces).rstrip() + "\nThat is all I need."
+    yield Case(
+        "A1", "prose behind open call", wire.name, text, Expect(among=[call], has_problem=True), tools, auto="weak"
+    )
 
 
 def closed_by_another(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A1: a value that another tag closes, and not its own: that tag is no part of an argument that runs."""
+    """A1: a value that another tag closes: that tag is not part of an argument of a runnable call."""
     if wire.params is None:
         return
     call = KITS[tools].draw(dice, both=True)
@@ -62,8 +68,8 @@ def closed_by_another(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     at = next(i for i, piece in enumerate(pieces) if piece.role == "value_close")
     for close in ("</arg>", "</value>", f"</{KITS[tools].text}>", "</arg_value>"):
         if close not in pieces[at].text:
-            text = joined([*pieces[:at], Piece("value_close", close + "\n"), *pieces[at + 1 :]])
-            clean = Expect(clean=[close], among=[call], told=True)
+            text = join_pieces([*pieces[:at], Piece("value_close", close + "\n"), *pieces[at + 1 :]])
+            clean = Expect(clean=[close], among=[call], has_problem=True)
             yield Case("A1", "closed by another's tag", wire.name, text, clean, tools, auto="weak")
 
 
@@ -73,7 +79,7 @@ def no_line_break(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         return
     for _ in range(3):
         calls = [KITS[tools].draw(dice, both=True), KITS[tools].draw(dice)]
-        text = joined([_trimmed(piece, dice) for piece in wire.pieces(calls)])
+        text = join_pieces([_trimmed(piece, dice) for piece in wire.pieces(calls)])
         yield Case("A2", "edges trimmed", wire.name, text, Expect(calls=calls, lacks=wire.markup), tools, auto="same")
 
 
@@ -86,21 +92,21 @@ def _trimmed(piece: Piece, dice: Random) -> Piece:
 
 
 def own_closers_in_value(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A3: a value's or body's closer behind the call, before the next opener, blocks that call and no other."""
+    """A3: a closer of a value or body inside a value blocks that call and no other."""
     if wire.params is None:
         return
     kit = KITS[tools]
     plain, other = kit.draw(dice, both=False), kit.draw(dice)
     for roles in _endings(wire):
-        closers = joined([piece for piece in wire.pieces([plain]) if piece.role in roles])
-        held = (plain[0], {kit.text: f"a {closers.rstrip()} b"})
+        closers = join_pieces([piece for piece in wire.pieces([plain]) if piece.role in roles])
+        with_closer = (plain[0], {kit.text: f"a {closers.rstrip()} b"})
         shape = f"value holds {' + '.join(roles)}"
-        # A reader that finds the right end all the same is welcome; one that takes the first and says nothing is not.
-        blocked = Expect(either=[Expect(calls=[], refused=1, codes=["ambiguous_end"]), Expect(calls=[held])])
-        yield Case("A3", shape, wire.name, joined(wire.pieces([held])), blocked, tools, auto="weak")
-        both = joined(wire.pieces([held, other]))
+        # A parser may find the correct end. It must not use the first closer without a report.
+        blocked = Expect(either=[Expect(calls=[], refused=1, codes=["ambiguous_end"]), Expect(calls=[with_closer])])
+        yield Case("A3", shape, wire.name, join_pieces(wire.pieces([with_closer])), blocked, tools, auto="weak")
+        both = join_pieces(wire.pieces([with_closer, other]))
         refused = Expect(calls=[other], refused=1, codes=["ambiguous_end"])
-        sibling = Expect(either=[refused, Expect(calls=[held, other])])
+        sibling = Expect(either=[refused, Expect(calls=[with_closer, other])])
         yield Case("A3", shape + ", sibling", wire.name, both, sibling, tools)
     yield from _closers_elsewhere(wire, dice, tools)
 
@@ -114,7 +120,7 @@ def _endings(wire: Wire) -> list[tuple[str, ...]]:
 
 
 def _closers_elsewhere(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """Where closers are shown in code behind the call, or stand inside a value with text behind, nothing is blocked."""
+    """A3: closers in code after the call, or in a value followed by text, block nothing."""
     call = KITS[tools].draw(dice, both=True)
     pieces = wire.pieces([call])
     closer = next(piece.text.strip() for piece in pieces if piece.role == "value_close")
@@ -122,15 +128,15 @@ def _closers_elsewhere(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if not wire.has_channels:
         runs = Expect(calls=[call], not_codes=["ambiguous_end"], holds=[closer])
         runs = Expect(calls=[call], not_codes=["ambiguous_end"]) if wire.is_protocol else runs
-        yield Case("A3", "closer shown behind", wire.name, joined(pieces) + shown, runs, tools, auto="weak")
-    held: Made = (call[0], {KITS[tools].text: f"a {closer} b"})
-    text = wire.written([held], tools)
+        yield Case("A3", "closer shown behind", wire.name, join_pieces(pieces) + shown, runs, tools, auto="weak")
+    with_closer: CallData = (call[0], {KITS[tools].text: f"a {closer} b"})
+    text = wire.render_parts([with_closer], tools)
     if text is not None:
-        yield Case("A3", "closer inside, text behind", wire.name, text, Expect(calls=[held]), tools)
+        yield Case("A3", "closer inside, text behind", wire.name, text, Expect(calls=[with_closer]), tools)
 
 
 def abandoned(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A6: a call that was begun and begun again runs once, as it was written the second time."""
+    """A6: a call that is started twice runs once, as it was written the second time."""
     kit = KITS[tools]
     for _ in range(2):
         call = kit.draw(dice)
@@ -138,31 +144,37 @@ def abandoned(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
             pieces = wire.pieces([call])
             start = [piece for piece in pieces if piece.role in ("call_open", "open")]
             at = next(i for i, piece in enumerate(pieces) if piece.role == "open") + 1
-            text = joined([*pieces[:at], *start, *pieces[at:]])
-            yield Case("A6", "begun twice", wire.name, text, Expect(calls=[call], told=True), tools, auto="weak")
+            text = join_pieces([*pieces[:at], *start, *pieces[at:]])
+            yield Case("A6", "begun twice", wire.name, text, Expect(calls=[call], has_problem=True), tools, auto="weak")
             continue
-        whole = wire.written([call], tools)
+        whole = wire.render_parts([call], tools)
         if whole is None or wire.is_bare or not wire.has_opener or wire.name_is_inside:
             continue
-        begun = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (
+        unfinished = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (
             wire.envelope is not None
         )
         yield Case(
-            "A6", "begun twice", wire.name, begun + "\n" + whole, Expect(among=[call], told=True), tools, auto="weak"
+            "A6",
+            "begun twice",
+            wire.name,
+            unfinished + "\n" + whole,
+            Expect(among=[call], has_problem=True),
+            tools,
+            auto="weak",
         )
 
 
-_OPENERS = ("section_open", "call_open", "open", "header")  # without these a call is lost, which is told
+_OPENERS = ("section_open", "call_open", "open", "header")  # without these a call is lost, which is reported
 
 
 def one_character_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """A1, the law below it: one character of a marker, or one marker, is gone; nothing is swallowed or silent."""
+    """A1: with one character of a marker, or one marker, missing, nothing is swallowed or silently lost."""
     kit = KITS[tools]
     if wire.params is None:
         return
     calls = [kit.draw(dice), kit.draw(dice)]
     pieces = wire.pieces(calls)
-    # Without the tag of an argument its value is text behind a closer, which a value may hold.
+    # Without its tag, a value is text after a closer, which another value may contain.
     safe = {"value", "between"}
     places = [i for i, piece in enumerate(pieces) if piece.text.strip() and piece.role not in safe]
     for i in dice.sample(places, min(8, len(places))):
@@ -170,8 +182,10 @@ def one_character_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         marks = [at for at, char in enumerate(text) if char in '<>/|[]="']
         whole = marks and (role == "param" or (role == "open" and not wire.has_frame))
         at = dice.choice(marks) if whole or (marks and dice.random() < 0.7) else None
-        left = "" if at is None else text[:at] + text[at + 1 :]
-        damaged = joined([*pieces[:i], Piece(role, left), *pieces[i + 1 :]])
+        remaining = "" if at is None else text[:at] + text[at + 1 :]
+        damaged = join_pieces([*pieces[:i], Piece(role, remaining), *pieces[i + 1 :]])
         shape = f"{role} {'gone' if at is None else 'damaged'}"
-        expect = Expect(either=[Expect(calls=calls), Expect(at_most=2, told=role in _OPENERS, clean=wire.openers)])
+        expect = Expect(
+            either=[Expect(calls=calls), Expect(at_most=2, has_problem=role in _OPENERS, clean=wire.openers)]
+        )
         yield Case("A1n", shape, wire.name, damaged, expect, tools, auto="weak")

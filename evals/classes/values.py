@@ -1,12 +1,12 @@
-"""Values, and what is told about them (B11, D, F)."""
+"""Values, and the reports about them (B11, D, F)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
 
-from classes.case import EIGHT, KITS, Case, Expect, Made
-from classes.wire import Wire, joined
+from classes.case import EIGHT, KITS, CallData, Case, Expect
+from classes.wire import Wire, join_pieces
 
 _EXACT = (
     "007",
@@ -25,11 +25,11 @@ _UNQUOTED = ("2024-01-05", "10:30", "https://example.org/a?q=1", "3 days", "50%"
 
 
 def exact_strings(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
-    """D: a declared string comes back exactly as it was sent, or the format says that it cannot carry it."""
+    """D: a declared string is returned exactly as it was sent, or the format reports that it cannot carry it."""
     kit = KITS[tools]
     for value in dice.sample(_EXACT, 6):
         call = (kit.find, {kit.text: value})
-        text = wire.written([call], tools)
+        text = wire.render_parts([call], tools)
         if text is not None:
             yield Case("D", "exact string", wire.name, text, Expect(calls=[call]), tools)
 
@@ -44,17 +44,19 @@ def of_one_format(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
             yield Case("D", "value inline", wire.name, text, Expect(calls=[(kit.find, {kit.text: value})]), tools)
     if wire.name == "kimi_k3":
         for key in ('say "hi"', "a&b", "x<y"):
-            call: Made = ("lookup", {key: "R&D <b>"})
+            call: CallData = ("lookup", {key: "R&D <b>"})
             escaped = key.replace("&", "&amp;").replace('"', "&quot;")
-            text = joined(wire.pieces([("lookup", {escaped: "R&D <b>"})]))
+            text = join_pieces(wire.pieces([("lookup", {escaped: "R&D <b>"})]))
             yield Case("D", "escaped attribute", wire.name, text, Expect(calls=[call]), "escaped")
     if wire.is_pythonic and tools != "shop":
         for value in ("007", "02134"):
-            text = (wire.written([(kit.find, {kit.text: "PLACE"})], tools) or "").replace('"PLACE"', value)
+            text = (wire.render_parts([(kit.find, {kit.text: "PLACE"})], tools) or "").replace('"PLACE"', value)
             text = text.replace("'PLACE'", value)
-            kept = Expect(either=[Expect(calls=[(kit.find, {kit.text: value})]), Expect(calls=[], told=True)])
-            kept = Expect(calls=[(kit.find, {kit.text: value})]) if wire.name == "lfm2" else kept
-            yield Case("D", "leading zeros", wire.name, text, kept, tools)
+            expected = Expect(
+                either=[Expect(calls=[(kit.find, {kit.text: value})]), Expect(calls=[], has_problem=True)]
+            )
+            expected = Expect(calls=[(kit.find, {kit.text: value})]) if wire.name == "lfm2" else expected
+            yield Case("D", "leading zeros", wire.name, text, expected, tools)
 
 
 def unquoted(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
@@ -72,15 +74,15 @@ def unquoted(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         text = f"{opens}{kit.find}({kit.text}='grep 'owl' notes'){closes}"
         yield Case("B11", "quotes in quotes", wire.name, text, Expect(calls=quoted), tools)
         text = f"{opens}{kit.keep}({kit.title}='a', {kit.meta}={{'tags': {{'x', 'y'}}}}){closes}"
-        yield Case("B11", "a set", wire.name, text, Expect(calls=[], told=True), tools)
+        yield Case("B11", "a set", wire.name, text, Expect(calls=[], has_problem=True), tools)
 
 
 def all_that_is_missing(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """F: all missing arguments are named in one problem; a block without a name is `NoToolCallFound` to `select`."""
-    given = dict.fromkeys(dice.sample(EIGHT, dice.randint(0, 2)), "x")
-    text = wire.written([("fill_form", given)], "eight")
+    arguments = dict.fromkeys(dice.sample(EIGHT, dice.randint(0, 2)), "x")
+    text = wire.render_parts([("fill_form", arguments)], "eight")
     if text is not None:
-        lacking = [name for name in EIGHT if name not in given]
+        lacking = [name for name in EIGHT if name not in arguments]
         expect = Expect(calls=[], refused=1, codes=["missing"], one_message=lacking)
         yield Case("F", "many arguments missing", wire.name, text, expect, "eight")
     if wire.name == "hermes":

@@ -1,6 +1,6 @@
-"""A format as the cases see it: its calls written out piece by piece, and what its data say about it.
+"""A format from the point of view of the cases: its calls piece by piece, and properties derived from its data.
 
-Written from the data of the format alone, so that a new format is covered when it is registered.
+Everything is derived from the data of the format, so a new format is covered when it is registered.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
 
-from classes.case import Made, toolset
+from classes.case import CallData, toolset
 from rightcall import Call, CannotCarry, Reasoning, Text, Toolset, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import (
@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 def first(marker: str | tuple[str, ...]) -> str:
-    """The alternative that is written."""
+    """Return the alternative that is written."""
     return marker_alternatives(marker)[0]
 
 
@@ -42,7 +42,7 @@ def fill(template: str, **holes: object) -> str:
     return _HOLE.sub(lambda hole: str(holes[hole[1]]), template)
 
 
-def joined(pieces: Iterable[Piece]) -> str:
+def join_pieces(pieces: Iterable[Piece]) -> str:
     return "".join([piece.text for piece in pieces])
 
 
@@ -51,13 +51,13 @@ def without(pieces: Iterable[Piece], *roles: str) -> list[Piece]:
 
 
 class Wire:
-    """One format, and how its texts are made."""
+    """One format, and how its texts are generated."""
 
     def __init__(self, name: str, format: Format) -> None:
         self.name = name
         self.format = format
 
-    # -- what it is --
+    # -- properties --
 
     @cached_property
     def params(self) -> Params | None:
@@ -65,8 +65,8 @@ class Wire:
 
     @cached_property
     def envelope(self) -> Envelope | None:
-        found = self.format.bodies[0]
-        return found if isinstance(found, Envelope) and found.names else None
+        body = self.format.bodies[0]
+        return body if isinstance(body, Envelope) and body.names else None
 
     @cached_property
     def is_pythonic(self) -> bool:
@@ -82,14 +82,14 @@ class Wire:
 
     @cached_property
     def is_bare(self) -> bool:
-        """May a call stand without any marker?"""
+        """Return whether a call may appear without any marker."""
         if self.format.section or self.has_channels or "" not in marker_alternatives(self.format.call[0]):
             return False
         return isinstance(self.format.bodies[0], (Envelope, Pythonic))
 
     @cached_property
     def opener(self) -> str:
-        """The marker that the first call of a reply begins with, as data (so that special tokens are known)."""
+        """Return the marker that the first call of a reply begins with, as data (so that special tokens are known)."""
         if self.format.section:
             return first(self.format.section[0])
         if first(self.format.call[0]):
@@ -98,12 +98,12 @@ class Wire:
 
     @cached_property
     def has_frame(self) -> bool:
-        """Does a section or a block stand around the body of a call?"""
+        """Return whether a section or a block surrounds the body of a call."""
         return self.format.section is not None or bool(first(self.format.call[0]).strip())
 
     @cached_property
     def has_opener(self) -> bool:
-        """Does a marker of its own stand before a call, in a text without messages? A fence shows what it holds."""
+        """Return whether a marker precedes a call, in a text without messages. A fence quotes its content."""
         return not self.has_channels and bool(self.opener.strip()) and not self.opener.lstrip().startswith("`")
 
     @cached_property
@@ -129,32 +129,32 @@ class Wire:
 
     @cached_property
     def markup(self) -> list[str]:
-        """Pieces of markers that no text for the user may hold."""
+        """Return the pieces of markers that must not appear in text for the user."""
         body = self.params
-        found = [self.opener, *map(first, self.format.call), *map(first, self.format.section or ())]
+        markers = [self.opener, *map(first, self.format.call), *map(first, self.format.section or ())]
         if body is not None:
-            found += [first(body.value_close), first(body.close)]
-        pieces = {piece.strip() for text in found for piece in _HOLE.split(str(text))}
+            markers += [first(body.value_close), first(body.close)]
+        pieces = {piece.strip() for text in markers for piece in _HOLE.split(str(text))}
         return sorted([piece for piece in pieces if len(piece) > 4 and re.search(r"[<>\[\]|]", piece)])
 
     @cached_property
     def name_is_inside(self) -> bool:
-        """Does the opener go on behind the name, so that it is none without that? One that is a word needs it more."""
-        behind = self.opener.partition("{name}")[2].strip()
-        return len(behind) > (0 if self.opener[:1].isalpha() else 2)
+        """Return whether the opener continues after the name, so that it is incomplete without that part."""
+        after_name = self.opener.partition("{name}")[2].strip()
+        return len(after_name) > (0 if self.opener[:1].isalpha() else 2)
 
     @cached_property
     def openers(self) -> list[str]:
-        """What a call begins with, up to its name."""
+        """Return the texts that a call begins with, up to its name."""
         body = first(getattr(self.params or self.format.bodies[0], "open", "") or "")
         markers = [*(self.format.section or ())[:1], self.format.call[0], body]
         pieces = [_HOLE.split(str(first(marker)))[0].strip() for marker in markers]
         return [piece for piece in pieces if len(piece) > 4]
 
-    # -- what it writes --
+    # -- texts --
 
-    def written(self, parts: Sequence[Made | str | Reasoning], tools: str) -> str | None:
-        """The parts as `render` writes them; None where this format cannot carry them."""
+    def render_parts(self, parts: Sequence[CallData | str | Reasoning], tools: str) -> str | None:
+        """Render the parts with `render`; return None if the format cannot carry them."""
         whole = [self._part(part) for part in parts]
         try:
             return render(whole, format=self.format, tools=Toolset(toolset(tools)))
@@ -162,21 +162,21 @@ class Wire:
             return None
 
     @staticmethod
-    def _part(part: Made | str | Reasoning) -> Call | Text | Reasoning:
+    def _part(part: CallData | str | Reasoning) -> Call | Text | Reasoning:
         if isinstance(part, str):
             return Text(part)
         return part if isinstance(part, Reasoning) else Call(*part)
 
-    def pieces(self, calls: Sequence[Made]) -> list[Piece]:
-        """Calls of a tagged format, piece by piece: strings raw, everything else as JSON."""
-        found: list[Piece] = []
+    def pieces(self, calls: Sequence[CallData]) -> list[Piece]:
+        """Write calls of a tagged format piece by piece: strings raw, other values as JSON."""
+        pieces: list[Piece] = []
         for index, (name, arguments) in enumerate(calls):
-            found += [Piece("between", self._between(index))] if index else []
-            found += self._call(index, name, arguments)
+            pieces += [Piece("between", self._between(index))] if index else []
+            pieces += self._call(index, name, arguments)
         if self.has_channels or not self.format.section:
-            return found
+            return pieces
         opens, closes = map(first, self.format.section)
-        return [Piece("section_open", opens), *found, Piece("section_close", closes)]
+        return [Piece("section_open", opens), *pieces, Piece("section_close", closes)]
 
     def _between(self, index: int) -> str:
         return first(self.format.channels.start) if self.format.channels else self.format.between
@@ -213,13 +213,13 @@ class Wire:
     def _type(self, value: Any) -> str:
         assert self.params is not None
         types = self.params.types
-        wanted = "string" if isinstance(value, str) else "json"
-        if wanted == "json" and "integer" in types:
+        kind_of_value = "string" if isinstance(value, str) else "json"
+        if kind_of_value == "json" and "integer" in types:
             return "integer" if isinstance(value, int) else "object"
-        return next((word for word, kind in types.items() if kind == wanted), "")
+        return next((word for word, kind in types.items() if kind == kind_of_value), "")
 
     def json_block(self, body: str, name: str = "lookup") -> str:
-        """The text of one block around this body text, its section closed."""
+        """Return one block around a body text, with its section closed."""
         opens, closes = map(first, self.format.call)
         if not self.has_frame:
             opens, closes = self.opener, first(getattr(self.format.bodies[0], "close", ""))
@@ -229,7 +229,7 @@ class Wire:
         return text
 
     def prose(self, dice: Random) -> str:
-        """Something to say before a call, where text may stand before one."""
+        """Return text before a call, where the format allows it."""
         return dice.choice(["", "One moment.\n", "I will look that up.\n\n", "Sure, here it is:\n"])
 
 
@@ -238,7 +238,7 @@ def wires() -> list[Wire]:
 
 
 def blanks_beside_tokens(template: str, dice: Random, *, left: bool = True, right: bool = True) -> str:
-    """The marker with blanks beside its special tokens; not at an outer edge that touches a value."""
+    """Return the marker with blanks next to its special tokens, but not at an outer edge that touches a value."""
     tokens = getattr(template, "tokens", ())
     if not tokens:
         return template

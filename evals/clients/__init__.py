@@ -1,1 +1,1 @@
-"""Real clients, really run: each does one task with tools, before a bad server, without the proxy and with it."""
+"""Runs of real clients: each does one task with tools against a bad server, with and without the proxy."""

@@ -1,8 +1,8 @@
-"""A client is a value: what is installed, how it is started, and which of its tools read a file and edit it.
+"""Clients as values: what is installed, how it is started, and which tools read and edit a file.
 
-Texts may hold $BASE (the address of the server, without /v1), $MODEL, $WORK (the folder of the task), $HOME (the
-client's own), $FILE (the file of the task), $TASK (what it is told), $OLD and $NEW (the word that is to be changed),
-$ANSWER (what ends the task) and $PROGRAMS (where the small programs of libraries are).
+Texts may contain $BASE (the address of the server, without /v1), $MODEL, $WORK (the folder of the task), $HOME (the
+home folder of the client), $FILE (the file of the task), $TASK (the prompt), $OLD and $NEW (the word before and after
+the change), $ANSWER (the text that ends the task) and $PROGRAMS (the folder of the small programs that use libraries).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Registry = Literal["npm", "pip"]
 
 @dataclass(frozen=True)
 class Package:
-    """What a registry has. The names are installed together in `folder`; the version of the first counts."""
+    """Packages of a registry. The names are installed together in `folder`; the version of the first is reported."""
 
     registry: Registry
     folder: str
@@ -26,7 +26,7 @@ class Package:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call that the scripted model makes: a tool of the client's own."""
+    """A call that the scripted model makes to one of the client's own tools."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -34,9 +34,12 @@ class ToolUse:
 
 @dataclass(frozen=True)
 class Client:
-    """`before` is run first, where a client must be told where its server is; `files` are written before every run.
-    `answers` is the call that ends the task, where a client does not take words for an end. `skips` are servers that
-    it is not run before: the name of the model, which is theirs, makes it offer other tools."""
+    """One client.
+
+    `before` is run first, if a client must be configured with the address of its server. `files` are written before
+    every run. `answers` is the call that ends the task, if a client does not accept text as the end. `skips` are
+    servers that it is not run against: their name, used as the model's name, makes the client offer other tools.
+    """
 
     name: str
     api: str
@@ -59,8 +62,8 @@ def pip(folder: str, *names: str) -> Package:
     return Package("pip", folder, names)
 
 
-def filled(text: str, places: Mapping[str, str]) -> str:
-    """`text` with its places taken; longer names first, so that none is read as the beginning of another."""
+def fill_placeholders(text: str, places: Mapping[str, str]) -> str:
+    """Replace the placeholders in `text`. Longer names first, so that none matches the beginning of another."""
     for name in sorted(places, key=len, reverse=True):
         text = text.replace(f"${name}", places[name])
     return text

@@ -1,4 +1,4 @@
-"""Every client by its name."""
+"""All clients by name."""
 
 from __future__ import annotations
 

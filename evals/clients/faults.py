@@ -1,4 +1,4 @@
-"""Which bad servers a client is run before: those that do not change what the model means, and fit its dialect."""
+"""Select the bad servers for a client: those that do not change the intended call, and support its dialect."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from clients.incurable import INCURABLE
 from zoo import ZOO
 from zoo.bad_server import BadServer, as_meant
 
-GOOD = "good"  # a server that behaves
-_SCENES = ("plain", "second_round")  # what the task is: a call, its result, another call
+GOOD = "good"  # a server without a fault
+_SCENES = ("plain", "second_round")  # the task: a call, its result, another call
 
-# The twelve that most clients lose the turn at, or that most servers are reported for.
+# The twelve that break most clients, or that are reported for most servers.
 TWELVE: dict[str, tuple[str, ...]] = {
     "chat": (
         *("leaks_hermes", "leaks_bare", "no_id", "ids_of_every_round", "no_index", "object_arguments"),
@@ -37,7 +37,7 @@ TWELVE: dict[str, tuple[str, ...]] = {
 
 
 def faults_for(client: Client, *, everything: bool = False) -> list[str]:
-    """The names of its bad servers, with the good one first."""
+    """Return the names of the client's bad servers, after the good one."""
     fitting = [name for name, server in ZOO.items() if fits(server, client.api) and name not in client.skips]
     return [GOOD, *([*fitting, *INCURABLE] if everything else TWELVE[client.api])]
 

@@ -1,4 +1,4 @@
-"""Servers before which no proxy can help every client: they are run to show that this is so, and for whom."""
+"""Servers whose faults no proxy can hide from every client. They are run to document which clients fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _refuses(question: Question) -> Refused | None:
     return Refused("this server has no time for tools") if question.tools else None
 
 
-def _with_words(said: Said, question: Question) -> Said:
+def _with_text(said: Said, question: Question) -> Said:
     return said._replace(text=_WORDS)
 
 
@@ -27,7 +27,7 @@ _CUT = {
 }
 
 
-def _said_to_be_cut(said: Said, question: Question) -> Said:
+def _reported_as_cut(said: Said, question: Question) -> Said:
     return said._replace(finish=_CUT[question.api])
 
 
@@ -45,15 +45,15 @@ INCURABLE = {
         BadServer("refuses_all", "", "an error: the server takes no request with tools", apis=ALL, refuses=_refuses),
         BadServer(
             "breaks_off_after_words", "", "half an answer: the stream ends behind its first words", apis=ALL,
-            says=_with_words, spoils=_half,
+            says=_with_text, spoils=_half,
         ),
         BadServer(
             "words_beside_a_call", "", "words before the call, which some clients take for the answer", apis=ALL,
-            says=_with_words,
+            says=_with_text,
         ),
         BadServer(
             "says_it_was_cut", "", "an answer that is said to be cut off, right behind its call", apis=ALL,
-            says=_said_to_be_cut,
+            says=_reported_as_cut,
         ),
     )
 }  # fmt: skip

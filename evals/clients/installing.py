@@ -1,4 +1,4 @@
-"""Clients from the registries, each package in a folder of its own under target/clients."""
+"""Install clients from the registries, each package in its own folder under target/clients."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from clients.client import Package
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = ROOT / "target" / "clients"
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-NODE = Package("npm", "node", ("node@24",))  # several clients want a newer one than Debian's
+NODE = Package("npm", "node", ("node@24",))  # several clients need a newer version than Debian has
 
 
 class NotInstalled(Exception):
-    """A registry did not give what was asked for."""
+    """A registry did not provide the requested package."""
 
 
 def folder_of(package: Package) -> Path:
@@ -32,7 +32,7 @@ def is_installed(package: Package) -> bool:
 
 
 def programs_of(package: Package) -> Path:
-    """Where a library's small program is started: Node finds packages only beside the program."""
+    """Return the folder in which a library's program is started: Node finds packages only next to the program."""
     return PROGRAMS if package.registry == "pip" else folder_of(package)
 
 
@@ -44,7 +44,7 @@ def search_path(package: Package) -> str:
 
 
 def install(packages: Iterable[Package]) -> dict[Package, str]:
-    """What could not be installed, and why. What is there already is not installed again."""
+    """Install the missing packages. Return those that failed, with the reason."""
     failed: dict[Package, str] = {}
     for package in dict.fromkeys([NODE, *packages]):
         try:
@@ -69,8 +69,8 @@ def _install(package: Package) -> None:
 def _npm(package: Package, folder: Path) -> None:
     (folder / "package.json").write_text('{"private": true}', "utf-8")
     command = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix", str(folder)]
-    found = f"{search_path(NODE)}{os.pathsep}{os.environ['PATH']}"
-    _run([*command, *package.names], env={**os.environ, "PATH": found}, cwd=folder)
+    path = f"{search_path(NODE)}{os.pathsep}{os.environ['PATH']}"
+    _run([*command, *package.names], env={**os.environ, "PATH": path}, cwd=folder)
 
 
 def _pip(package: Package, folder: Path) -> None:
@@ -83,20 +83,20 @@ def _run(command: list[str], env: dict[str, str] | None = None, cwd: Path | None
     try:
         done = subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True)
     except FileNotFoundError:
-        raise NotInstalled(f"there is no {command[0]} here") from None
+        raise NotInstalled(f"the command {command[0]} is not installed") from None
     if done.returncode:
         raise NotInstalled((done.stderr or done.stdout).strip()[-300:])
 
 
 @cache
 def version(package: Package) -> str:
-    """The version of the first of its names that is installed."""
+    """Return the version of the first name of the package."""
     name = package.names[0].partition("[")[0]
     if package.registry == "npm":
         name = "@".join(name.split("@")[:2]) if name.startswith("@") else name.partition("@")[0]
         described = folder_of(package) / "node_modules" / name / "package.json"
         return str(json.loads(described.read_text("utf-8"))["version"])
-    asked = f"import importlib.metadata as m; print(m.version({name!r}))"
+    script = f"import importlib.metadata as m; print(m.version({name!r}))"
     return subprocess.run(
-        [str(folder_of(package) / "bin" / "python"), "-c", asked], capture_output=True, text=True, check=True
+        [str(folder_of(package) / "bin" / "python"), "-c", script], capture_output=True, text=True, check=True
     ).stdout.strip()

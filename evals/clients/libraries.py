@@ -1,4 +1,4 @@
-"""Libraries, each in a small program of `programs/`: the loop that its guide shows, or the one it has itself."""
+"""Libraries, each in a small program in `programs/`: the loop of its guide, or its built-in loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _node(name: str, api: str, package: Package, program: str, how: str = "") ->
 
 
 def _sdk(name: str, api: str, package: str, program: str, how: str = "") -> Client:
-    """One of the providers' own, which are all in one place."""
+    """Return one of the providers' SDKs, which are installed in one folder."""
     names = (package, *[other for other in _SDKS if other != package])
     return _python(name, api, pip("sdks", *names), program, how)
 

@@ -1,4 +1,4 @@
-"""docs/clients.md, from the results."""
+"""Generate docs/clients.md from the results."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from clients.everyone import CLIENTS
 from clients.faults import BAD, GOOD, faults_for
 from clients.incurable import INCURABLE
 from clients.installing import ROOT
-from clients.result_rows import WAYS, Key, Played
+from clients.result_rows import ROUTES, Key, RunResult
 
 PAGE = ROOT / "docs" / "clients.md"
-Results = Mapping[Key, Played]
+Results = Mapping[Key, RunResult]
 SIGNS = {"right": "+", "refused": "e", "ended badly": "x", "lost": "X", "out of time": "T"}
 _TITLES = {
     "chat": "Chat Completions",
@@ -53,25 +53,27 @@ _INCURABLE = """\
 def page(results: Results) -> str:
     parts = [_HEAD, f"{_when(results.values())}\n{_how_long(results)}", _clients(results)]
     parts += [_dialect(api, results) for api in _TITLES]
-    parts += [_uncured(results), _not_run(results)]
+    parts += [_failures(results), _not_run(results)]
     return "\n\n".join([part for part in parts if part]) + "\n"
 
 
-def _when(played: Iterable[Played]) -> str:
+def _when(played: Iterable[RunResult]) -> str:
     every = list(played)
     dates = sorted({each.date for each in every})
     inside = all(each.namespace for each in every)
     where = "in a network namespace of their own, from which only this machine can be reached"
-    said = where if inside else "in part without a network namespace, so that they could reach the network"
-    return f"{len(every)} runs, {dates[0]} to {dates[-1]}, {said}." if every else "Nothing was run yet."
+    location = where if inside else "in part without a network namespace, so that they could reach the network"
+    return f"{len(every)} runs, {dates[0]} to {dates[-1]}, {location}." if every else "Nothing was run yet."
 
 
 def _how_long(results: Results) -> str:
-    """What `make clients` takes, by the runs that are its own."""
-    cells = [(client.name, fault, way) for client in CLIENTS.values() for fault in faults_for(client) for way in WAYS]
-    known = [seconds for cell in cells if cell in results and (seconds := results[cell].seconds) is not None]
-    minutes = f"{sum(known) / 60:.0f} minutes"
-    return f"{len(known)} of them are those of `make clients`; one by one they took {minutes}, and two run at a time."
+    """Return how long `make clients` takes, from the runs that it includes."""
+    cells = [(client.name, fault, way) for client in CLIENTS.values() for fault in faults_for(client) for way in ROUTES]
+    durations = [seconds for cell in cells if cell in results and (seconds := results[cell].seconds) is not None]
+    minutes = f"{sum(durations) / 60:.0f} minutes"
+    return (
+        f"{len(durations)} of them are those of `make clients`; one by one they took {minutes}, and two run at a time."
+    )
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -92,13 +94,13 @@ def _clients(results: Results) -> str:
     return "\n".join([*lines, "", _THREADS])
 
 
-def _pair(client: Client, fault: str, results: Results) -> tuple[Played, Played] | None:
+def _pair(client: Client, fault: str, results: Results) -> tuple[RunResult, RunResult] | None:
     without, through = results.get((client.name, fault, "without")), results.get((client.name, fault, "with"))
     return (without, through) if without and through else None
 
 
 def _run_faults(client: Client, results: Results) -> list[str]:
-    return [fault for fault in [GOOD, *BAD] if any((client.name, fault, way) in results for way in WAYS)]
+    return [fault for fault in [GOOD, *BAD] if any((client.name, fault, way) in results for way in ROUTES)]
 
 
 def _dialect(api: str, results: Results) -> str:
@@ -109,32 +111,32 @@ def _dialect(api: str, results: Results) -> str:
     lines = [f"## {_TITLES[api]}", "", _row(["the server", *[client.name for client in clients]])]
     lines.append(_row(["---"] * (len(clients) + 1)))
     lines += [_row([f"`{fault}`", *[_cell(client, fault, results) for client in clients]]) for fault in faults]
-    told = [f"- `{fault}`: {BAD[fault].saw}" for fault in faults if fault in BAD]
-    return "\n".join([*lines, "", "What clients saw of them, by the reports:", "", *told])
+    symptoms = [f"- `{fault}`: {BAD[fault].saw}" for fault in faults if fault in BAD]
+    return "\n".join([*lines, "", "What clients saw of them, by the reports:", "", *symptoms])
 
 
 def _cell(client: Client, fault: str, results: Results) -> str:
-    signs = [_sign(results.get((client.name, fault, way))) for way in WAYS]
+    signs = [_sign(results.get((client.name, fault, way))) for way in ROUTES]
     return "·" if signs == ["·", "·"] else " ".join(signs)
 
 
-def _sign(played: Played | None) -> str:
+def _sign(played: RunResult | None) -> str:
     return "·" if played is None else SIGNS[played.outcome]
 
 
-def _uncured(results: Results) -> str:
-    left = [
+def _failures(results: Results) -> str:
+    failures = [
         each
         for each in results.values()
         if each.way == "with" and each.outcome != "right" and each.fault not in INCURABLE
     ]
     lines = ["## What is not right behind the proxy", ""]
-    lines += [_row(["client", "the server", "what became of it", "last words"]), _row(["---"] * 4)] if left else []
-    for each in sorted(left, key=lambda each: (each.fault, each.client)):
-        said = each.said.replace("|", "/").replace("`", "'")
-        lines.append(_row([each.client, f"`{each.fault}`", each.outcome, f"`{said}`" if said else ""]))
+    lines += [_row(["client", "the server", "what became of it", "last words"]), _row(["---"] * 4)] if failures else []
+    for each in sorted(failures, key=lambda each: (each.fault, each.client)):
+        last_output = each.said.replace("|", "/").replace("`", "'")
+        lines.append(_row([each.client, f"`{each.fault}`", each.outcome, f"`{last_output}`" if last_output else ""]))
     return "\n".join(
-        [*lines, *([] if left else ["Nothing of what was run, but for what no proxy can cure:"]), "", _INCURABLE]
+        [*lines, *([] if failures else ["Nothing of what was run, but for what no proxy can cure:"]), "", _INCURABLE]
     )
 
 

@@ -1,4 +1,4 @@
-"""The servers of a run: the zoo, and `rightcall serve` before it, as a process of its own for each dialect."""
+"""The servers of a run: the zoo, and `rightcall serve` in front of it, as one process for each dialect."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Stage:
     def _do(self, awaited: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(awaited, self._loop).result(60)
 
-    def begin(self) -> None:
-        """A new run: the servers have heard nothing yet."""
+    def reset(self) -> None:
+        """Forget the requests of earlier runs."""
         self.keeper.forget()
 
-    def heard(self) -> list[str]:
+    def received_requests(self) -> list[str]:
         return [json.dumps(body, ensure_ascii=False) for _, body in list(self.keeper.heard)]
 
     def base(self, api: str, *, through: bool, settings: Mapping[str, Any]) -> str:
-        """The address that a client is given."""
+        """Return the address that a client is configured with."""
         return self._proxy(api, settings) if through else self.keeper.url
 
     def _proxy(self, api: str, settings: Mapping[str, Any]) -> str:
@@ -67,31 +67,31 @@ class Stage:
 
 
 class Proxy:
-    """A proxy that runs, and says where."""
+    """A running proxy and its address."""
 
     def __init__(self, command: list[str]) -> None:
         env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
         self._process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self._lines: list[str] = []
-        self._known = threading.Event()
+        self._is_ready = threading.Event()
         self.url = ""
-        self._listening = threading.Thread(target=self._listen, daemon=True)
-        self._listening.start()
-        self._known.wait(60)
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
+        self._is_ready.wait(60)
         if not self.url:
             raise SystemExit(f"the proxy did not start:\n{''.join(self._lines)}")
 
-    def _listen(self) -> None:
+    def _read_output(self) -> None:
         assert self._process.stdout is not None
-        with self._process.stdout as said:
-            for line in said:  # to the end, so that it can go on writing
+        with self._process.stdout as output:
+            for line in output:  # to the end, so that the process never blocks on a full pipe
                 self._lines.append(line)
                 if line.startswith("listening"):
                     self.url = line.split()[1]
-                    self._known.set()
-        self._known.set()
+                    self._is_ready.set()
+        self._is_ready.set()
 
     def end(self) -> None:
         self._process.terminate()
         self._process.wait(20)
-        self._listening.join()
+        self._reader.join()

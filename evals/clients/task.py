@@ -1,6 +1,6 @@
-"""The task: read a file, change a word in it, answer. What a client is told, and whether it did it.
+"""The task: read a file, change a word in it, answer. The prompt for a client, and the outcome of its run.
 
-The scripted model does what the user spells out, so that it needs to know no client's tools.
+The scripted model makes the calls that the user spells out, so it does not need to know the tools of any client.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from clients.client import Client, ToolUse, filled
-from clients.sandbox import Ended
+from clients.client import Client, ToolUse, fill_placeholders
+from clients.sandbox import ProcessResult
 
 OLD, NEW = "grey", "green"
 ONLY_IN_THE_FILE = "heron-4711"
@@ -23,13 +23,13 @@ Outcome = Literal["right", "refused", "ended badly", "lost", "out of time"]
 
 
 @dataclass(frozen=True)
-class Room:
-    """Where a client works: the folder of the task, and a home of its own."""
+class ClientFolders:
+    """The folders of a client: the workspace of the task, and its own home."""
 
     folder: Path
 
     @property
-    def work(self) -> Path:
+    def workspace(self) -> Path:
         return self.folder / "work"
 
     @property
@@ -38,31 +38,31 @@ class Room:
 
     @property
     def file(self) -> Path:
-        return self.work / "note.txt"
+        return self.workspace / "note.txt"
 
-    def make_ready(self) -> None:
-        for folder in (self.work, self.home):
+    def prepare(self) -> None:
+        for folder in (self.workspace, self.home):
             folder.mkdir(parents=True, exist_ok=True)
         self.file.write_text(BEFORE, "utf-8")
 
 
-def told(client: Client, places: Mapping[str, str]) -> str:
-    """What the user says: the calls, spelled out, in their order."""
+def describe_task(client: Client, places: Mapping[str, str]) -> str:
+    """Return the user's prompt: the calls, spelled out, in their order."""
     uses = [client.reads, client.edits, *([client.answers] if client.answers else [])]
-    spelled = [filled(_spelled(use), places) for use in uses]
-    return f"Change {OLD} to {NEW} in note.txt. Call {', then call '.join(spelled)}. Then say that it is done."
+    calls = [fill_placeholders(_spell_out(use), places) for use in uses]
+    return f"Change {OLD} to {NEW} in note.txt. Call {', then call '.join(calls)}. Then say that it is done."
 
 
-def _spelled(use: ToolUse) -> str:
+def _spell_out(use: ToolUse) -> str:
     return f"{use.name} {json.dumps(dict(use.arguments))}"
 
 
-def judged(room: Room, ended: Ended, asked: list[str]) -> Outcome:
-    """What became of it. `asked` is what the server heard, each request as text."""
-    edited = room.file.read_text("utf-8", "replace") == AFTER
-    was_read = any(ONLY_IN_THE_FILE in request for request in asked)
-    if edited and was_read and ANSWER in ended.printed:
-        return "right" if ended.status == 0 else "ended badly"
-    if ended.status is None:
+def classify_outcome(folders: ClientFolders, process: ProcessResult, requests: list[str]) -> Outcome:
+    """Return the outcome of a run. `requests` are the requests that the server received, as text."""
+    edited = folders.file.read_text("utf-8", "replace") == AFTER
+    was_read = any(ONLY_IN_THE_FILE in request for request in requests)
+    if edited and was_read and ANSWER in process.printed:
+        return "right" if process.status == 0 else "ended badly"
+    if process.status is None:
         return "out of time"
-    return "refused" if ANSWER in ended.printed and not edited else "lost"
+    return "refused" if ANSWER in process.printed and not edited else "lost"

@@ -1,6 +1,7 @@
-"""Damage to what stands around the arguments: names, keys beside them, encodings, fences, tags, the end of the text.
+"""Damage around the arguments: names, keys next to them, encodings, fences, tags, truncation.
 
-A way gets the wire and the truth and gives the whole text that the model wrote; None where it does not apply.
+A function receives the wire and the truth and returns the whole text that the model wrote, or None if it does not
+apply.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from damaged.toolsets import Truth
 from damaged.wires import Wire, as_json
 
-WholeWay = Callable[[random.Random, Wire, Truth], str | None]
+TextDamage = Callable[[random.Random, Wire, Truth], str | None]
 _TAG = re.compile(r"</?(?:tool_call|function|parameter)(?:=\w+)?>")
 
 
@@ -24,23 +25,23 @@ def _text(wire: Wire, truth: Truth) -> str:
     return wire.block(wire.body(truth.name, wire.arguments(truth.arguments)))
 
 
-def _of(change: Callable[[random.Random, Truth], str]) -> WholeWay:
-    """Another envelope."""
+def _with_envelope(change: Callable[[random.Random, Truth], str]) -> TextDamage:
+    """Return damage that writes another envelope."""
     return lambda dice, wire, truth: wire.block(change(dice, truth)) if _is_envelope(wire) else None
 
 
-def _around(change: Callable[[str], str]) -> WholeWay:
-    """Other argument text, where that is JSON."""
+def _with_argument_text(change: Callable[[str], str]) -> TextDamage:
+    """Return damage that writes other argument text, if that is JSON."""
 
-    def way(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+    def damage(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
         text = wire.arguments(truth.arguments)
         return wire.block(wire.body(truth.name, change(text))) if wire.notation == "json" else None
 
-    return way
+    return damage
 
 
-def _beside(dice: random.Random, truth: Truth) -> str:
-    """The last arguments stand beside the others, not among them."""
+def _move_beside(dice: random.Random, truth: Truth) -> str:
+    """Write the last arguments next to the other ones, not among them."""
     keys = list(truth.arguments)
     cut = dice.randint(0, len(keys))
     inside = {key: truth.arguments[key] for key in keys[:cut]}
@@ -48,37 +49,37 @@ def _beside(dice: random.Random, truth: Truth) -> str:
     return as_json({"name": truth.name, "arguments": inside, **outside})
 
 
-def _without_name(dice: random.Random, truth: Truth) -> str:
+def _drop_name(dice: random.Random, truth: Truth) -> str:
     return as_json({"arguments": truth.arguments})
 
 
-def _misspelt(dice: random.Random, truth: Truth) -> str:
+def _misspell_name_key(dice: random.Random, truth: Truth) -> str:
     return as_json({dice.choice(("nme", "Name", "nname")): truth.name, "arguments": truth.arguments})
 
 
-def _name_inside(dice: random.Random, truth: Truth) -> str:
+def _move_name_inside(dice: random.Random, truth: Truth) -> str:
     return as_json({"arguments": {dice.choice(("name", "tool", "function")): truth.name, **truth.arguments}})
 
 
-def _other_key(dice: random.Random, truth: Truth) -> str:
+def _rename_arguments_key(dice: random.Random, truth: Truth) -> str:
     key = dice.choice(("parameters", "args", "Arguments", "input", "params"))
     return as_json({"name": truth.name, key: truth.arguments})
 
 
-def _renamed(change: Callable[[str], str]) -> WholeWay:
-    def way(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+def _with_name(change: Callable[[str], str]) -> TextDamage:
+    def damage(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
         name = change(truth.name)
         if name == truth.name or not wire.format:
             return None
         return wire.block(wire.body(name, wire.arguments(truth.arguments)))
 
-    return way
+    return damage
 
 
-def _twice(*, same: bool) -> WholeWay:
-    """One key a second time."""
+def _with_repeated_key(*, same: bool) -> TextDamage:
+    """Return damage that repeats one key."""
 
-    def way(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+    def damage(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
         simple = [key for key, value in truth.arguments.items() if not isinstance(value, (dict, list))]
         if not simple or wire.notation == "tags":
             return None
@@ -86,63 +87,63 @@ def _twice(*, same: bool) -> WholeWay:
         value = truth.arguments[key] if same else dice.choice(("other", 99, True))
         more = wire.arguments({key: value}).strip("{} ")
         text = wire.arguments(truth.arguments)
-        closed = re.sub(r" ?\}$", f", {more}}}", text) if text.endswith("}") and wire.notation != "python" else ""
-        return wire.block(wire.body(truth.name, closed or f"{text}, {more}"))
+        repeated = re.sub(r" ?\}$", f", {more}}}", text) if text.endswith("}") and wire.notation != "python" else ""
+        return wire.block(wire.body(truth.name, repeated or f"{text}, {more}"))
 
-    return way
+    return damage
 
 
-def _cut(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
-    """The text ends too early."""
+def _truncate(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+    """Truncate the text."""
     text = _text(wire, truth)
     return text[: dice.randint(len(text) // 3, len(text) - 1)]
 
 
-def _cut_inside(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
-    """The arguments end too early, but for the markers that close the call."""
+def _truncate_inside(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+    """Truncate the arguments, but keep the markers that close the call."""
     if wire.notation == "tags":
         return None
     body = wire.body(truth.name, wire.arguments(truth.arguments))
     return wire.block(body[: dice.randint(len(body) // 2, len(body) - 1)])
 
 
-def _tagged(change: Callable[[str], str]) -> WholeWay:
-    """Damage to one of the tags."""
+def _with_tag(change: Callable[[str], str]) -> TextDamage:
+    """Return damage to one of the tags."""
 
-    def way(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
+    def damage(dice: random.Random, wire: Wire, truth: Truth) -> str | None:
         text = _text(wire, truth)
         found = list(_TAG.finditer(text)) if wire.notation == "tags" else []
         if not found:
             return None
-        one = dice.choice(found)
-        return text[: one.start()] + change(one.group()) + text[one.end() :]
+        tag = dice.choice(found)
+        return text[: tag.start()] + change(tag.group()) + text[tag.end() :]
 
-    return way
+    return damage
 
 
-WAYS: dict[str, WholeWay] = {
-    "arguments beside the others": _of(_beside),
-    "flat call": _of(lambda dice, truth: as_json({"name": truth.name, **truth.arguments})),
-    "name missing": _of(_without_name),
-    "key of the name misspelt": _of(_misspelt),
-    "name among the arguments": _of(_name_inside),
-    "other key for the arguments": _of(_other_key),
-    "name with a namespace": _renamed(lambda name: f"functions.{name}"),
-    "name in another case": _renamed(lambda name: name.replace("_", "-").title()),
-    "name without its namespace": _renamed(lambda name: name.rpartition(".")[2]),
-    "letter of the name dropped": _renamed(lambda name: name[:-1]),
-    "control token behind the name": _renamed(lambda name: f"{name}<|channel|>commentary"),
-    "arguments as a JSON string": _around(as_json),
-    "arguments as a JSON string twice": _around(lambda text: as_json(as_json(text))),
-    "arguments in a code fence": _around(lambda text: f"```json\n{text}\n```"),
-    "arguments in an open code fence": _around(lambda text: f"```json\n{text}\n"),
-    "key given twice, with one value": _twice(same=True),
-    "key given twice, with two values": _twice(same=False),
-    "text cut off": _cut,
-    "body cut off before its closing marker": _cut_inside,
-    "tag dropped": _tagged(lambda tag: ""),
-    "tag doubled": _tagged(lambda tag: tag * 2),
-    "tag without its end": _tagged(lambda tag: tag[:-1]),
-    "tag without its beginning": _tagged(lambda tag: tag[1:]),
-    "tag with blanks": _tagged(lambda tag: tag.replace(">", " >")),
+WAYS: dict[str, TextDamage] = {
+    "arguments beside the others": _with_envelope(_move_beside),
+    "flat call": _with_envelope(lambda dice, truth: as_json({"name": truth.name, **truth.arguments})),
+    "name missing": _with_envelope(_drop_name),
+    "key of the name misspelt": _with_envelope(_misspell_name_key),
+    "name among the arguments": _with_envelope(_move_name_inside),
+    "other key for the arguments": _with_envelope(_rename_arguments_key),
+    "name with a namespace": _with_name(lambda name: f"functions.{name}"),
+    "name in another case": _with_name(lambda name: name.replace("_", "-").title()),
+    "name without its namespace": _with_name(lambda name: name.rpartition(".")[2]),
+    "letter of the name dropped": _with_name(lambda name: name[:-1]),
+    "control token behind the name": _with_name(lambda name: f"{name}<|channel|>commentary"),
+    "arguments as a JSON string": _with_argument_text(as_json),
+    "arguments as a JSON string twice": _with_argument_text(lambda text: as_json(as_json(text))),
+    "arguments in a code fence": _with_argument_text(lambda text: f"```json\n{text}\n```"),
+    "arguments in an open code fence": _with_argument_text(lambda text: f"```json\n{text}\n"),
+    "key given twice, with one value": _with_repeated_key(same=True),
+    "key given twice, with two values": _with_repeated_key(same=False),
+    "text cut off": _truncate,
+    "body cut off before its closing marker": _truncate_inside,
+    "tag dropped": _with_tag(lambda tag: ""),
+    "tag doubled": _with_tag(lambda tag: tag * 2),
+    "tag without its end": _with_tag(lambda tag: tag[:-1]),
+    "tag without its beginning": _with_tag(lambda tag: tag[1:]),
+    "tag with blanks": _with_tag(lambda tag: tag.replace(">", " >")),
 }

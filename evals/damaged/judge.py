@@ -1,8 +1,8 @@
-"""What became of a damaged call: right, refused, or run with other arguments.
+"""Classify the outcome of a damaged call: right, refused, or run with other arguments.
 
-`other`: it runs, it carries a repair, and what runs is not what was meant. None may be.
-`silent`: the same without a repair, of a text that is not valid as it stands. None may be either.
-`valid`: the damage left a text that is well formed and says something else, such as a number that lost a digit.
+`other`: the call runs with a repair, and differs from the truth. This must not happen.
+`silent`: the same without a repair, for a text that is not valid. This must not happen either.
+`valid`: the damaged text is well formed and has another meaning, such as a number without one of its digits.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ Outcome = Literal["right", "refused", "other", "silent", "valid"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`repairs` are those of the calls that run."""
+    """The outcome. `repairs` are those of the calls that run."""
 
     outcome: Outcome
     repairs: tuple[Repair, ...] = ()
     calls: tuple[Call, ...] = ()
 
 
-def judge(text: str, wire: Wire, truth: Truth, policy: str = "safe") -> Verdict:
-    calls = running(text, wire, truth, policy)
+def judge_call(text: str, wire: Wire, truth: Truth, policy: str = "safe") -> Verdict:
+    calls = runnable_calls(text, wire, truth, policy)
     repairs = tuple([each for call in calls for each in call.repairs])
     if not calls:
         return Verdict("refused")
     if all(call.name == truth.name and equal(call.arguments, truth.arguments) for call in calls):
         return Verdict("right", repairs, calls)
-    if repairs and {made.rule for made in repairs} <= _PYTHON and _is_literal(_body(text, wire)):
-        return Verdict("valid", (), calls)  # all of it is well formed, as Python
-    if repairs and {made.rule for made in repairs} <= _VALUES and is_valid(text, wire):
-        return Verdict("valid", (), calls)  # each member has a place in it; only a type was repaired (decision 038)
+    if repairs and {each.rule for each in repairs} <= _PYTHON and _is_literal(_body(text, wire)):
+        return Verdict("valid", (), calls)  # the whole text is well-formed Python
+    if repairs and {each.rule for each in repairs} <= _VALUES and is_valid(text, wire):
+        return Verdict("valid", (), calls)  # every member is kept; only a type was repaired (decision 038)
     if repairs:
         return Verdict("other", repairs, calls)
     return Verdict("valid" if is_valid(text, wire) else "silent", (), calls)
 
 
-def running(text: str, wire: Wire, truth: Truth, policy: str) -> tuple[Call, ...]:
-    """The calls that would run."""
+def runnable_calls(text: str, wire: Wire, truth: Truth, policy: str) -> tuple[Call, ...]:
+    """Return the calls that would run."""
     if wire.format:
         return parse(text, tools=truth.tools, format=wire.format, repair=policy).calls
     call = repair(Call(truth.name, {}, text), truth.tools, policy=policy)
@@ -58,7 +58,7 @@ def running(text: str, wire: Wire, truth: Truth, policy: str) -> tuple[Call, ...
 
 
 def is_valid(text: str, wire: Wire) -> bool:
-    """Is the text well formed, so that no reader could know better? Only JSON and Python can be asked."""
+    """Return whether the text is well formed, so that no parser can detect the damage. Checks JSON and Python only."""
     body = _body(text, wire)
     if wire.notation == "python":
         return _is_python(body)
@@ -69,7 +69,7 @@ def is_valid(text: str, wire: Wire) -> bool:
         start = body.find("{")
         body = body[start : len(body) - len(tail)] if start >= 0 else body
         if not tail and wire.format:
-            return _begins_with_json(body)  # nothing closes the arguments but their bracket; what follows is text
+            return _begins_with_json(body)  # only their bracket closes the arguments; trailing text is content
     return is_json(body)
 
 
@@ -97,7 +97,7 @@ def _is_literal(text: str) -> bool:
 def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python only warns of an escape that it does not know
+            warnings.simplefilter("ignore")  # Python only warns about an unknown escape
             ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):
         return False

@@ -1,32 +1,32 @@
-"""The tables of what became of damaged calls, and the figures that may not get worse."""
+"""Tables of the outcomes, and the figures that must not get worse."""
 
 from __future__ import annotations
 
 from report import ROOT, Figure, figures_table, percent, table
 
-from damaged.count import Counted
+from damaged.count import Outcomes
 from damaged.made import WAYS
 from damaged.wires import WIRES
 
 RATCHET = ROOT / "evals" / "damaged" / "ratchet.json"
 
 
-def figures(counted: Counted) -> list[Figure]:
-    total = counted.total()
-    made = [
-        Figure("damaged calls that run with other arguments", counted.total("other", "silent"), total, at_most=0),
-        Figure("damaged calls that run as they were meant", counted.total("right"), total),
+def figures(outcomes: Outcomes) -> list[Figure]:
+    total = outcomes.total()
+    found = [
+        Figure("damaged calls that run with other arguments", outcomes.total("other", "silent"), total, at_most=0),
+        Figure("damaged calls that run as they were meant", outcomes.total("right"), total),
     ]
     for way in WAYS:
-        of = sum([number for (name, _), number in counted.ways.items() if name == way])
-        made.append(Figure(f"mended: {way}", counted.ways[way, "right"], of))
-    return made
+        of = sum([number for (name, _), number in outcomes.ways.items() if name == way])
+        found.append(Figure(f"mended: {way}", outcomes.ways[way, "right"], of))
+    return found
 
 
-def text(counted: Counted) -> str:
-    total = counted.total()
-    ways = len({name for name, _ in counted.ways})
-    shown = f"""
+def text(outcomes: Outcomes) -> str:
+    total = outcomes.total()
+    ways = len({name for name, _ in outcomes.ways})
+    section = f"""
 ## Damaged calls
 
 Written by `make damage FLAGS=--write`. {total:,} calls of made-up tools, damaged in {ways} ways, written as
@@ -35,31 +35,31 @@ read with the policy `safe`. *Right* is a call that runs as it was meant. *Well 
 which is valid as it stands and says something else, such as a number that lost a digit: no structure is repaired, and
 no parser can tell.
 
-{figures_table(figures(counted)[:2])}
+{figures_table(figures(outcomes)[:2])}
 
-{_outcomes(counted)}
+{_outcomes(outcomes)}
 
 By repair rule and kind: what ran with it, and what the guesses that `safe` does not make would have been worth.
 
-{_rules(counted)}
+{_rules(outcomes)}
 """
-    return shown.strip()
+    return section.strip()
 
 
-def _outcomes(counted: Counted) -> str:
+def _outcomes(outcomes: Outcomes) -> str:
     rows = []
     for way in WAYS:
-        got = [counted.ways[way, outcome] for outcome in ("right", "refused", "valid")]
-        wrong = counted.ways[way, "other"] + counted.ways[way, "silent"]
+        got = [outcomes.ways[way, outcome] for outcome in ("right", "refused", "valid")]
+        wrong = outcomes.ways[way, "other"] + outcomes.ways[way, "silent"]
         of = sum(got) + wrong
         if of:
             rows.append((way, f"{of:,}", percent(got[0] / of), f"{got[1]:,}", f"{got[2]:,}", wrong))
     return table(("way", "calls", "right", "refused", "well formed", "other arguments"), rows)
 
 
-def _rules(counted: Counted) -> str:
+def _rules(outcomes: Outcomes) -> str:
     rows = []
-    for rule in sorted({name for name, _ in counted.rules}):
-        got = [counted.rules[rule, outcome] for outcome in ("right", "other", "guessed right", "guessed other")]
+    for rule in sorted({name for name, _ in outcomes.rules}):
+        got = [outcomes.rules[rule, outcome] for outcome in ("right", "other", "guessed right", "guessed other")]
         rows.append((rule, *[f"{number:,}" for number in got]))
     return table(("rule", "right", "other arguments", "not made: right", "not made: other"), rows)

@@ -1,4 +1,4 @@
-"""A text of values cut into tokens, whatever its notation: so that one way of damage serves them all.
+"""Split a text of values into tokens, in any notation, so that one kind of damage applies to all notations.
 
 tokens('{"a": [1]}')  ->  "{"  '"a"'  ":"  " "  "["  "1"  "]"  "}"
 """
@@ -17,7 +17,7 @@ _TOKEN = re.compile(
 
 
 class Token(msgspec.Struct, frozen=True):
-    """`kind`: string, number, word, open, close, comma, colon, blank, other; key for what stands before a colon."""
+    """`kind`: string, number, word, open, close, comma, colon, blank, other; key for a value before a colon."""
 
     kind: str
     text: str
@@ -34,7 +34,7 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-def joined(parts: list[Token]) -> str:
+def join_tokens(parts: list[Token]) -> str:
     return "".join([token.text for token in parts])
 
 
@@ -43,7 +43,7 @@ def places(parts: list[Token], *kinds: str) -> list[int]:
 
 
 def partner(parts: list[Token], start: int) -> int | None:
-    """Where the bracket that is opened at `start` is closed."""
+    """Return the index of the bracket that closes the one at `start`."""
     level = 0
     for index in range(start, len(parts)):
         level += {"open": 1, "close": -1}.get(parts[index].kind, 0)

@@ -1,6 +1,6 @@
-"""Tools and calls made up at random: nested, with names that several levels share, and strings that look like code.
+"""Generate random tools and calls: nested, with names that several levels share, and strings that look like code.
 
-made(dice)  ->  Truth(name="move_items", arguments={"filter": {"limit": 3}, "limit": 5}, tools=...)
+make_truth(dice, toolset(dice))  ->  Truth(name="move_items", arguments={"filter": {"limit": 3}, "limit": 5}, tools=...)
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _ENUMS = (
     ("north-east", "northeast", "south"),
 )
 _WORDS = "the quick owl reads a long note about tea in Oslo and Bergen before 10 o'clock, then it sleeps".split()
-# None of these is a literal of JSON's or Python's but for `true`, `True` and numbers: a string that holds one and lost
-# its quotes is that literal, and no reader could know better.
+# Except for `true`, `True` and numbers, none of these is a literal of JSON or Python: without its quotes, such a string
+# is that literal, and no parser can detect the damage.
 _TEXTS = (
     "",
     " ",
@@ -93,7 +93,7 @@ _TEXTS = (
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """A call that is right, and the tools it may be of."""
+    """A correct call, and the tools that it may call."""
 
     name: str
     arguments: dict[str, Any]
@@ -101,8 +101,8 @@ class Truth(msgspec.Struct, frozen=True):
     parameters: Schema
 
 
-def made(dice: random.Random, toolset: tuple[Toolset, dict[str, Schema]]) -> Truth | None:
-    """A call of one of the tools; None where what was made up does not fit."""
+def make_truth(dice: random.Random, toolset: tuple[Toolset, dict[str, Schema]]) -> Truth | None:
+    """Return a call of one of the tools, or None if the generated arguments do not fit."""
     tools, parameters = toolset
     name = dice.choice(list(parameters))
     arguments = _object(dice, parameters[name], 0)

@@ -1,4 +1,4 @@
-"""A call as a format writes it, in two parts that can be damaged apart: the arguments, and the body around them."""
+"""A call in the syntax of a format, in two parts that can be damaged separately: the arguments, and the body."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ Arguments = dict[str, Any]
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """`arguments` writes them, `body` puts the name around that text, `block` the markers around the body. Without a
-    `format` the argument text goes to `repair` as a provider hands it over."""
+    """Functions that write a call.
+
+    `arguments` writes the arguments, `body` adds the name to that text, `block` adds the markers around the body.
+    Without a `format`, the argument text goes to `repair` as from a provider.
+    """
 
     name: str
     format: str

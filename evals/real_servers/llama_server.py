@@ -1,9 +1,9 @@
-"""llama.cpp's own server on a port of this machine, by way of xllamacpp:
+"""Run llama.cpp's server on a port of this machine, with xllamacpp:
 
-python llama_server.py MODEL TEMPLATE PORT            with a chat template of another than the model's own
-python llama_server.py MODEL - PORT ADAPTER           with its own, and an adapter that was trained for the model
+python llama_server.py MODEL TEMPLATE PORT            with another chat template than the model's
+python llama_server.py MODEL - PORT ADAPTER           with the model's template, and an adapter for the model
 
-Runs in an environment of its own, which has xllamacpp and nothing of rightcall.
+Runs in its own environment, which has xllamacpp and not rightcall.
 """
 
 import sys

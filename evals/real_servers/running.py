@@ -1,4 +1,4 @@
-"""Starts a server on a free port of this machine, waits until it answers, and stops it with all its children."""
+"""Start a server on a free port of this machine, wait until it answers, and stop it with all its children."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from real_servers.installing import HERE, HOME, TEMPLATE, adapter_file, installed, model_file, model_folder
+from real_servers.installing import HERE, HOME, TEMPLATE, adapter_file, install_server, model_file, model_folder
 from real_servers.kinds import SERVERS, RealServer
 
-_PATIENCE = 600.0  # seconds until it must answer; the cores may be busy
+_PATIENCE = 600.0  # seconds until it must answer, even if the cores are busy
 _LEAVE = 20.0
 
 
-class Running:
-    """A server that answers: its `url`, what requests call its `model`, and the `command` it was started with."""
+class RunningServer:
+    """A server that answers: its `url`, the name of its `model` in requests, and the `command` that started it."""
 
-    def __init__(self, server: RealServer, words: Mapping[str, str]) -> None:
-        self.url = f"http://127.0.0.1:{words['port']}"
-        self.model = server.model.format_map(words)
-        told = {**words, "port": "PORT"}  # another one at every start
-        self.command = " ".join([_short(part.format_map(told)) for part in server.command])
+    def __init__(self, server: RealServer, placeholders: Mapping[str, str]) -> None:
+        self.url = f"http://127.0.0.1:{placeholders['port']}"
+        self.model = server.model.format_map(placeholders)
+        values = {**placeholders, "port": "PORT"}  # the port differs at every start
+        self.command = " ".join([_short(part.format_map(values)) for part in server.command])
 
 
 def _short(word: str) -> str:
-    """A path of the user's from home: no page tells where somebody lives."""
+    """Abbreviate the home folder in a path, so that no page has the user's name."""
     return word.replace(str(Path.home()), "~")
 
 
 def _from_home(path: Path) -> str:
-    """A path as it is from target/servers, where servers run: what they call their model is the same everywhere."""
+    """Return a path relative to target/servers, where servers run, so that model names do not depend on the machine."""
     return os.path.relpath(path, HOME)
 
 
 @contextmanager
-def running(server: RealServer) -> Iterator[Running]:
+def running_server(server: RealServer) -> Iterator[RunningServer]:
     if not server.behind:
-        with _started(server, "") as found:
-            yield found
+        with _start(server, "") as server_found:
+            yield server_found
         return
-    with running(SERVERS[server.behind]) as behind, _started(server, behind.url) as found:
-        yield found
+    with running_server(SERVERS[server.behind]) as upstream, _start(server, upstream.url) as server_found:
+        yield server_found
 
 
 @contextmanager
-def _started(server: RealServer, behind: str) -> Iterator[Running]:
-    words = {
-        "bin": _from_home(installed(server)),
+def _start(server: RealServer, upstream: str) -> Iterator[RunningServer]:
+    placeholders = {
+        "bin": _from_home(install_server(server)),
         "gguf": str(model_file()),
         "adapter": str(adapter_file()),
         "folder": _from_home(model_folder()),
         "template": _from_home(TEMPLATE),
         "here": _from_home(HERE),
         "port": str(_free_port()),
-        "behind": behind,
+        "behind": upstream,
     }
-    env = {**os.environ, **{name: value.format_map(words) for name, value in server.env.items()}}
+    env = {**os.environ, **{name: value.format_map(placeholders) for name, value in server.env.items()}}
     with (HOME / f"{server.name}.log").open("wb") as log:
         process = subprocess.Popen(
-            [part.format_map(words) for part in server.command],
+            [part.format_map(placeholders) for part in server.command],
             env=env,
             cwd=HOME,
             stdin=subprocess.DEVNULL,
@@ -73,10 +73,10 @@ def _started(server: RealServer, behind: str) -> Iterator[Running]:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # so that its children can be stopped with it
         )
-        found = Running(server, words)
+        server_found = RunningServer(server, placeholders)
         try:
-            _wait(process, server, found.url)
-            yield found
+            _wait(process, server, server_found.url)
+            yield server_found
         finally:
             _stop(process)
 
@@ -95,19 +95,19 @@ def _wait(process: subprocess.Popen[bytes], server: RealServer, url: str) -> Non
         try:
             urllib.request.urlopen(url + server.ready, timeout=10).close()
         except urllib.error.HTTPError:
-            return  # it does answer
+            return  # an error is an answer, too
         except OSError:
             time.sleep(0.5)
         else:
             return
     log = (HOME / f"{server.name}.log").read_text("utf-8", "replace")
-    raise SystemExit(f"{server.title} does not answer at {url}{server.ready}; its last words:\n{log[-2000:]}")
+    raise SystemExit(f"{server.title} does not answer at {url}{server.ready}; the end of its log:\n{log[-2000:]}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    for sign in (signal.SIGTERM, signal.SIGKILL):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         try:
-            os.killpg(process.pid, sign)
+            os.killpg(process.pid, signal_number)
         except ProcessLookupError:
             break
         try:

@@ -1,4 +1,4 @@
-"""docs/servers.md, made from what is kept in `found/`."""
+"""Generate docs/servers.md from the results in `found/`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from report import ROOT
 
-from real_servers.examined import DIALECTS, Found, Part, Row, load
+from real_servers.examined import DIALECTS, DialectResult, Examination, Row, load
 from real_servers.kinds import NOT_RUN, SERVERS, RealServer
-from real_servers.working import Worked, load_workers
+from real_servers.working import ClientRun, load_workers
 
 PAGE = ROOT / "docs" / "servers.md"
 _HEAD = """# Real servers
@@ -58,65 +58,74 @@ _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "
 
 
 def page() -> str:
-    kept = {name: found for name in SERVERS if (found := load(name)) is not None}
-    sections = [_section(server, kept.get(name)) for name, server in SERVERS.items()]
-    parts = [_HEAD, _summary(kept), *sections, *_at_work(), _not_run()]
+    stored = {name: examination for name in SERVERS if (examination := load(name)) is not None}
+    sections = [_section(server, stored.get(name)) for name, server in SERVERS.items()]
+    parts = [_HEAD, _summary(stored), *sections, *_client_section(), _not_run()]
     return "\n".join(parts)
 
 
-def _summary(kept: dict[str, Found]) -> str:
+def _summary(stored: dict[str, Examination]) -> str:
     head = ["server", "version", "dialects", "faults", "cured", "left", "new behind the proxy"]
-    return "\n".join([_line(head), _line(["---"] * len(head)), *[_counts(name, kept[name]) for name in kept], ""])
+    return "\n".join([_line(head), _line(["---"] * len(head)), *[_counts(name, stored[name]) for name in stored], ""])
 
 
-def _counts(name: str, found: Found) -> str:
-    rows = [row for part in found.parts.values() for row in part.rows]
+def _counts(name: str, examination: Examination) -> str:
+    rows = [row for part in examination.parts.values() for row in part.rows]
     if not rows:
-        return _line([f"[{SERVERS[name].title}](#{_anchor(name)})", found.version, "not examined yet", *[""] * 4])
+        return _line([f"[{SERVERS[name].title}](#{_anchor(name)})", examination.version, "not examined yet", *[""] * 4])
     faults = [row for row in rows if row.direct == "fault"]
-    left = sum([row.through == "fault" for row in faults])
+    remaining = sum([row.through == "fault" for row in faults])
     new = sum([row.through == "fault" and row.direct != "fault" for row in rows])
     cured = sum([row.through == "ok" for row in faults])
-    spoken = ", ".join([_DIALECTS.get(api, api) for api, part in found.parts.items() if part.spoken])
-    return _line([f"[{SERVERS[name].title}](#{_anchor(name)})", found.version, spoken, len(faults), cured, left, new])
+    spoken = ", ".join([_DIALECTS.get(api, api) for api, part in examination.parts.items() if part.spoken])
+    return _line(
+        [f"[{SERVERS[name].title}](#{_anchor(name)})", examination.version, spoken, len(faults), cured, remaining, new]
+    )
 
 
 def _anchor(name: str) -> str:
     return "".join([each for each in SERVERS[name].title.lower().replace(" ", "-") if each.isalnum() or each in "-_"])
 
 
-def _section(server: RealServer, found: Found | None) -> str:
+def _section(server: RealServer, examination: Examination | None) -> str:
     lines = [f"## {server.title}", ""]
     if server.note:
         lines += [server.note, ""]
     if server.seen:
         lines += ["Seen by hand:", "", *[f"- {each}" for each in server.seen], ""]
     return "\n".join(
-        [*lines, *(_examined(server, found) if found is not None else ["Not examined by the doctor yet.", ""])]
+        [
+            *lines,
+            *(_examined(server, examination) if examination is not None else ["Not examined by the doctor yet.", ""]),
+        ]
     )
 
 
-def _examined(server: RealServer, found: Found) -> list[str]:
-    days = sorted({part.on for part in found.parts.values()})
+def _examined(server: RealServer, examination: Examination) -> list[str]:
+    days = sorted({part.on for part in examination.parts.values()})
     when = f", examined on {' and '.join(days)}" if days else ""
-    lines = [f"Version {found.version}{when}.", "", "```sh", found.command, found.doctor, "```", ""]
-    for api, part in found.parts.items():
+    lines = [f"Version {examination.version}{when}.", "", "```sh", examination.command, examination.doctor, "```", ""]
+    for api, part in examination.parts.items():
         if part.spoken:
             lines += [*_dialect(api, part), ""]
-    if silent := [api for api, part in found.parts.items() if not part.spoken]:
+    if silent := [api for api, part in examination.parts.items() if not part.spoken]:
         lines += [f"Not spoken: {', '.join(silent)}.", ""]
-    if missing := [api for api in DIALECTS if api not in found.parts]:
+    if missing := [api for api in DIALECTS if api not in examination.parts]:
         why = f" {server.unasked}" if server.unasked else ""
         lines += [f"Not examined yet: {', '.join(missing)}.{why}", ""]
-    return [*lines, *_modes(found)]
+    return [*lines, *_modes(examination)]
 
 
-def _dialect(api: str, part: Part) -> list[str]:
-    counted = Counter([row.direct for row in part.rows])
-    told = ", ".join([f"{counted[verdict]} {verdict}" for verdict in sorted(counted)])
-    after = Counter([row.through for row in part.rows])
-    told_after = ", ".join([f"{after[verdict]} {verdict}" for verdict in sorted(after)])
-    lines = [f"### {_DIALECTS.get(api, api)}{_of(part)}", "", f"Without the proxy: {told}. Through it: {told_after}."]
+def _dialect(api: str, part: DialectResult) -> list[str]:
+    verdicts = Counter([row.direct for row in part.rows])
+    verdicts_text = ", ".join([f"{verdicts[verdict]} {verdict}" for verdict in sorted(verdicts)])
+    counts_after = Counter([row.through for row in part.rows])
+    verdicts_after = ", ".join([f"{counts_after[verdict]} {verdict}" for verdict in sorted(counts_after)])
+    lines = [
+        f"### {_DIALECTS.get(api, api)}{_of(part)}",
+        "",
+        f"Without the proxy: {verdicts_text}. Through it: {verdicts_after}.",
+    ]
     if part.says:
         lines += ["", part.says]
     if part.cure:
@@ -126,53 +135,55 @@ def _dialect(api: str, part: Part) -> list[str]:
 
 
 def _faults(rows: Iterable[Row]) -> list[str]:
-    """A table of what is not well, whole and streamed in one row where both show the same."""
-    told: dict[tuple[str, ...], list[str]] = {}
+    """Return a table of the faults; whole and streamed share a row if both show the same."""
+    ways_by_cells: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         if not {row.direct, row.through} <= _WELL:
-            told.setdefault(_cells(row), []).append(row.way)
-    if not told:
+            ways_by_cells.setdefault(_cells(row), []).append(row.way)
+    if not ways_by_cells:
         return []
     lines = ["", _line(["probe", "way", "without", "through", "what was seen"]), _line(["---"] * 5)]
-    return lines + [_line([cells[0], " and ".join(ways), *cells[1:]]) for cells, ways in told.items()]
+    return lines + [_line([cells[0], " and ".join(ways), *cells[1:]]) for cells, ways in ways_by_cells.items()]
 
 
-def _of(part: Part) -> str:
+def _of(part: DialectResult) -> str:
     return "" if not part.kind else f", recognised as {part.kind}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     direct = f"{row.direct}: `{row.slug}`" if row.direct == "fault" and row.slug else row.direct
     through = "cured" if row.direct == "fault" and row.through == "ok" else row.through
-    seen = [_short(row.says) if row.direct not in _WELL else ""]
+    observations = [_short(row.says) if row.direct not in _WELL else ""]
     if row.through not in _WELL and row.says_through != row.says:
-        seen.append(f"through: {_short(row.says_through)}")
-    return row.title, direct, through, "; ".join([each for each in seen if each])
+        observations.append(f"through: {_short(row.says_through)}")
+    return row.title, direct, through, "; ".join([each for each in observations if each])
 
 
-def _modes(found: Found) -> list[str]:
-    if not found.asked:
+def _modes(examination: Examination) -> list[str]:
+    if not examination.asked:
         return []
     lines = ["### How `Backend` asks", "", _line(["mode", "taken", "whole", "streamed", "why"]), _line(["---"] * 5)]
-    rows = [[each.mode, each.taken, f"`{each.whole}`", f"`{each.streamed}`", _short(each.why)] for each in found.asked]
+    rows = [
+        [each.mode, each.taken, f"`{each.whole}`", f"`{each.streamed}`", _short(each.why)] for each in examination.asked
+    ]
     return [*lines, *[_line(row) for row in rows], ""]
 
 
-def _at_work() -> list[str]:
-    """Real clients with a real model."""
-    kept = load_workers()
-    if kept is None:
+def _client_section() -> list[str]:
+    """Return the section about real clients with a real model."""
+    stored = load_workers()
+    if stored is None:
         return []
     head = ["client", "version", "API", "requests", "calls", "fit", "asked again", "read", "edited", "done", "seconds"]
-    rows = [_worker(each) for each in kept.workers]
-    calls, sound = sum([each.calls for each in kept.workers]), sum([each.sound for each in kept.workers])
-    done = sum([each.is_done for each in kept.workers])
+    rows = [_client_row(each) for each in stored.workers]
+    calls, sound = sum([each.calls for each in stored.workers]), sum([each.sound for each in stored.workers])
+    done = sum([each.is_done for each in stored.workers])
     told = f"Calls that reached a client and fit their schemas: {sound} of {calls}. Tasks done: {done} of {len(rows)}."
-    words = [_AT_WORK.format(on=kept.on, line=kept.line, told=told), _line(head), _line(["---"] * len(head))]
-    return ["\n".join([*words, *[_line(row) for row in rows], _WORK_SEEN])]
+    lines = [_AT_WORK.format(on=stored.on, line=stored.line, told=told), _line(head), _line(["---"] * len(head))]
+    return ["\n".join([*lines, *[_line(row) for row in rows], _WORK_SEEN])]
 
 
-def _worker(each: Worked) -> list[object]:
+def _client_row(each: ClientRun) -> list[object]:
     counts = (each.requests, each.calls, each.sound, each.retries)
     did = (_yes(each.was_read), _yes(each.was_edited), _yes(each.is_done))
     return [each.client, each.version, each.api, *counts, *did, round(each.seconds)]

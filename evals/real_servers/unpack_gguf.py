@@ -1,7 +1,7 @@
-"""A Llama of a GGUF file as a folder for transformers, vLLM and MLX: python unpack_gguf.py MODEL TEMPLATE FOLDER
+"""Convert a Llama GGUF file to a folder for transformers, vLLM and MLX: python unpack_gguf.py MODEL TEMPLATE FOLDER
 
-Weights are widened to float32, the tokenizer is the file's own, the chat template is the one that is given. Runs in an
-environment of its own, which has gguf and safetensors and nothing of rightcall. Needs nothing from any other place.
+Weights are converted to float32, the tokenizer comes from the file, the chat template is an argument. Runs in its own
+environment, which has gguf and safetensors and not rightcall. Needs no network.
 """
 
 import json
@@ -26,74 +26,77 @@ LAYER = {
     "ffn_norm": "post_attention_layernorm",
 }
 OUTSIDE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-CONTROL = 3  # the kind of a token that is never text
+CONTROL = 3  # the type of a token that is never text
 
 
 def main(model: str, template: str, folder: str) -> None:
     reader = GGUFReader(model)
-    facts = {name: field.contents() for name, field in reader.fields.items()}
-    into = Path(folder)
-    into.mkdir(parents=True, exist_ok=True)
-    weights = dict(named(tensor, facts) for tensor in reader.tensors)
-    save_file(weights, into / "model.safetensors", metadata={"format": "pt"})
-    write(into / "config.json", config(facts, tied="lm_head.weight" not in weights))
-    write(into / "generation_config.json", {"do_sample": False, **ends(facts)})
-    write(into / "tokenizer.json", tokenizer(facts))
-    write(into / "tokenizer_config.json", tokenizer_config(facts))
-    (into / "chat_template.jinja").write_text(Path(template).read_text("utf-8"), "utf-8")
+    fields = {name: field.contents() for name, field in reader.fields.items()}
+    output = Path(folder)
+    output.mkdir(parents=True, exist_ok=True)
+    weights = dict(rename_tensor(tensor, fields) for tensor in reader.tensors)
+    save_file(weights, output / "model.safetensors", metadata={"format": "pt"})
+    write(output / "config.json", config(fields, tied="lm_head.weight" not in weights))
+    write(output / "generation_config.json", {"do_sample": False, **ends(fields)})
+    write(output / "tokenizer.json", tokenizer(fields))
+    write(output / "tokenizer_config.json", tokenizer_config(fields))
+    (output / "chat_template.jinja").write_text(Path(template).read_text("utf-8"), "utf-8")
 
 
-def named(tensor: Any, facts: dict[str, Any]) -> tuple[str, Any]:
-    """A tensor under the name that transformers has for it."""
+def rename_tensor(tensor: Any, fields: dict[str, Any]) -> tuple[str, Any]:
+    """Return a tensor with its name in transformers."""
     weight = dequantize(tensor.data, tensor.tensor_type).astype(numpy.float32)
     first, *rest = tensor.name.split(".")
     if first != "blk":
         return f"{OUTSIDE[first]}.weight", weight
     number, part, _ = rest
     if part in ("attn_q", "attn_k"):
-        weight = in_halves(weight, facts["llama.attention.head_count" + ("_kv" if part == "attn_k" else "")])
+        weight = reorder_heads(weight, fields["llama.attention.head_count" + ("_kv" if part == "attn_k" else "")])
     return f"model.layers.{number}.{LAYER[part]}.weight", weight
 
 
-def in_halves(weight: Any, heads: int) -> Any:
-    """llama.cpp turns neighbours, transformers halves: the rows of each head in the order of the latter."""
+def reorder_heads(weight: Any, heads: int) -> Any:
+    """Reorder the rows of each head: llama.cpp rotates neighbours, transformers rotates halves."""
     pairs = weight.reshape(heads, weight.shape[0] // heads // 2, 2, *weight.shape[1:])
     return numpy.ascontiguousarray(pairs.swapaxes(1, 2).reshape(weight.shape))
 
 
-def ends(facts: dict[str, Any]) -> dict[str, int]:
-    return {"bos_token_id": facts["tokenizer.ggml.bos_token_id"], "eos_token_id": facts["tokenizer.ggml.eos_token_id"]}
-
-
-def config(facts: dict[str, Any], *, tied: bool) -> dict[str, Any]:
+def ends(fields: dict[str, Any]) -> dict[str, int]:
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": facts["llama.embedding_length"],
-        "intermediate_size": facts["llama.feed_forward_length"],
-        "num_hidden_layers": facts["llama.block_count"],
-        "num_attention_heads": facts["llama.attention.head_count"],
-        "num_key_value_heads": facts["llama.attention.head_count_kv"],
-        "max_position_embeddings": facts["llama.context_length"],
-        "rms_norm_eps": facts["llama.attention.layer_norm_rms_epsilon"],
-        "rope_theta": facts["llama.rope.freq_base"],
-        "vocab_size": len(facts["tokenizer.ggml.tokens"]),
-        "hidden_act": "silu",
-        "tie_word_embeddings": tied,
-        "torch_dtype": "float32",
-        **ends(facts),
+        "bos_token_id": fields["tokenizer.ggml.bos_token_id"],
+        "eos_token_id": fields["tokenizer.ggml.eos_token_id"],
     }
 
 
-def tokenizer(facts: dict[str, Any]) -> dict[str, Any]:
-    """Byte pairs as GPT-2 has them, digits one by one: what the file calls `smollm`."""
-    tokens, kinds = facts["tokenizer.ggml.tokens"], facts["tokenizer.ggml.token_type"]
+def config(fields: dict[str, Any], *, tied: bool) -> dict[str, Any]:
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": fields["llama.embedding_length"],
+        "intermediate_size": fields["llama.feed_forward_length"],
+        "num_hidden_layers": fields["llama.block_count"],
+        "num_attention_heads": fields["llama.attention.head_count"],
+        "num_key_value_heads": fields["llama.attention.head_count_kv"],
+        "max_position_embeddings": fields["llama.context_length"],
+        "rms_norm_eps": fields["llama.attention.layer_norm_rms_epsilon"],
+        "rope_theta": fields["llama.rope.freq_base"],
+        "vocab_size": len(fields["tokenizer.ggml.tokens"]),
+        "hidden_act": "silu",
+        "tie_word_embeddings": tied,
+        "torch_dtype": "float32",
+        **ends(fields),
+    }
+
+
+def tokenizer(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the tokenizer: byte pairs as in GPT-2, digits one by one; the file calls it `smollm`."""
+    tokens, kinds = fields["tokenizer.ggml.tokens"], fields["tokenizer.ggml.token_type"]
     bytewise = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     return {
         "version": "1.0",
         "added_tokens": [
-            {"id": at, "content": token, **plain} for at, token in enumerate(tokens) if kinds[at] == CONTROL
+            {"id": index, "content": token, **plain} for index, token in enumerate(tokens) if kinds[index] == CONTROL
         ],
         "normalizer": None,
         "pre_tokenizer": {
@@ -104,21 +107,21 @@ def tokenizer(facts: dict[str, Any]) -> dict[str, Any]:
         "decoder": bytewise,
         "model": {
             "type": "BPE",
-            "vocab": {token: at for at, token in enumerate(tokens)},
-            "merges": [merge.split(" ") for merge in facts["tokenizer.ggml.merges"]],
+            "vocab": {token: index for index, token in enumerate(tokens)},
+            "merges": [merge.split(" ") for merge in fields["tokenizer.ggml.merges"]],
         },
     }
 
 
-def tokenizer_config(facts: dict[str, Any]) -> dict[str, Any]:
-    tokens = facts["tokenizer.ggml.tokens"]
-    told = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-    ids = {name: facts.get(f"tokenizer.ggml.{which}_token_id") for name, which in told.items()}
+def tokenizer_config(fields: dict[str, Any]) -> dict[str, Any]:
+    tokens = fields["tokenizer.ggml.tokens"]
+    token_keys = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
+    ids = {name: fields.get(f"tokenizer.ggml.{which}_token_id") for name, which in token_keys.items()}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
-        "model_max_length": facts["llama.context_length"],
-        **{name: tokens[at] for name, at in ids.items() if at is not None},
+        "model_max_length": fields["llama.context_length"],
+        **{name: tokens[index] for name, index in ids.items() if index is not None},
     }
 
 

@@ -1,4 +1,4 @@
-"""What became of the work of real clients with a real model, kept in `found/clients.json`."""
+"""Results of real clients with a real model, stored in `found/clients.json`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import msgspec
 
 from real_servers.examined import FOUND
 
-KEPT = FOUND / "clients.json"
+RUNS_FILE = FOUND / "clients.json"
 
 
-class Worked(msgspec.Struct, frozen=True):
-    """One client's try: the requests it made, the calls that it was given and those of them that fit their schemas, how
-    often the model was asked again for them, which parts of the task were done, and what was printed last."""
+class ClientRun(msgspec.Struct, frozen=True):
+    """One run of a client.
+
+    The requests it made, the calls it received and those that fit their schemas, the retries for them, the completed
+    parts of the task, and its last output.
+    """
 
     client: str
     version: str
@@ -27,13 +30,13 @@ class Worked(msgspec.Struct, frozen=True):
     said: str = ""
 
 
-class Working(msgspec.Struct, frozen=True):
-    """All of them, on a day, with the line that the proxy was started with."""
+class ClientRuns(msgspec.Struct, frozen=True):
+    """All runs, on a day, with the command that started the proxy."""
 
     on: str
     line: str
-    workers: tuple[Worked, ...] = ()
+    workers: tuple[ClientRun, ...] = ()
 
 
-def load_workers() -> Working | None:
-    return msgspec.json.decode(KEPT.read_bytes(), type=Working) if KEPT.exists() else None
+def load_workers() -> ClientRuns | None:
+    return msgspec.json.decode(RUNS_FILE.read_bytes(), type=ClientRuns) if RUNS_FILE.exists() else None

@@ -1,1 +1,1 @@
-"""Is what text only shows never called, and what is called never lost? Texts made from every format by discovery."""
+"""Check that a quoted call never runs and that a real call is never lost, with texts generated for every format."""

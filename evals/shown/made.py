@@ -1,4 +1,4 @@
-"""The texts: ways of showing x wires x calls, and on the other side real calls behind text that shows something."""
+"""Generate the texts: quoting styles x formats x calls, and real calls after text that quotes something."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ VALUES = ("owl", "rm -rf /", 'it\'s "raw"', "a `tick` b", "C:\\temp", "x = {1: [
 LINES = ("one\ntwo", "def f():\n    return 1", "# a\n- b\n> c")
 
 
-class Made(NamedTuple):
-    """A text, and what may run of it."""
+class Sample(NamedTuple):
+    """A text, and the runnable calls in it."""
 
     kind: str
     format: str
     text: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
-    tools: str = ""  # the key of the corpus' tools; "" for our own
+    tools: str = ""  # the key of the corpus' tools; "" for `TOOLS`
 
 
 def call(dice: Random, lines: bool) -> Call:
@@ -61,25 +61,25 @@ def wire(dice: Random, format: Format, way: str) -> str | None:
 
 
 def _start(format: Format) -> str:
-    """What the first header of a reply leaves out, because the prompt ends with it: who shows one may write it."""
+    """Return the start of the first header, which a reply omits because it ends the prompt; a quotation may have it."""
     return marker_alternatives(format.channels.start)[0] if format.channels else ""
 
 
-def shown(name: str, count: int) -> Iterator[Made]:
-    """Texts in which nothing may run."""
+def generate_quoted(name: str, count: int) -> Iterator[Sample]:
+    """Yield texts in which no call is runnable."""
     format, dice = FORMATS[name], Random(f"{SEED} {name}")
     ways = sorted(WAYS)
-    made = tries = 0
-    while made < count and tries < count * 4:
+    count_made = tries = 0
+    while count_made < count and tries < count * 4:
         way = ways[tries % len(ways)]
         tries += 1
         text = wire(dice, format, way)
         if text is not None:
-            made += 1
-            yield Made(way, name, WAYS[way](dice, text))
+            count_made += 1
+            yield Sample(way, name, WAYS[way](dice, text))
 
 
-# -- what is called ----------------------------------------------------------------------------------------------------
+# -- real calls --------------------------------------------------------------------------------------------------------
 
 CLOSED = ("fence", "span", "quote", "block_quote", "diff", "html", "result", "file", "log", "transcript", "code")
 USUAL = (
@@ -107,8 +107,8 @@ USUAL = (
 )
 
 
-def closed(dice: Random) -> str:
-    """Text that shows something, and closes it."""
+def closed_quotation(dice: Random) -> str:
+    """Return text that quotes something and closes the quotation."""
     if dice.random() < 0.5:
         return dice.choice(USUAL)
     way = dice.choice(CLOSED)
@@ -117,24 +117,24 @@ def closed(dice: Random) -> str:
     return WAYS[way](dice, inner).rstrip()
 
 
-def called(name: str, count: int) -> Iterator[Made]:
-    """Texts with calls that must all be found, behind text that shows something and closes it."""
+def generate_calls(name: str, count: int) -> Iterator[Sample]:
+    """Yield texts whose calls must all be found, after text that quotes something and closes the quotation."""
     format, dice = FORMATS[name], Random(f"{SEED} {name} called")
     corpus = list(_corpus(name))
     tries = 0
     while tries < count:
         tries += 1
-        text = closed(dice) + "\n\n" + before(dice).rstrip()
+        text = closed_quotation(dice) + "\n\n" + before(dice).rstrip()
         if corpus and tries % 3 == 0 and not format.channels:
-            yield _behind(dice.choice(corpus), text)
+            yield _append_row(dice.choice(corpus), text)
             continue
         calls = [call(dice, True) for _ in range(dice.choice((1, 1, 2)))]
         parts = [Text(dice.choice((text, text + "\n", text + "\n\n"))), *calls]
         try:
-            written = render(parts, format=format, tools=TOOLS)
+            text_with_calls = render(parts, format=format, tools=TOOLS)
         except CannotCarry:
             continue
-        yield Made("rendered", name, written, tuple([(each.name, each.arguments) for each in calls]))
+        yield Sample("rendered", name, text_with_calls, tuple([(each.name, each.arguments) for each in calls]))
 
 
 def _corpus(name: str) -> Iterator[dict[str, Any]]:
@@ -144,7 +144,7 @@ def _corpus(name: str) -> Iterator[dict[str, Any]]:
         expect = row["expect"]
         if (
             expect.get("calls")
-            and _stands_alone(row)
+            and _is_found_after_text(row)
             and not expect.get("content")
             and not expect.get("reasoning")
             and not row.get("options")
@@ -152,8 +152,8 @@ def _corpus(name: str) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _stands_alone(row: dict[str, Any]) -> bool:
-    """Are its calls found behind plain text too? Some only stand where a reply begins."""
+def _is_found_after_text(row: dict[str, Any]) -> bool:
+    """Return whether the calls are found after plain text too. Some are found only where a reply begins."""
     tools = json.loads((CORPUS / "tools.json").read_text("utf-8"))[row["tools"]] if row.get("tools") else None
     reply = parse(f"Hello.\n\n{row['text'].lstrip()}", format=row["format"], tools=tools)
     return [(call.name, call.arguments) for call in reply.calls] == [
@@ -161,11 +161,11 @@ def _stands_alone(row: dict[str, Any]) -> bool:
     ]
 
 
-def _behind(row: dict[str, Any], text: str) -> Made:
+def _append_row(row: dict[str, Any], text: str) -> Sample:
     calls = tuple([(each["name"], each["arguments"]) for each in row["expect"]["calls"]])
-    return Made("corpus", row["format"], f"{text}\n\n{row['text'].lstrip()}", calls, row.get("tools", ""))
+    return Sample("corpus", row["format"], f"{text}\n\n{row['text'].lstrip()}", calls, row.get("tools", ""))
 
 
 def has_own_fence(format: Format) -> bool:
-    """Is a code fence the format's own opener?"""
+    """Return whether a code fence is the format's own opener."""
     return any(text.lstrip().startswith("```") for text in marker_alternatives(format.call[0]))

@@ -1,4 +1,4 @@
-"""Ways of showing a call: each takes the text of it and gives a text in which it is only shown, with text around it."""
+"""Quoting styles: each takes the text of a call and returns a text in which it is only quoted, with text around it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def behind(dice: Random) -> str:
     return dice.choice(BEHIND)
 
 
-def indented(text: str, by: str) -> str:
+def indent(text: str, by: str) -> str:
     return "\n".join([by + line if line else line for line in text.split("\n")])
 
 
@@ -54,7 +54,7 @@ def _fenced(dice: Random, wire: str, by: str = "") -> str:
     inside = dice.choice(
         ("", "", "# An example\n\n", "foo\n" + char * 3 + " is no close\n", "    " + char * size + "\n")
     )
-    return indented(f"{char * size}{dice.choice(INFO)}\n{inside}{wire}\n{char * size}", by)
+    return indent(f"{char * size}{dice.choice(INFO)}\n{inside}{wire}\n{char * size}", by)
 
 
 def fence(dice: Random, wire: str) -> str:
@@ -84,7 +84,7 @@ def fence_nested(dice: Random, wire: str) -> str:
 
 
 def fence_in_quote(dice: Random, wire: str) -> str:
-    return f"The mail says:\n\n{indented(_fenced(dice, wire), '> ')}\n\n{behind(dice)}"
+    return f"The mail says:\n\n{indent(_fenced(dice, wire), '> ')}\n\n{behind(dice)}"
 
 
 def fence_on_its_line(dice: Random, wire: str) -> str:
@@ -126,14 +126,14 @@ def quote_nested(dice: Random, wire: str) -> str:
 
 def block_quote(dice: Random, wire: str) -> str:
     mark = dice.choice(("> ", ">", "  > ", "- > "))
-    lines = indented(f"{dice.choice(WORDS)}\n{wire}", "> ") if mark != ">" else indented(wire, ">")
+    lines = indent(f"{dice.choice(WORDS)}\n{wire}", "> ") if mark != ">" else indent(wire, ">")
     return f"{before(dice)}\n\n{mark.removesuffix('> ').removesuffix('>')}{lines}\n\n{behind(dice)}"
 
 
 def code(dice: Random, wire: str) -> str:
     by = dice.choice(("    ", "\t", "      "))
     first = dice.choice(("", "$ cat example\n"))
-    return f"{before(dice)}\n\n{indented(first + wire, by)}\n\n{behind(dice)}"
+    return f"{before(dice)}\n\n{indent(first + wire, by)}\n\n{behind(dice)}"
 
 
 def diff(dice: Random, wire: str) -> str:
@@ -187,7 +187,7 @@ def log(dice: Random, wire: str) -> str:
 
 def transcript(dice: Random, wire: str) -> str:
     role = dice.choice(("User: ", "Assistant: ", "**Human:** ", "[system]: ", "AI: ", "tool: ", "Assistant (agent): "))
-    return f"{before(dice)}\n\nUser: hello\n" + indented(wire, role) + f"\n\n{behind(dice)}"
+    return f"{before(dice)}\n\nUser: hello\n" + indent(wire, role) + f"\n\n{behind(dice)}"
 
 
 WAYS: dict[str, Way] = {
@@ -212,7 +212,7 @@ WAYS: dict[str, Way] = {
     "log": log,
     "transcript": transcript,
 }
-# What ends with its paragraph cannot hold a wire with an empty line in it, nor a fence.
+# Styles that end with their paragraph cannot hold a text with an empty line or a fence.
 IN_PARAGRAPH = frozenset(("span", "span_with_words", "quote", "quote_with_words", "quote_nested"))
-# What looks at the beginnings of lines cannot hold strings of several lines.
+# Styles that prefix lines cannot hold strings of several lines.
 BY_LINE = frozenset(("block_quote", "diff", "file", "log", "transcript", "code"))

@@ -1,4 +1,4 @@
-"""What the programs beside this one share: the two tools of the task, where the server is, and what is asked."""
+"""Shared by the programs in this folder: the two tools of the task, the server's address and the prompt."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def edit_file(path: str, old: str, new: str) -> str:
 
     Args:
         path: the file.
-        old: the word that stands there.
-        new: the word that is to stand there.
+        old: the current word.
+        new: the new word.
     """
     text = Path(path).read_text("utf-8")
     Path(path).write_text(text.replace(old, new), "utf-8")
@@ -47,6 +47,6 @@ SCHEMAS = {"read_file": schema("path"), "edit_file": schema("path", "old", "new"
 
 
 def run(name: str, arguments: str | dict[str, Any]) -> str:
-    """As most scripts do it: the arguments are JSON, the tool is known."""
-    given = json.loads(arguments) if isinstance(arguments, str) else arguments
-    return str(TOOLS[name](**given))
+    """Run a tool as most scripts do: the arguments are JSON and the tool exists."""
+    parsed_arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return str(TOOLS[name](**parsed_arguments))

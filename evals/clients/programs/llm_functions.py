@@ -1,4 +1,4 @@
-"""The tools, as `llm --functions` takes them."""
+"""The tools in the form that `llm --functions` takes."""
 
 from pathlib import Path
 

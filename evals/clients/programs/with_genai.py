@@ -1,4 +1,4 @@
-"""google-genai for Python: functions are handed over, and it calls them itself, streamed."""
+"""google-genai for Python: the SDK receives functions and calls them itself, streamed."""
 
 from __future__ import annotations
 

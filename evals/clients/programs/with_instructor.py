@@ -1,4 +1,4 @@
-"""instructor: each step is an object of a class, by a call that is demanded; the answer is plain text."""
+"""instructor: each step is an object of a class, from a forced call; the answer is plain text."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ CLIENT = instructor.from_openai(SERVER)
 MESSAGES: list[Any] = [{"role": "user", "content": TASK}]
 
 
-def asked(kind: type[BaseModel]) -> Any:
-    return CLIENT.chat.completions.create(model=MODEL, messages=MESSAGES, response_model=kind, max_retries=1)
+def request_step(step_class: type[BaseModel]) -> Any:
+    return CLIENT.chat.completions.create(model=MODEL, messages=MESSAGES, response_model=step_class, max_retries=1)
 
 
-def told(made: BaseModel, result: str) -> None:
-    MESSAGES.append({"role": "assistant", "content": made.model_dump_json()})
+def append_result(step: BaseModel, result: str) -> None:
+    MESSAGES.append({"role": "assistant", "content": step.model_dump_json()})
     MESSAGES.append({"role": "user", "content": f"Observation: {result}"})
 
 
-first = asked(ReadFile)
-told(first, read_file(first.path))
-second = asked(EditFile)
-told(second, edit_file(second.path, second.old, second.new))
+first = request_step(ReadFile)
+append_result(first, read_file(first.path))
+second = request_step(EditFile)
+append_result(second, edit_file(second.path, second.old, second.new))
 print(SERVER.chat.completions.create(model=MODEL, messages=MESSAGES).choices[0].message.content)

@@ -7,7 +7,7 @@ from typing import Any
 import litellm
 from file_tools import BASE, HOW, MODEL, MOST_TURNS, SCHEMAS, TASK, run
 
-WHERE = {
+SETTINGS = {
     "chat": {"model": f"openai/{MODEL}", "api_base": f"{BASE}/v1"},
     "messages": {"model": f"anthropic/{MODEL}", "api_base": BASE},
     "ollama": {"model": f"ollama_chat/{MODEL}", "api_base": BASE},
@@ -16,13 +16,13 @@ TOOLS = [{"type": "function", "function": {"name": n, "parameters": s}} for n, s
 MESSAGES: list[Any] = [{"role": "user", "content": TASK}]
 for _ in range(MOST_TURNS):
     chunks = list(
-        litellm.completion(**WHERE, api_key="none", messages=MESSAGES, tools=TOOLS, stream=True, num_retries=1)
+        litellm.completion(**SETTINGS, api_key="none", messages=MESSAGES, tools=TOOLS, stream=True, num_retries=1)
     )
-    said: Any = litellm.stream_chunk_builder(chunks, messages=MESSAGES).choices[0].message
-    if not said.tool_calls:
-        print(said.content)
+    message: Any = litellm.stream_chunk_builder(chunks, messages=MESSAGES).choices[0].message
+    if not message.tool_calls:
+        print(message.content)
         break
-    MESSAGES.append(said.model_dump())
-    for call in said.tool_calls:
+    MESSAGES.append(message.model_dump())
+    for call in message.tool_calls:
         result = run(call.function.name, call.function.arguments)
         MESSAGES.append({"role": "tool", "tool_call_id": call.id, "content": result})

@@ -15,11 +15,11 @@ def chat() -> str:
     messages: list[Any] = [{"role": "user", "content": TASK}]
     for _ in range(MOST_TURNS):
         with CLIENT.chat.completions.stream(model=MODEL, messages=messages, tools=tools) as stream:
-            said = stream.get_final_completion().choices[0].message
-        if not said.tool_calls:
-            return said.content or ""
-        messages.append(said.model_dump(exclude_none=True, exclude={"parsed"}))
-        for call in said.tool_calls:
+            message = stream.get_final_completion().choices[0].message
+        if not message.tool_calls:
+            return message.content or ""
+        messages.append(message.model_dump(exclude_none=True, exclude={"parsed"}))
+        for call in message.tool_calls:
             result = run(call.function.name, call.function.arguments)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     return ""
@@ -29,11 +29,11 @@ def chat_whole() -> str:
     tools: Any = [{"type": "function", "function": {"name": n, "parameters": s}} for n, s in SCHEMAS.items()]
     messages: list[Any] = [{"role": "user", "content": TASK}]
     for _ in range(MOST_TURNS):
-        said = CLIENT.chat.completions.create(model=MODEL, messages=messages, tools=tools).choices[0].message
-        if not said.tool_calls:
-            return said.content or ""
-        messages.append(said)
-        for call in said.tool_calls:
+        message = CLIENT.chat.completions.create(model=MODEL, messages=messages, tools=tools).choices[0].message
+        if not message.tool_calls:
+            return message.content or ""
+        messages.append(message)
+        for call in message.tool_calls:
             result = run(call.function.name, call.function.arguments)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     return ""
@@ -44,11 +44,11 @@ def responses() -> str:
     items: list[Any] = [{"role": "user", "content": TASK}]
     for _ in range(MOST_TURNS):
         with CLIENT.responses.stream(model=MODEL, input=items, tools=tools, store=False) as stream:
-            said = stream.get_final_response()
-        calls = [item for item in said.output if item.type == "function_call"]
+            message = stream.get_final_response()
+        calls = [item for item in message.output if item.type == "function_call"]
         if not calls:
-            return said.output_text
-        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in said.output]
+            return message.output_text
+        items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments"}) for item in message.output]
         for call in calls:
             result = run(call.name, call.arguments)
             items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})

@@ -24,10 +24,10 @@ async def main() -> None:
     kinds: dict[str, Any] = {"chat": OpenAIChatCompletionsModel, "responses": OpenAIResponsesModel}
     model = kinds[HOW](model=MODEL, openai_client=server)
     agent = Agent(name="editor", model=model, tools=[function_tool(read_file), function_tool(edit_file)])
-    asked = Runner.run_streamed(agent, TASK)
-    async for _ in asked.stream_events():
+    result = Runner.run_streamed(agent, TASK)
+    async for _ in result.stream_events():
         pass
-    print(asked.final_output)
+    print(result.final_output)
 
 
 asyncio.run(main())

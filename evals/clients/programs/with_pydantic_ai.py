@@ -1,4 +1,4 @@
-"""pydantic-ai: its own loop, streamed, over three dialects. It takes the first text for the answer."""
+"""pydantic-ai: its own loop, streamed, over three dialects. It treats the first text as the answer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def model() -> Any:
 
 async def main() -> None:
     agent = Agent(model(), tools=[read_file, edit_file])
-    async with agent.run_stream(TASK) as asked:
-        print(await asked.get_output())
+    async with agent.run_stream(TASK) as result:
+        print(await result.get_output())
 
 
 asyncio.run(main())

@@ -1,4 +1,4 @@
-"""smolagents: its agent with tools, streamed. It wants its answer as a call of `final_answer`."""
+"""smolagents: its agent with tools, streamed. It requires the answer as a call of `final_answer`."""
 
 from __future__ import annotations
 
