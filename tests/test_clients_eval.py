@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from support.format_sample import selected
 from zoo.question import Question
-from zoo.script import reply_to
+from zoo.script import scripted_output
 
 ROOT = Path(__file__).resolve().parent.parent
 if not (ROOT / "evals").is_dir():
@@ -67,8 +67,8 @@ def test_the_scripted_model_makes_the_calls_of_the_client_task(client: Client) -
     tools = [{"type": "function", "function": {"name": use.name, "parameters": {}}} for use in uses]
     turns: list[dict[str, Any]] = [{"role": "user", "content": task}]
     for use in uses:
-        reply = reply_to(Question("chat", {"messages": turns, "tools": tools}, stream=False))
-        assert (reply.call.name, reply.call.arguments.keys()) == (use.name, use.arguments.keys())
+        output = scripted_output(Question("chat", {"messages": turns, "tools": tools}, stream=False))
+        assert (output.call.name, output.call.arguments.keys()) == (use.name, use.arguments.keys())
         turns += [{"role": "assistant"}, {"role": "tool", "content": "x"}]
 
 

@@ -20,7 +20,7 @@ from rightcall.doctor.examination import ExamSettings, diagnose_server, examine
 from rightcall.doctor.failure_classes import FAILURE_CLASSES
 from test_serve_command import proxy_process
 from zoo import ZOO
-from zoo.keeper import Keeper, keeping
+from zoo.keeper import ZooServer, run_server
 
 # Failures that the proxy cannot cure, with the reason.
 UNCURED = {
@@ -53,8 +53,8 @@ def loop() -> Iterator[LoopThread]:
 
 
 @pytest.fixture(scope="module")
-def keeper(loop: LoopThread) -> Iterator[Keeper]:
-    kept = keeping()
+def keeper(loop: LoopThread) -> Iterator[ZooServer]:
+    kept = run_server()
     yield loop.run(kept.__aenter__())
     loop.run(kept.__aexit__(None, None, None))
 
@@ -70,7 +70,7 @@ def _exam_settings(name: str, *apis: Any, **more: Any) -> ExamSettings:
 
 
 @pytest.mark.parametrize("name, api", CASES, ids=["-".join(each) for each in CASES])
-def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
+def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: LoopThread, keeper: ZooServer) -> None:
     found = loop.run(examine(f"{keeper.url}/{name}", _exam_settings(name, api)))
     failure = FAILURE_CLASSES[ZOO[name].failure]
     assert failure in (*found.classes, *found.habits)
@@ -78,7 +78,9 @@ def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: L
 
 
 @pytest.mark.parametrize("name, api", CURED, ids=["-".join(each) for each in CURED])
-def test_the_recommended_flags_cure_the_fault(name: str, api: str, loop: LoopThread, keeper: Keeper) -> None:
+def test_the_recommended_flags_cure_the_fault(
+    name: str, api: str, loop: LoopThread, keeper: ZooServer
+) -> None:
     # One request at a time: otherwise a server that breaks off every other answer breaks one of them off twice.
     settings = _exam_settings(name, api, concurrency=1)
     found = loop.run(diagnose_server(f"{keeper.url}/{name}", settings, through=True))
@@ -87,7 +89,7 @@ def test_the_recommended_flags_cure_the_fault(name: str, api: str, loop: LoopThr
     assert {each.slug for each in found.faults} & {each.slug for each in found.through.faults} <= incurable
 
 
-def test_the_printed_command_starts_a_proxy_that_cures_the_fault(loop: LoopThread, keeper: Keeper) -> None:
+def test_the_printed_command_starts_a_proxy_that_cures_the_fault(loop: LoopThread, keeper: ZooServer) -> None:
     settings = _exam_settings("leaks_hermes", "chat")
     found = loop.run(examine(f"{keeper.url}/leaks_hermes/v1", settings))
     program, serve, *args = shlex.split(found.cure())
@@ -96,7 +98,7 @@ def test_the_printed_command_starts_a_proxy_that_cures_the_fault(loop: LoopThrea
         loop.run(examine(proxy.address, settings)).check()
 
 
-def test_a_good_server_has_no_faults_in_any_dialect(loop: LoopThread, keeper: Keeper) -> None:
+def test_a_good_server_has_no_faults_in_any_dialect(loop: LoopThread, keeper: ZooServer) -> None:
     found = loop.run(examine(f"{keeper.url}/good", _exam_settings("good")))
     found.check()
     assert found.spoken == ("chat", "responses", "messages", "ollama", "gemini")

@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from zoo.keeper import GOOD
-from zoo.scenes import asked
-from zoo.visit import Visits
+from zoo.scenes import build_request
+from zoo.visit import ZooSession
 
 APIS = ("chat", "responses", "messages", "ollama", "gemini")
 OTHERS = (
@@ -29,7 +29,7 @@ OTHERS = (
 
 
 def valid_body(api: str) -> bytes:
-    _, body = asked("after_result", api, model="good", stream=False)
+    _, body = build_request("after_result", api, model="good", stream=False)
     return json.dumps(body).encode()
 
 
@@ -67,9 +67,9 @@ LISTS = {"chat": "messages", "responses": "input", "messages": "messages", "olla
 
 
 @pytest.fixture(scope="module")
-def visits() -> Iterator[Visits]:
-    with Visits() as open_visits:
-        yield open_visits
+def zoo_session() -> Iterator[ZooSession]:
+    with ZooSession() as open_session:
+        yield open_session
 
 
 async def post_bodies(url: str, bodies: Bodies) -> list[tuple[str, int, str]]:
@@ -86,12 +86,14 @@ async def post_bodies(url: str, bodies: Bodies) -> list[tuple[str, int, str]]:
 
 
 def paths() -> list[tuple[str, str]]:
-    own = [(api, asked("plain", api, model="good", stream=stream)[0]) for api in APIS for stream in (False, True)]
+    own = [
+        (api, build_request("plain", api, model="good", stream=stream)[0]) for api in APIS for stream in (False, True)
+    ]
     return [*dict.fromkeys(own), *[("chat", path) for path in OTHERS]]
 
 
 @pytest.mark.parametrize("api, path", paths(), ids=[path for _, path in paths()])
-def test_invalid_bytes_are_rejected(visits: Visits, api: str, path: str) -> None:
+def test_invalid_bytes_are_rejected(zoo_session: ZooSession, api: str, path: str) -> None:
     bodies: Bodies = [(name, data, {}) for name, data in RAW.items()]
     bodies += [
         (f"said {encoding}", valid_body(api), {"Content-Encoding": encoding})
@@ -100,18 +102,18 @@ def test_invalid_bytes_are_rejected(visits: Visits, api: str, path: str) -> None
     bodies += [
         (f"as {kind}", valid_body(api), {"Content-Type": kind}) for kind in ("text/plain", "multipart/form-data", "a")
     ]
-    assert visits.run(post_bodies(visits.address(GOOD, api) + path, bodies)) == []
+    assert zoo_session.run(post_bodies(zoo_session.address(GOOD, api) + path, bodies)) == []
 
 
 @pytest.mark.parametrize("api, path", paths(), ids=[path for _, path in paths()])
-def test_fields_of_other_types_are_read_or_rejected(visits: Visits, api: str, path: str) -> None:
+def test_fields_of_other_types_are_read_or_rejected(zoo_session: ZooSession, api: str, path: str) -> None:
     whole = json.loads(valid_body(api))
     fields = [*whole, "tool_choice", "max_tokens", "system"]
     bodies = [(f"{key} {value!r:.20}", {**whole, key: value}) for key in fields for value in VALUES]
     bodies += [(f"without {key}", {name: each for name, each in whole.items() if name != key}) for key in whole]
     bodies += list(_disordered_conversations(api, whole))
     encoded: Bodies = [(name, json.dumps(body).encode(), {}) for name, body in bodies]
-    assert visits.run(post_bodies(visits.address(GOOD, api) + path, encoded)) == []
+    assert zoo_session.run(post_bodies(zoo_session.address(GOOD, api) + path, encoded)) == []
 
 
 def _disordered_conversations(api: str, whole: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -16,9 +16,9 @@ from zoo.bad_server import ALL, BadServer
 from zoo.keeper import GOOD
 from zoo.question import Question
 from zoo.scenes import SCENES
-from zoo.visit import Visits, unmeant, wrong_with
+from zoo.visit import ZooSession, compare_output, find_deviation
 
-CASES = [(server, api, way) for server in ZOO.values() for api in server.apis for way in server.ways]
+CASES = [(server, api, way) for server in ZOO.values() for api in server.apis for way in server.modes]
 IDS = [f"{server.name}-{api}-{way}" for server, api, way in CASES]
 PAIRS = [(server, api) for server in ZOO.values() for api in server.apis]
 PAIR_IDS = [f"{server.name}-{api}" for server, api in PAIRS]
@@ -32,30 +32,32 @@ OF_CONVERSATIONS = ("ids_of_every_round",)  # Servers whose fault is not visible
 
 
 @pytest.fixture(scope="module")
-def visits() -> Iterator[Visits]:
-    with Visits() as open_visits:
-        yield open_visits
+def zoo_session() -> Iterator[ZooSession]:
+    with ZooSession() as open_session:
+        yield open_session
 
 
 @pytest.mark.parametrize("server, api, way", CASES, ids=IDS)
 def test_a_client_fails_without_the_proxy_and_works_with_it(
-    visits: Visits, server: BadServer, api: str, way: str
+    zoo_session: ZooSession, server: BadServer, api: str, way: str
 ) -> None:
     stream = way == "stream"
-    bare = visits.bare(server, api, stream=stream)
-    assert wrong_with(bare, server, api, stream=stream), "the server does nothing wrong"
+    bare = zoo_session.request_bare(server, api, stream=stream)
+    assert find_deviation(bare, server, api, stream=stream), "the server does nothing wrong"
     breaks_rules = server.failure in SHAPES and server.name not in OF_CONVERSATIONS and bare.status == 200
     assert bool(bare.faults) == breaks_rules, bare.faults
-    answer = visits.proxied(server, api, stream=stream)
-    assert (wrong_with(answer, server, api, stream=stream), answer.faults) == ("", [])
+    answer = zoo_session.request_proxied(server, api, stream=stream)
+    assert (find_deviation(answer, server, api, stream=stream), answer.faults) == ("", [])
 
 
 @pytest.mark.parametrize("server, api", PAIRS, ids=PAIR_IDS)
-def test_a_client_of_any_other_dialect_gets_the_intended_answer(visits: Visits, server: BadServer, api: str) -> None:
-    stream = "stream" in server.ways
+def test_a_client_of_any_other_dialect_gets_the_intended_answer(
+    zoo_session: ZooSession, server: BadServer, api: str
+) -> None:
+    stream = "stream" in server.modes
     for client in _clients(server, api):
-        answer = visits.proxied(server, api, stream=stream, client=client)
-        assert (wrong_with(answer, server, client, stream=stream), answer.faults) == ("", []), client
+        answer = zoo_session.request_proxied(server, api, stream=stream, client=client)
+        assert (find_deviation(answer, server, client, stream=stream), answer.faults) == ("", []), client
 
 
 def _clients(server: BadServer, api: str) -> list[str]:
@@ -76,19 +78,22 @@ SDK_PAIRS = [(server, api) for server, api in PAIRS if _is_plain(server)]
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("server, api", SDK_PAIRS, ids=[f"{server.name}-{api}" for server, api in SDK_PAIRS])
-def test_the_sdk_of_the_provider_gets_the_intended_answer(visits: Visits, server: BadServer, api: str) -> None:
-    stream = "stream" in server.ways
-    seen, body = visits.by_sdk(server, api, stream=stream)
-    assert not unmeant(seen, server.meant(Question(api, body, stream)))
+def test_the_sdk_of_the_provider_gets_the_intended_answer(zoo_session: ZooSession, server: BadServer, api: str) -> None:
+    stream = "stream" in server.modes
+    seen, body = zoo_session.request_with_sdk(server, api, stream=stream)
+    assert not compare_output(seen, server.intended_output(Question(api, body, stream)))
 
 
 @pytest.mark.parametrize("api", ALL)
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_correct_server_breaks_no_client(visits: Visits, scene: str, api: str) -> None:
+def test_a_correct_server_breaks_no_client(zoo_session: ZooSession, scene: str, api: str) -> None:
     server = GOOD._replace(scene=scene)
     for stream in (True, False):
-        for answer in (visits.bare(server, api, stream=stream), visits.proxied(server, api, stream=stream)):
-            assert (wrong_with(answer, server, api, stream=stream), answer.faults) == ("", []), stream
+        for answer in (
+            zoo_session.request_bare(server, api, stream=stream),
+            zoo_session.request_proxied(server, api, stream=stream),
+        ):
+            assert (find_deviation(answer, server, api, stream=stream), answer.faults) == ("", []), stream
 
 
 def test_every_failure_class_of_servers_has_a_bad_server() -> None:

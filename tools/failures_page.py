@@ -64,8 +64,8 @@ def _link(report: str) -> str:
 
 def _row(server: BadServer) -> str:
     dialects = ", ".join([_DIALECTS[api] for api in server.apis])
-    ways = "" if len(server.ways) == 2 else {"stream": ", streamed", "whole": ", whole"}[server.ways[0]]
-    return f"| `{server.name}` | {dialects}{ways} | {_cell(server.saw)} | {_cell(server.sees)}{_with(server)} |"
+    mode = "" if len(server.modes) == 2 else {"stream": ", streamed", "whole": ", whole"}[server.modes[0]]
+    return f"| `{server.name}` | {dialects}{mode} | {_cell(server.symptom)} | {_cell(server.result)}{_with(server)} |"
 
 
 def _with(server: BadServer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clients.client import Client
 from clients.incurable import INCURABLE
 from zoo import ZOO
-from zoo.bad_server import BadServer, as_meant
+from zoo.bad_server import BadServer, same_output
 
 GOOD = "good"  # a server without a fault
 _SCENES = ("plain", "second_round")  # the task: a call, its result, another call
@@ -46,4 +46,4 @@ BAD: dict[str, BadServer] = {**ZOO, **INCURABLE}
 
 
 def fits(server: BadServer, api: str) -> bool:
-    return api in server.apis and server.means is as_meant and server.scene in _SCENES and server.right == "meant"
+    return api in server.apis and server.intent is same_output and server.scene in _SCENES and server.right == "meant"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from zoo.bad_server import ALL, BadServer, Refused
+from zoo.bad_server import ALL, BadServer, Refusal
 from zoo.question import Question
-from zoo.script import Said
+from zoo.script import Output
 from zoo.speech import Answer
 
 _WORDS = "I will look at the file before I do anything else."
 
 
-def _refuses(question: Question) -> Refused | None:
-    return Refused("this server has no time for tools") if question.tools else None
+def _refuses(question: Question) -> Refusal | None:
+    return Refusal("this server has no time for tools") if question.tools else None
 
 
-def _with_text(said: Said, question: Question) -> Said:
-    return said._replace(text=_WORDS)
+def _with_text(output: Output, question: Question) -> Output:
+    return output._replace(text=_WORDS)
 
 
 _CUT = {
@@ -27,8 +27,8 @@ _CUT = {
 }
 
 
-def _reported_as_cut(said: Said, question: Question) -> Said:
-    return said._replace(finish=_CUT[question.api])
+def _reported_as_cut(output: Output, question: Question) -> Output:
+    return output._replace(finish=_CUT[question.api])
 
 
 def _half(answer: Answer, question: Question) -> Answer:
@@ -42,18 +42,18 @@ def _half(answer: Answer, question: Question) -> Answer:
 INCURABLE = {
     server.name: server
     for server in (
-        BadServer("refuses_all", "", "an error: the server takes no request with tools", apis=ALL, refuses=_refuses),
+        BadServer("refuses_all", "", "an error: the server takes no request with tools", apis=ALL, refusal=_refuses),
         BadServer(
             "breaks_off_after_words", "", "half an answer: the stream ends behind its first words", apis=ALL,
-            says=_with_text, spoils=_half,
+            output=_with_text, damage=_half,
         ),
         BadServer(
             "words_beside_a_call", "", "words before the call, which some clients take for the answer", apis=ALL,
-            says=_with_text,
+            output=_with_text,
         ),
         BadServer(
             "says_it_was_cut", "", "an answer that is said to be cut off, right behind its call", apis=ALL,
-            says=_reported_as_cut,
+            output=_reported_as_cut,
         ),
     )
 }  # fmt: skip

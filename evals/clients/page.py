@@ -111,7 +111,7 @@ def _dialect(api: str, results: Results) -> str:
     lines = [f"## {_TITLES[api]}", "", _row(["the server", *[client.name for client in clients]])]
     lines.append(_row(["---"] * (len(clients) + 1)))
     lines += [_row([f"`{fault}`", *[_cell(client, fault, results) for client in clients]]) for fault in faults]
-    symptoms = [f"- `{fault}`: {BAD[fault].saw}" for fault in faults if fault in BAD]
+    symptoms = [f"- `{fault}`: {BAD[fault].symptom}" for fault in faults if fault in BAD]
     return "\n".join([*lines, "", "What clients saw of them, by the reports:", "", *symptoms])
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from clients.incurable import INCURABLE
 from clients.installing import ROOT
-from zoo.keeper import Keeper, keeping
+from zoo.keeper import ZooServer, run_server
 
 _PATHS = {"chat": "/v1", "responses": "/v1", "messages": "", "ollama": "", "gemini": ""}
 
@@ -31,7 +31,7 @@ class Stage:
 
     def __enter__(self) -> Stage:
         self._thread.start()
-        self.keeper: Keeper = self._do(self._open.enter_async_context(keeping(also=INCURABLE)))
+        self.zoo: ZooServer = self._do(self._open.enter_async_context(run_server(also=INCURABLE)))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None) -> None:
@@ -47,19 +47,19 @@ class Stage:
 
     def reset(self) -> None:
         """Forget the requests of earlier runs."""
-        self.keeper.forget()
+        self.zoo.reset()
 
     def received_requests(self) -> list[str]:
-        return [json.dumps(body, ensure_ascii=False) for _, body in list(self.keeper.heard)]
+        return [json.dumps(body, ensure_ascii=False) for _, body in list(self.zoo.requests)]
 
     def base(self, api: str, *, through: bool, settings: Mapping[str, Any]) -> str:
         """Return the address that a client is configured with."""
-        return self._proxy(api, settings) if through else self.keeper.url
+        return self._proxy(api, settings) if through else self.zoo.url
 
     def _proxy(self, api: str, settings: Mapping[str, Any]) -> str:
         flags = [text for name, value in settings.items() for text in (f"--{name.replace('_', '-')}", str(value))]
         command = [sys.executable, "-m", "rightcall", "serve", "--port", "0", *flags]
-        command += ["--upstream", f"{api}={self.keeper.url}{_PATHS[api]}"]
+        command += ["--upstream", f"{api}={self.zoo.url}{_PATHS[api]}"]
         key = " ".join(command)
         if key not in self._proxies:
             self._proxies[key] = Proxy(command)

@@ -1,11 +1,11 @@
-"""`BadServer`: one way in which servers are known to misbehave, as a value.
+"""`BadServer`: one known fault of servers, as a value.
 
-    BadServer("no_index", "bad_index", said="...", spoils=each_call(without("index")))
+    BadServer("no_index", "bad_index", symptom="...", damage=each_call(without("index")))
 
-A server is a difference from one that behaves. `means` is what its model wants to say (by default what the script
-says), `says` what becomes of it in the model's words, `spoils` what becomes of the answer on the wire, and `refuses`
-what the server does not take at all. Each gets the question too. Faults are in turns with calls, and where tools are
-offered as such: the model behind a server whose parser is broken can still write.
+A server is defined by its differences from a correct one. `intent` changes what its model wants to output (by default
+the script), `output` changes what the model outputs, `damage` changes the encoded answer, and `refusal` rejects a
+request. Each gets the question, too. Faults occur in turns with calls, and only if tools are offered natively: the
+model of a server with a broken parser can still write calls as text.
 """
 
 from __future__ import annotations
@@ -13,87 +13,87 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from zoo.orders import ordered
+from zoo.orders import follow_instructions
 from zoo.question import Question
-from zoo.script import Said, reply_to, written_out
-from zoo.speech import Answer, spoken
+from zoo.script import Output, render_output, scripted_output
+from zoo.speech import Answer, encode_answer
 
 ALL = ("chat", "responses", "messages", "ollama", "gemini")
 
 
-class Refused(NamedTuple):
-    """A request that the server does not take."""
+class Refusal(NamedTuple):
+    """An error response for a request that the server does not accept."""
 
     message: str
     status: int = 400
 
 
-def as_meant(said: Said, question: Question) -> Said:
-    return said
+def same_output(output: Output, question: Question) -> Output:
+    return output
 
 
-def as_spoken(answer: Answer, question: Question) -> Answer:
+def same_answer(answer: Answer, question: Question) -> Answer:
     return answer
 
 
-def takes_all(question: Question) -> Refused | None:
+def accept(question: Question) -> Refusal | None:
     return None
 
 
 class BadServer(NamedTuple):
     """One bad server.
 
-    - `name`: what it is asked for by: as the model, or at the head of the path.
+    - `name`: its name in requests: as the model, or at the beginning of the path.
     - `failure`: the slug of its class in `rightcall.doctor`.
-    - `saw`: what a client saw of it. `sees`: what a client sees through the proxy.
-    - `apis`: the dialects in which it was reported. `ways`: as a stream, whole, or both.
-    - `settings`: of the proxy, where its defaults are not the cure.
-    - `scene`: what the client does; one of `zoo.scenes`.
-    - `right`: what a client must get through the proxy: what was `meant`, the text but no call (`no_call`: that, or
-      a refusal), a warning (`told`), or what was meant with signs of life before it (`alive`).
-    - `reports`: the threads that tell of it.
-    - `always`: it misbehaves in turns without calls too.
+    - `symptom`: what a client gets from it. `result`: what a client gets through the proxy.
+    - `apis`: the dialects in which it was reported. `modes`: as a stream, whole, or both.
+    - `settings`: settings of the proxy, if its defaults do not hide the fault.
+    - `scene`: the conversation of the client; one of `zoo.scenes`.
+    - `right`: what a client must get through the proxy: the intended output (`meant`), text without a call or an error
+      (`no_call`), a warning (`warned`), or the intended output after keep-alive messages (`alive`).
+    - `reports`: public threads about it.
+    - `always`: the fault occurs in turns without calls, too.
     """
 
     name: str
     failure: str
-    saw: str
-    sees: str = "the call"
+    symptom: str
+    result: str = "the call"
     apis: tuple[str, ...] = ("chat",)
-    ways: tuple[str, ...] = ("stream", "whole")
-    means: Callable[[Said, Question], Said] = as_meant
-    says: Callable[[Said, Question], Said] = as_meant
-    spoils: Callable[[Answer, Question], Answer] = as_spoken
-    refuses: Callable[[Question], Refused | None] = takes_all
-    settings: dict[str, Any] = {}  # noqa: RUF012  (nobody writes into it)
+    modes: tuple[str, ...] = ("stream", "whole")
+    intent: Callable[[Output, Question], Output] = same_output
+    output: Callable[[Output, Question], Output] = same_output
+    damage: Callable[[Answer, Question], Answer] = same_answer
+    refusal: Callable[[Question], Refusal | None] = accept
+    settings: dict[str, Any] = {}  # noqa: RUF012  (it is never changed)
     scene: str = "plain"
     right: str = "meant"
     reports: str = ""
     always: bool = False
 
-    def meant(self, question: Question) -> Said:
-        """What a server that behaves would have said."""
-        said = ordered(question, reply_to(question))
-        return self.means(said, question) if said.calls else said
+    def intended_output(self, question: Question) -> Output:
+        """Return the output of a correct server."""
+        output = follow_instructions(question, scripted_output(question))
+        return self.intent(output, question) if output.calls else output
 
     def answer(self, question: Question) -> Answer:
-        """What this one answers."""
-        refused = self.refuses(question)
-        if refused is not None:
-            return Answer(body=_error(question.api, refused), status=refused.status)
-        said = self.meant(question)
-        if question.in_words:
-            return spoken(Said(text=written_out(said)), question)
-        if not (said.calls or (self.always and question.tools)):
-            return spoken(said, question)
-        return self.spoils(spoken(self.says(said, question), question), question)
+        """Return the answer of this server."""
+        refusal = self.refusal(question)
+        if refusal is not None:
+            return Answer(body=_error(question.api, refusal), status=refusal.status)
+        output = self.intended_output(question)
+        if question.tools_in_prompt:
+            return encode_answer(Output(text=render_output(output)), question)
+        if not (output.calls or (self.always and question.tools)):
+            return encode_answer(output, question)
+        return self.damage(encode_answer(self.output(output, question), question), question)
 
 
-def _error(api: str, refused: Refused) -> Any:
+def _error(api: str, refusal: Refusal) -> Any:
     if api == "messages":
-        return {"type": "error", "error": {"type": "invalid_request_error", "message": refused.message}}
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": refusal.message}}
     if api == "ollama":
-        return {"error": refused.message}
+        return {"error": refusal.message}
     if api == "gemini":
-        return {"error": {"code": refused.status, "message": refused.message, "status": "INVALID_ARGUMENT"}}
-    return {"error": {"message": refused.message, "type": "invalid_request_error", "code": refused.status}}
+        return {"error": {"code": refusal.status, "message": refusal.message, "status": "INVALID_ARGUMENT"}}
+    return {"error": {"message": refusal.message, "type": "invalid_request_error", "code": refusal.status}}

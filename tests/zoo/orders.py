@@ -1,7 +1,7 @@
-"""What the scripted model understands of what a user says, beside its task: enough for those who try a server out.
+"""Instructions that the scripted model follows in addition to its task, as needed by clients that probe a server.
 
-It holds to a schema for its answer, says hello, writes the text that it is given, calls twice if it is told so, names
-a city where one is asked for, and stops at the limit of tokens that was set.
+It follows a response schema, says hello, writes a given text, calls twice on request, fills in a city, and stops at the
+token limit.
 """
 
 from __future__ import annotations
@@ -10,51 +10,51 @@ import re
 from typing import Any
 
 from zoo.question import Json, Question
-from zoo.script import Made, Said, filled
+from zoo.script import Output, ScriptedCall, fill_arguments
 
 _WRITES = re.compile(r"exactly this text to (\S+): (.+)", re.DOTALL)
 _CUT = {"chat": "length", "responses": "length", "messages": "max_tokens", "ollama": "length", "gemini": "MAX_TOKENS"}
 _WHOLE_CALLS = ("ollama", "gemini")
 
 
-def ordered(question: Question, said: Said) -> Said:
-    """What is said to such an order; else as the script has it."""
-    if wanted := _answer_schema(question.body):
-        return Said(text=Made("", filled(wanted, question.file, "")).text)
-    if question.asks.startswith("Say ") and question.choice in ("auto", "none"):
-        return Said(text="Hello there.")
-    if said.calls and not question.results:
-        said = _written(said, question.asks)
-        said = said._replace(calls=tuple([_placed(call, "Oslo") for call in said.calls]))
-        if "twice" in question.asks and len(said.calls) == 1:
-            second = _placed(said.call._replace(id=f"{said.call.id}b"), "Rome")
-            said = said._replace(calls=(said.call, second))
-    return _limited(said, question)
+def follow_instructions(question: Question, output: Output) -> Output:
+    """Return the output for such an instruction; otherwise the output of the script."""
+    if schema := _answer_schema(question.body):
+        return Output(text=ScriptedCall("", fill_arguments(schema, question.file, "")).text)
+    if question.last_user_text.startswith("Say ") and question.choice in ("auto", "none"):
+        return Output(text="Hello there.")
+    if output.calls and not question.results:
+        output = _with_content(output, question.last_user_text)
+        output = output._replace(calls=tuple([_with_city(call, "Oslo") for call in output.calls]))
+        if "twice" in question.last_user_text and len(output.calls) == 1:
+            second = _with_city(output.call._replace(id=f"{output.call.id}b"), "Rome")
+            output = output._replace(calls=(output.call, second))
+    return _apply_limit(output, question)
 
 
 def _answer_schema(body: Json) -> Json:
-    """The schema that the answer is to have, wherever the dialect says so."""
+    """Return the response schema, wherever the dialect has it."""
     config = body.get("generationConfig") or {}
-    said = body.get("response_format") or (body.get("text") or {}).get("format") or {}
-    found = [
-        (said.get("json_schema") or {}).get("schema"),
-        said.get("schema"),
+    response_format = body.get("response_format") or (body.get("text") or {}).get("format") or {}
+    schemas = [
+        (response_format.get("json_schema") or {}).get("schema"),
+        response_format.get("schema"),
         body.get("format"),
         config.get("responseSchema"),
         config.get("responseJsonSchema"),
         ((body.get("output_config") or {}).get("format") or {}).get("schema"),
     ]
-    return next((each for each in found if isinstance(each, dict)), {})
+    return next((each for each in schemas if isinstance(each, dict)), {})
 
 
-def _written(said: Said, asks: str) -> Said:
-    found = _WRITES.search(asks)
-    if found is None or "content" not in said.call.arguments:
-        return said
-    return said._replace(calls=(said.call._replace(arguments={"path": found[1], "content": found[2]}),))
+def _with_content(output: Output, text: str) -> Output:
+    match = _WRITES.search(text)
+    if match is None or "content" not in output.call.arguments:
+        return output
+    return output._replace(calls=(output.call._replace(arguments={"path": match[1], "content": match[2]}),))
 
 
-def _placed(call: Made, city: str) -> Made:
+def _with_city(call: ScriptedCall, city: str) -> ScriptedCall:
     return call._replace(arguments={**call.arguments, "city": city}) if "city" in call.arguments else call
 
 
@@ -69,13 +69,13 @@ def _limit(body: Json) -> Any:
     )
 
 
-def _limited(said: Said, question: Question) -> Said:
-    """A limit cuts the last call in the middle, and is told."""
-    most = _limit(question.body)
-    if not isinstance(most, int) or not said.calls or sum(len(call.text) for call in said.calls) <= most * 4:
-        return said
+def _apply_limit(output: Output, question: Question) -> Output:
+    """Truncate the last call at the token limit, and report the limit."""
+    limit = _limit(question.body)
+    if not isinstance(limit, int) or not output.calls or sum(len(call.text) for call in output.calls) <= limit * 4:
+        return output
     finish = _CUT[question.api]
     if question.api in _WHOLE_CALLS:
-        return Said(finish=finish)
-    last = said.calls[-1]
-    return said._replace(calls=(*said.calls[:-1], last._replace(raw=last.text[: most * 3])), finish=finish)
+        return Output(finish=finish)
+    last = output.calls[-1]
+    return output._replace(calls=(*output.calls[:-1], last._replace(raw=last.text[: limit * 3])), finish=finish)

@@ -1,6 +1,6 @@
-"""What a client asks in the tests of the zoo: the tools it declares and the conversation it sends, in every dialect.
+"""The requests of clients in the tests: the declared tools and the conversation, in every dialect.
 
-asked("plain", "messages", model="no_index", stream=True)       path and body
+build_request("plain", "messages", model="no_index", stream=True)       path and body
 """
 
 from __future__ import annotations
@@ -33,22 +33,28 @@ NOTHING: Json = {"type": "object", "properties": {}}
 TOOLS: dict[str, Json] = {"read_file": READ, "write_file": WRITE, "get_time": NOTHING}
 
 
-def asked(scene: str, api: str, *, model: str, stream: bool) -> tuple[str, Json]:
-    """Path and body of the request of a scene."""
-    played = SCENES[scene]
-    given = played.get("turns", ASKS), played.get("tools", TOOLS), model, stream, played.get("choice", "")
-    path, body = worded(api, *given)
-    return path, played.get("alter", lambda body: body)(body)
+def build_request(scene: str, api: str, *, model: str, stream: bool) -> tuple[str, Json]:
+    """Return path and body of the request of a scene."""
+    scene_settings = SCENES[scene]
+    arguments = (
+        scene_settings.get("turns", ASKS),
+        scene_settings.get("tools", TOOLS),
+        model,
+        stream,
+        scene_settings.get("choice", ""),
+    )
+    path, body = encode_request(api, *arguments)
+    return path, scene_settings.get("alter", lambda body: body)(body)
 
 
-def asked_next(api: str, calls: list[tuple[Any, str, Any]], *, model: str, stream: bool) -> tuple[str, Json]:
-    """The second request of a client that keeps nothing of an answer but its calls."""
-    made_calls = [call(json.dumps(given), str(id), name) for id, name, given in calls]
-    turns = [user(), made(*made_calls), *[result("zebra-4711", str(id)) for id, _, _ in calls]]
-    return worded(api, turns, TOOLS, model, stream, "")
+def build_next_request(api: str, calls: list[tuple[Any, str, Any]], *, model: str, stream: bool) -> tuple[str, Json]:
+    """Return the second request of a client that stores only the calls of an answer."""
+    call_entries = [call(json.dumps(arguments), str(id), name) for id, name, arguments in calls]
+    turns = [user(), assistant_turn(*call_entries), *[result("zebra-4711", str(id)) for id, _, _ in calls]]
+    return encode_request(api, turns, TOOLS, model, stream, "")
 
 
-# -- conversations, in the shape of Chat -------------------------------------------------------------------------------
+# -- conversations, as Chat messages -----------------------------------------------------------------------------------
 
 
 def user(text: str = USER) -> Json:
@@ -59,7 +65,7 @@ def call(arguments: str = '{"path": "hello.txt"}', id: str = "call_before1", nam
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def made(*calls: Json, content: Any = None, **more: Any) -> Json:
+def assistant_turn(*calls: Json, content: Any = None, **more: Any) -> Json:
     return {"role": "assistant", "content": content, "tool_calls": list(calls), **more}
 
 
@@ -91,20 +97,26 @@ def with_other_tools(body: Json) -> Json:
 
 
 ASKS = [user()]
-AGAIN = [each for at in range(4) for each in (made(call(id=f"call_old{at}")), result("zebra-4711", f"call_old{at}"))]
+AGAIN = [
+    each
+    for at in range(4)
+    for each in (assistant_turn(call(id=f"call_old{at}")), result("zebra-4711", f"call_old{at}"))
+]
 SCENES: dict[str, Json] = {
     "plain": {},
     "no_arguments": {"turns": [user("Call get_time {} now.")]},
     "required": {"choice": "required"},
     "none": {"choice": "none"},
     "second_round": {
-        "turns": [user(), made(call(id="functions.read_file:0")), result(id="functions.read_file:0"), user()]
+        "turns": [user(), assistant_turn(call(id="functions.read_file:0")), result(id="functions.read_file:0"), user()]
     },
     "two_rounds": {},
-    "after_result": {"turns": [user(), made(call()), result("zebra-4711")]},
-    "result_parts": {"turns": [user(), made(call()), result([{"type": "text", "text": "zebra-4711"}])]},
+    "after_result": {"turns": [user(), assistant_turn(call()), result("zebra-4711")]},
+    "result_parts": {"turns": [user(), assistant_turn(call()), result([{"type": "text", "text": "zebra-4711"}])]},
     "fifth_time": {"turns": [user(), *AGAIN]},
-    "poisoned": {"turns": [user(), made(call('{"path": "hel')), result("the call could not be read"), user()]},
+    "poisoned": {
+        "turns": [user(), assistant_turn(call('{"path": "hel')), result("the call could not be read"), user()]
+    },
     "orphan": {"turns": [user("Hello."), result(id="call_gone1"), user()]},
     "two_users": {"turns": [user("Hello."), user("Are you there?"), user()]},
     "prefixed": {"tools": {"mcp__fs__read_file": READ, "get_time": NOTHING}},
@@ -120,11 +132,11 @@ SCENES: dict[str, Json] = {
 # -- in every dialect --------------------------------------------------------------------------------------------------
 
 
-def worded(
+def encode_request(
     api: str, turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str
 ) -> tuple[str, Json]:
-    """Path and body of a request with this conversation and these tools."""
-    path, body = _WORDED[api](turns, tools, model, stream, choice)
+    """Return path and body of a request with this conversation and these tools."""
+    path, body = _ENCODERS[api](turns, tools, model, stream, choice)
     return path, body
 
 
@@ -134,13 +146,13 @@ def _functions(tools: dict[str, Json]) -> list[Json]:
 
 def _chat(turns: list[Json], tools: dict[str, Json], model: str, stream: bool, choice: str) -> tuple[str, Json]:
     offered = [{"type": "function", "function": function} for function in _functions(tools)]
-    wanted: Json = {"tool_choice": choice} if choice else {}
+    choice_fields: Json = {"tool_choice": choice} if choice else {}
     body: Json = {
         "model": model,
         "stream": stream,
         "messages": turns,
         **({"tools": offered} if tools else {}),
-        **wanted,
+        **choice_fields,
     }
     return "/v1/chat/completions", body
 
@@ -151,12 +163,14 @@ def _ollama(turns: list[Json], tools: dict[str, Json], model: str, stream: bool,
 
 
 def _ollama_turn(turn: Json) -> Json:
-    calls = [{"function": {**each["function"], "arguments": _given(each)}} for each in turn.get("tool_calls", ())]
+    calls = [
+        {"function": {**each["function"], "arguments": _arguments_of(each)}} for each in turn.get("tool_calls", ())
+    ]
     own = {key: value for key, value in turn.items() if key != "tool_call_id"}
     return {**own, "content": turn.get("content") or "", **({"tool_calls": calls} if calls else {})}
 
 
-def _given(entry: Json) -> Any:
+def _arguments_of(entry: Json) -> Any:
     try:
         return json.loads(entry["function"]["arguments"])
     except ValueError:
@@ -174,14 +188,14 @@ def _responses(turns: list[Json], tools: dict[str, Json], model: str, stream: bo
         for each in turn.get("tool_calls", ()):
             items.append({"type": "function_call", "call_id": each["id"], **each["function"]})
     offered = [{"type": "function", **function} for function in _functions(tools)]
-    wanted = {"tool_choice": choice} if choice else {}
+    choice_fields = {"tool_choice": choice} if choice else {}
     return "/v1/responses", {
         "model": model,
         "stream": stream,
         "input": items,
         "tools": offered,
         "store": False,
-        **wanted,
+        **choice_fields,
     }
 
 
@@ -195,16 +209,16 @@ def _messages(turns: list[Json], tools: dict[str, Json], model: str, stream: boo
         blocks: list[Json] = [{"type": "text", "text": turn["content"]}] if turn.get("content") else []
         for each in turn.get("tool_calls", ()):
             blocks.append(
-                {"type": "tool_use", "id": each["id"], "name": each["function"]["name"], "input": _given(each)}
+                {"type": "tool_use", "id": each["id"], "name": each["function"]["name"], "input": _arguments_of(each)}
             )
         out.append({"role": turn["role"], "content": blocks})
     offered = [
         {"name": each["name"], "description": each["description"], "input_schema": each["parameters"]}
         for each in _functions(tools)
     ]
-    wanted: Json = {"tool_choice": {"type": {"required": "any"}.get(choice, choice)}} if choice else {}
+    choice_fields: Json = {"tool_choice": {"type": {"required": "any"}.get(choice, choice)}} if choice else {}
     return "/v1/messages", {
-        "model": model, "stream": stream, "max_tokens": 4000, "messages": out, "tools": offered, **wanted,
+        "model": model, "stream": stream, "max_tokens": 4000, "messages": out, "tools": offered, **choice_fields,
     }  # fmt: skip
 
 
@@ -214,28 +228,28 @@ def _gemini(turns: list[Json], tools: dict[str, Json], model: str, stream: bool,
     for turn in turns:
         if turn["role"] == "tool":
             name = names.get(turn["tool_call_id"], "read_file")
-            answered = {"id": turn["tool_call_id"], "name": name, "response": {"output": turn["content"]}}
-            contents.append({"role": "user", "parts": [{"functionResponse": answered}]})
+            function_response = {"id": turn["tool_call_id"], "name": name, "response": {"output": turn["content"]}}
+            contents.append({"role": "user", "parts": [{"functionResponse": function_response}]})
             continue
         parts: list[Json] = [{"text": turn["content"]}] if turn.get("content") else []
         for each in turn.get("tool_calls", ()):
-            given = {"id": each["id"], "name": each["function"]["name"], "args": _given(each)}
-            parts.append({"functionCall": given})
+            arguments = {"id": each["id"], "name": each["function"]["name"], "args": _arguments_of(each)}
+            parts.append({"functionCall": arguments})
         contents.append({"role": "model" if turn["role"] == "assistant" else turn["role"], "parts": parts})
     offered = [
         {"name": each["name"], "description": each["description"], "parametersJsonSchema": each["parameters"]}
         for each in _functions(tools)
     ]
     mode = {"required": "ANY", "none": "NONE"}.get(choice)
-    wanted = {"toolConfig": {"functionCallingConfig": {"mode": mode}}} if mode else {}
+    choice_fields = {"toolConfig": {"functionCallingConfig": {"mode": mode}}} if mode else {}
     verb = "streamGenerateContent?alt=sse" if stream else "generateContent"
     return f"/v1beta/models/{model}:{verb}", {
         "contents": contents,
         "tools": [{"functionDeclarations": offered}],
-        **wanted,
+        **choice_fields,
     }
 
 
-_WORDED: dict[str, Any] = {
+_ENCODERS: dict[str, Any] = {
     "chat": _chat, "responses": _responses, "messages": _messages, "ollama": _ollama, "gemini": _gemini,
 }  # fmt: skip

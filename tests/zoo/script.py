@@ -1,10 +1,10 @@
-"""What a model that does its task says: it reads the file, edits it where that is the task, and says that it is done.
+"""The script of the model: it reads the file, edits it if that is the task, and reports that it is done.
 
-reply_to(question)      Said(calls=(Made("read_file", {"path": "hello.txt"}),))
+scripted_output(question)      Output(calls=(ScriptedCall("read_file", {"path": "hello.txt"}),))
 
-Which tool is called, and with what, is found in the schemas that the client sent, so that any agent can be answered.
-A user who names a tool and the arguments behind it, `get_time {"zone": "CET"}`, gets just those calls; one who says
-"call a {...}, then call b {...}" gets them one after the other.
+The tool and its arguments are chosen from the schemas in the request, so the script works with any agent. If the user
+names a tool followed by arguments, `get_time {"zone": "CET"}`, these calls are made; for "call a {...}, then call b
+{...}" they are made one after the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from zoo.question import Json, Offered, Question
+from zoo.question import Json, OfferedTool, Question
 
 FINAL = "The keeper says: all done."
 OLD, NEW = "zebra-4711", "okapi-4712"
@@ -25,8 +25,8 @@ _PATH = re.compile(
 )
 
 
-class Made(NamedTuple):
-    """A call as it is meant, and with `raw`, what stands on the wire in place of its arguments."""
+class ScriptedCall(NamedTuple):
+    """A call. `raw` replaces its arguments in the encoded answer."""
 
     name: str
     arguments: Json
@@ -39,92 +39,94 @@ class Made(NamedTuple):
 
     @property
     def wire(self) -> Any:
-        """The arguments as they are written."""
+        """Return the arguments as they are encoded."""
         return self.text if self.raw is None else self.raw
 
 
-class Said(NamedTuple):
-    """What a model says in one turn."""
+class Output(NamedTuple):
+    """The output of a model in one turn."""
 
     text: str = ""
-    calls: tuple[Made, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     reasoning: str = ""
-    finish: str = ""  # the dialect's own word where it is not the right one
+    finish: str = ""  # the finish reason in the answer, if it is not the correct one
 
     @property
-    def call(self) -> Made:
+    def call(self) -> ScriptedCall:
         return self.calls[0]
 
 
-def reply_to(question: Question) -> Said:
-    """The right answer."""
-    steps = _steps(question.told)
+def scripted_output(question: Question) -> Output:
+    """Return the correct output."""
+    steps = _steps(question.user_text)
     if steps and question.tools and question.choice != "none":
         due = steps[question.rounds : question.rounds + 1]
-        return Said(calls=_numbered(due, question)) if due else Said(text=FINAL)
+        return Output(calls=_with_ids(due, question)) if due else Output(text=FINAL)
     if not question.tools or question.choice == "none":
-        return Said(text="A title for a task" if not question.results else FINAL)
+        return Output(text="A title for a task" if not question.results else FINAL)
     demanded = [tool for tool in question.tools if tool.name == question.choice]
-    told = demanded or question.tools
-    named = _named(question.asks, told)
-    if named and not question.results:
-        return Said(calls=_numbered(named, question))
+    tools = demanded or question.tools
+    calls = _calls_in_text(question.last_user_text, tools)
+    if calls and not question.results:
+        return Output(calls=_with_ids(calls, question))
     if question.results == 0 or question.choice not in ("auto", "none"):
-        return Said(calls=_numbered([_read(told, question)], question))
+        return Output(calls=_with_ids([_reading_call(tools, question)], question))
     if question.results == 1 and question.edits:
-        return Said(calls=_numbered([_edit(told, question)], question))
-    return Said(text=FINAL)
+        return Output(calls=_with_ids([_editing_call(tools, question)], question))
+    return Output(text=FINAL)
 
 
-def written_out(said: Said) -> str:
-    """What was said, as a model writes it that has its tools in the prompt."""
-    calls = [{"name": call.name, "arguments": call.arguments} for call in said.calls]
-    return said.text + "\n".join([f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls])
+def render_output(output: Output) -> str:
+    """Return the output as a model writes it that has its tools in the prompt."""
+    calls = [{"name": call.name, "arguments": call.arguments} for call in output.calls]
+    return output.text + "\n".join([f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls])
 
 
-def _numbered(calls: list[Made], question: Question) -> tuple[Made, ...]:
+def _with_ids(calls: list[ScriptedCall], question: Question) -> tuple[ScriptedCall, ...]:
     before = len(question.calls)
     return tuple([call._replace(id=f"call_zoo{before + at}a7") for at, call in enumerate(calls)])
 
 
-def _steps(told: str) -> list[Made]:
-    """The calls that a user wants one after the other."""
-    if ", then call " not in told:
+def _steps(text: str) -> list[ScriptedCall]:
+    """Return the calls that the user requests one after the other."""
+    if ", then call " not in text:
         return []
     return [
-        made for match in re.finditer(r"[Cc]all (\S+) (?=\{)", told) if (made := _spelled(match[1], told, match.end()))
+        call
+        for match in re.finditer(r"[Cc]all (\S+) (?=\{)", text)
+        if (call := _parse_arguments(match[1], text, match.end()))
     ]
 
 
-def _spelled(name: str, text: str, at: int) -> Made | None:
+def _parse_arguments(name: str, text: str, at: int) -> ScriptedCall | None:
     try:
-        return Made(name, json.JSONDecoder().raw_decode(text, at)[0])
+        return ScriptedCall(name, json.JSONDecoder().raw_decode(text, at)[0])
     except ValueError:
         return None
 
 
-def _named(asks: str, tools: list[Offered]) -> list[Made]:
-    """The calls that a user spells out."""
-    found: list[tuple[int, Made]] = []
+def _calls_in_text(text: str, tools: list[OfferedTool]) -> list[ScriptedCall]:
+    """Return the calls that the user spells out."""
+    found: list[tuple[int, ScriptedCall]] = []
     for tool in tools:
-        for match in re.finditer(rf"(?<![\w.]){re.escape(tool.name)}(?: with)? *(?=\{{)", asks):
-            made = _spelled(tool.name, asks, match.end())
-            found += [(match.start(), made)] if made else []
-    return [made for _, made in sorted(found, key=lambda each: each[0])]
+        for match in re.finditer(rf"(?<![\w.]){re.escape(tool.name)}(?: with)? *(?=\{{)", text):
+            call = _parse_arguments(tool.name, text, match.end())
+            found += [(match.start(), call)] if call else []
+    return [call for _, call in sorted(found, key=lambda each: each[0])]
 
 
-def _read(tools: list[Offered], question: Question) -> Made:
-    tool = _picked(tools, _READS) or _picked(tools, _SHELLS) or _by_path(tools) or tools[0]
-    return Made(tool.name, filled(tool.schema, question.file, f"cat {question.file}"))
+def _reading_call(tools: list[OfferedTool], question: Question) -> ScriptedCall:
+    tool = _find_tool(tools, _READS) or _find_tool(tools, _SHELLS) or _find_by_path(tools) or tools[0]
+    return ScriptedCall(tool.name, fill_arguments(tool.schema, question.file, f"cat {question.file}"))
 
 
-def _edit(tools: list[Offered], question: Question) -> Made:
-    tool = _picked(tools, _EDITS) or _picked(tools, _SHELLS) or tools[0]
-    return Made(tool.name, filled(tool.schema, question.file, f"sed -i s/{OLD}/{NEW}/ {question.file}"))
+def _editing_call(tools: list[OfferedTool], question: Question) -> ScriptedCall:
+    tool = _find_tool(tools, _EDITS) or _find_tool(tools, _SHELLS) or tools[0]
+    return ScriptedCall(tool.name, fill_arguments(tool.schema, question.file, f"sed -i s/{OLD}/{NEW}/ {question.file}"))
 
 
-def _picked(tools: list[Offered], words: list[str]) -> Offered | None:
-    """The tool whose name begins with one of these words, or holds it, in this order."""
+def _find_tool(tools: list[OfferedTool], words: list[str]) -> OfferedTool | None:
+    """Return the first tool whose name begins with one of these words, or contains one, in this order."""
     for fits in (str.startswith, str.__contains__):
         for word in words:
             for tool in tools:
@@ -133,21 +135,21 @@ def _picked(tools: list[Offered], words: list[str]) -> Offered | None:
     return None
 
 
-def _is_odd(tool: Offered) -> bool:
+def _is_odd(tool: OfferedTool) -> bool:
     return any(
         word in tool.name.lower() for word in ("notebook", "image", "todo", "resource", "output", "mcp", "_bash")
     )
 
 
-def _by_path(tools: list[Offered]) -> Offered | None:
+def _find_by_path(tools: list[OfferedTool]) -> OfferedTool | None:
     return next((tool for tool in tools if any(map(_PATH.match, tool.schema.get("properties") or {}))), None)
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
-def filled(schema: Json, file: str, command: str, *, optional: bool = False) -> Json:
-    """Arguments that this schema takes; those that need not be there only where they are asked for."""
+def fill_arguments(schema: Json, file: str, command: str, *, optional: bool = False) -> Json:
+    """Return arguments that match the schema; optional ones only on request."""
     return dict(_Filler(schema, file, command, optional).members(schema))
 
 
@@ -159,31 +161,31 @@ class _Filler(NamedTuple):
 
     def members(self, schema: Json) -> Json:
         properties = schema.get("properties") or {}
-        needed = set(schema.get("required") or ())
-        known = {name for name in properties if _PATH.match(name) or name in ("cmd", "command", "commands")}
+        required = set(schema.get("required") or ())
+        matching = {name for name in properties if _PATH.match(name) or name in ("cmd", "command", "commands")}
         simple = {name for name in properties if self.optional and _kind(properties[name]) not in ("string", "object")}
-        wanted = needed | (known if not needed & known else set()) | simple
-        return {name: self.value(name, properties[name]) for name in properties if name in wanted}
+        included = required | (matching if not required & matching else set()) | simple
+        return {name: self.value(name, properties[name]) for name in properties if name in included}
 
     def value(self, name: str, schema: Any) -> Any:
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         if schema.get("enum"):
             return schema["enum"][0]
         if "const" in schema:
             return schema["const"]
         kind = _kind(schema)
         if kind == "array":
-            least = max(
+            minimum = max(
                 int(schema.get("minItems") or 0), int(bool(_PATH.match(name) or name == "commands")), self.optional
             )
-            return [self.value(name, schema.get("items") or {}) for _ in range(least)] or []
+            return [self.value(name, schema.get("items") or {}) for _ in range(minimum)] or []
         if kind == "object":
             return self.members(schema)
         if kind in ("integer", "number"):
             return max(1, int(schema.get("minimum") or 0))
-        return {"boolean": False, "null": None}[kind] if kind in ("boolean", "null") else self._words(name)
+        return {"boolean": False, "null": None}[kind] if kind in ("boolean", "null") else self._text_for(name)
 
-    def _words(self, name: str) -> str:
+    def _text_for(self, name: str) -> str:
         low = name.lower()
         if _PATH.match(name):
             return self.file
@@ -195,7 +197,7 @@ class _Filler(NamedTuple):
             NEW if low.startswith("new") or low in ("content", "contents", "text", "file_text", "code") else "the file"
         )
 
-    def _resolved(self, schema: Any) -> Json:
+    def _resolve(self, schema: Any) -> Json:
         for _ in range(8):
             ref = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
             if not ref.startswith("#/"):
@@ -208,13 +210,13 @@ class _Filler(NamedTuple):
         for key in ("anyOf", "oneOf", "allOf"):
             kinds = [each for each in schema.get(key) or () if isinstance(each, dict) and each.get("type") != "null"]
             if kinds and "type" not in schema:
-                return self._resolved(kinds[0])
+                return self._resolve(kinds[0])
         return schema
 
 
 def _kind(schema: Any) -> str:
-    said = schema.get("type") if isinstance(schema, dict) else None
-    kinds = [each for each in said if each != "null"] if isinstance(said, list) else [said]
+    declared = schema.get("type") if isinstance(schema, dict) else None
+    kinds = [each for each in declared if each != "null"] if isinstance(declared, list) else [declared]
     if kinds and kinds[0]:
         return str(kinds[0]).lower()
     inner = [_kind(each) for key in ("anyOf", "oneOf") for each in (schema or {}).get(key) or ()]

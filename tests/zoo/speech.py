@@ -1,6 +1,6 @@
-"""Answers as a server that behaves writes them, in every dialect, whole and as a stream.
+"""Answers of a correct server, in every dialect, whole and as a stream.
 
-spoken(Said(text="Hi"), question)       Answer(events=[(None, {"object": "chat.completion.chunk", ...}), ...])
+encode_answer(Output(text="Hi"), question)       Answer(events=[(None, {"object": "chat.completion.chunk", ...}), ...])
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from zoo.question import Json, Question
-from zoo.script import Made, Said
+from zoo.script import Output, ScriptedCall
 
 Event = tuple[str | None, Any]
 _USAGE = (40, 9)  # tokens of the prompt and of the answer
@@ -18,22 +18,22 @@ _CREATED = 1_790_000_000
 
 
 class Answer(NamedTuple):
-    """What goes out: the events of a stream, or a body. `breaks`: the connection is cut behind it."""
+    """The events of a stream, or a body. `breaks`: the connection is cut after it."""
 
     events: list[Event] | None = None
     body: Any = None
     status: int = 200
     kind: str = ""
     breaks: bool = False
-    pause: float = 0.0  # seconds of silence before it
+    pause: float = 0.0  # seconds before the first event
 
 
-def spoken(said: Said, question: Question) -> Answer:
-    """What was said, in the dialect of the question."""
-    whole, stream = _SPEECH[question.api]
+def encode_answer(output: Output, question: Question) -> Answer:
+    """Encode the output in the dialect of the question."""
+    whole, stream = _ENCODERS[question.api]
     if question.stream:
-        return Answer(events=list(stream(said, question)))
-    return Answer(body=whole(said, question))
+        return Answer(events=list(stream(output, question)))
+    return Answer(body=whole(output, question))
 
 
 def pieces(text: str, most: int = 4) -> list[str]:
@@ -49,13 +49,13 @@ def _id(question: Question, prefix: str) -> str:
     return f"{prefix}zoo{len(question.turns)}n{question.nth}"
 
 
-def _object(call: Made) -> Any:
-    """The arguments where the dialect has an object."""
+def _arguments_object(call: ScriptedCall) -> Any:
+    """Return the arguments where the dialect has an object."""
     return call.arguments if call.raw is None else call.raw
 
 
-def _parsed(call: Made) -> Any:
-    """The same, where what stands on the wire is text in streams: what is no text of an object stays text."""
+def _parse_arguments(call: ScriptedCall) -> Any:
+    """Return the arguments as an object; text that is no JSON object stays text."""
     try:
         found = json.loads(call.wire)
     except (ValueError, TypeError):
@@ -71,17 +71,17 @@ def _chat_usage(question: Question) -> Json:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
-def _chat_call(call: Made) -> Json:
+def _chat_call(call: ScriptedCall) -> Json:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.wire}}
 
 
-def _chat_whole(said: Said, question: Question) -> Json:
-    message: Json = {"role": "assistant", "content": said.text or None}
-    if said.reasoning:
-        message["reasoning_content"] = said.reasoning
-    if said.calls:
-        message["tool_calls"] = [_chat_call(call) for call in said.calls]
-    finish = said.finish or ("tool_calls" if said.calls else "stop")
+def _chat_whole(output: Output, question: Question) -> Json:
+    message: Json = {"role": "assistant", "content": output.text or None}
+    if output.reasoning:
+        message["reasoning_content"] = output.reasoning
+    if output.calls:
+        message["tool_calls"] = [_chat_call(call) for call in output.calls]
+    finish = output.finish or ("tool_calls" if output.calls else "stop")
     return {
         "id": _id(question, "chatcmpl-"),
         "object": "chat.completion",
@@ -92,7 +92,7 @@ def _chat_whole(said: Said, question: Question) -> Json:
     }
 
 
-def _chat_stream(said: Said, question: Question) -> Iterator[Event]:
+def _chat_stream(output: Output, question: Question) -> Iterator[Event]:
     base = {"id": _id(question, "chatcmpl-"), "object": "chat.completion.chunk", "created": _CREATED}
     base["model"] = _model(question)
 
@@ -100,9 +100,9 @@ def _chat_stream(said: Said, question: Question) -> Iterator[Event]:
         return None, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
 
     yield chunk({"role": "assistant", "content": ""})
-    yield from [chunk({"reasoning_content": piece}) for piece in pieces(said.reasoning)]
-    yield from [chunk({"content": piece}) for piece in pieces(said.text)]
-    for index, call in enumerate(said.calls):
+    yield from [chunk({"reasoning_content": piece}) for piece in pieces(output.reasoning)]
+    yield from [chunk({"content": piece}) for piece in pieces(output.text)]
+    for index, call in enumerate(output.calls):
         head = {"index": index, **_chat_call(call)}
         if not isinstance(call.wire, str):
             yield chunk({"tool_calls": [head]})
@@ -110,7 +110,7 @@ def _chat_stream(said: Said, question: Question) -> Iterator[Event]:
         yield chunk({"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
         for piece in pieces(call.wire, 3):
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-    yield chunk({}, said.finish or ("tool_calls" if said.calls else "stop"))
+    yield chunk({}, output.finish or ("tool_calls" if output.calls else "stop"))
     yield None, {**base, "choices": [], "usage": _chat_usage(question)}
     yield None, "[DONE]"
 
@@ -118,21 +118,21 @@ def _chat_stream(said: Said, question: Question) -> Iterator[Event]:
 # -- responses ---------------------------------------------------------------------------------------------------------
 
 
-def _items(said: Said, question: Question) -> list[Json]:
+def _items(output: Output, question: Question) -> list[Json]:
     out: list[Json] = []
-    if said.reasoning:
-        out.append({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": said.reasoning}]})
-    if said.text:
-        text = {"type": "output_text", "text": said.text, "annotations": []}
+    if output.reasoning:
+        out.append({"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": output.reasoning}]})
+    if output.text:
+        text = {"type": "output_text", "text": output.text, "annotations": []}
         item = {"type": "message", "id": _id(question, "msg_"), "role": "assistant", "status": "completed"}
         out.append({**item, "content": [text]})
-    for at, call in enumerate(said.calls):
+    for at, call in enumerate(output.calls):
         item = {"type": "function_call", "id": f"{_id(question, 'fc_')}{at}", "call_id": call.id, "name": call.name}
         out.append({**item, "arguments": call.wire, "status": "completed"})
     return out
 
 
-def _response(said: Said, question: Question, *, done: bool) -> Json:
+def _response(output: Output, question: Question, *, done: bool) -> Json:
     body = {"id": _id(question, "resp_"), "object": "response", "created_at": _CREATED, "model": _model(question)}
     if not done:
         return {**body, "status": "in_progress", "output": []}
@@ -140,16 +140,16 @@ def _response(said: Said, question: Question, *, done: bool) -> Json:
     names = ("input_tokens", "output_tokens", "total_tokens")
     usage = dict(zip(names, counts.values(), strict=True))
     ending: Json = {"status": "completed"}
-    if said.finish == "length":
+    if output.finish == "length":
         ending = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    return {**body, **ending, "output": _items(said, question), "usage": usage}
+    return {**body, **ending, "output": _items(output, question), "usage": usage}
 
 
-def _responses_whole(said: Said, question: Question) -> Json:
-    return _response(said, question, done=True)
+def _responses_whole(output: Output, question: Question) -> Json:
+    return _response(output, question, done=True)
 
 
-def _responses_stream(said: Said, question: Question) -> Iterator[Event]:
+def _responses_stream(output: Output, question: Question) -> Iterator[Event]:
     number = -1
 
     def event(kind: str, **fields: Any) -> Event:
@@ -157,12 +157,12 @@ def _responses_stream(said: Said, question: Question) -> Iterator[Event]:
         number += 1
         return kind, {"type": kind, "sequence_number": number, **fields}
 
-    yield event("response.created", response=_response(said, question, done=False))
-    for index, item in enumerate(_items(said, question)):
+    yield event("response.created", response=_response(output, question, done=False))
+    for index, item in enumerate(_items(output, question)):
         at = {"output_index": index, "item_id": item["id"]}
         for kind, fields in _item_events(item):
             yield event(kind, **({"output_index": index} if "item" in fields else at), **fields)
-    whole = _response(said, question, done=True)
+    whole = _response(output, question, done=True)
     yield event(f"response.{whole['status']}", response=whole)
 
 
@@ -197,37 +197,39 @@ def _item_events(item: Json) -> Iterator[tuple[str, Json]]:
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-def _blocks(said: Said) -> list[Json]:
+def _blocks(output: Output) -> list[Json]:
     out: list[Json] = []
-    if said.reasoning:
-        out.append({"type": "thinking", "thinking": said.reasoning, "signature": "c2lnbmVk"})
-    if said.text:
-        out.append({"type": "text", "text": said.text})
-    calls = [{"type": "tool_use", "id": call.id, "name": call.name, "input": _parsed(call)} for call in said.calls]
+    if output.reasoning:
+        out.append({"type": "thinking", "thinking": output.reasoning, "signature": "c2lnbmVk"})
+    if output.text:
+        out.append({"type": "text", "text": output.text})
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _parse_arguments(call)} for call in output.calls
+    ]
     return out + calls
 
 
-def _message(said: Said, question: Question) -> Json:
+def _message(output: Output, question: Question) -> Json:
     counts = _chat_usage(question)
     return {
         "id": _id(question, "msg_"),
         "type": "message",
         "role": "assistant",
         "model": _model(question),
-        "content": _blocks(said),
-        "stop_reason": said.finish or ("tool_use" if said.calls else "end_turn"),
+        "content": _blocks(output),
+        "stop_reason": output.finish or ("tool_use" if output.calls else "end_turn"),
         "stop_sequence": None,
         "usage": {"input_tokens": counts["prompt_tokens"], "output_tokens": counts["completion_tokens"]},
     }
 
 
-def _messages_stream(said: Said, question: Question) -> Iterator[Event]:
+def _messages_stream(output: Output, question: Question) -> Iterator[Event]:
     def event(kind: str, **fields: Any) -> Event:
         return kind, {"type": kind, **fields}
 
-    whole = _message(said, question)
+    whole = _message(output, question)
     yield event("message_start", message={**whole, "content": [], "stop_reason": None})
-    wires = iter([call.wire for call in said.calls])
+    wires = iter([call.wire for call in output.calls])
     for index, block in enumerate(whole["content"]):
         kind = block["type"]
         empty: Json = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}.get(kind, {"input": {}})
@@ -258,38 +260,40 @@ def _ollama_line(question: Question, message: Json, **more: Any) -> Json:
     return {**stamp, "message": {"role": "assistant", "content": "", **message}, "done": False, **more}
 
 
-def _ollama_end(said: Said, question: Question) -> Json:
+def _ollama_end(output: Output, question: Question) -> Json:
     usage = _chat_usage(question)
     counts = {"prompt_eval_count": usage["prompt_tokens"], "eval_count": usage["completion_tokens"]}
-    return {"done": True, "done_reason": said.finish or "stop", "total_duration": 1, **counts}
+    return {"done": True, "done_reason": output.finish or "stop", "total_duration": 1, **counts}
 
 
-def _ollama_calls(said: Said) -> Json:
-    calls = [{"function": {"name": call.name, "arguments": _object(call)}} for call in said.calls]
+def _ollama_calls(output: Output) -> Json:
+    calls = [{"function": {"name": call.name, "arguments": _arguments_object(call)}} for call in output.calls]
     return {"tool_calls": calls} if calls else {}
 
 
-def _ollama_whole(said: Said, question: Question) -> Json:
-    thought = {"thinking": said.reasoning} if said.reasoning else {}
-    message = {"content": said.text, **thought, **_ollama_calls(said)}
-    return _ollama_line(question, message, **_ollama_end(said, question))
+def _ollama_whole(output: Output, question: Question) -> Json:
+    thinking = {"thinking": output.reasoning} if output.reasoning else {}
+    message = {"content": output.text, **thinking, **_ollama_calls(output)}
+    return _ollama_line(question, message, **_ollama_end(output, question))
 
 
-def _ollama_stream(said: Said, question: Question) -> Iterator[Event]:
-    yield from [(None, _ollama_line(question, {"thinking": piece})) for piece in pieces(said.reasoning)]
-    yield from [(None, _ollama_line(question, {"content": piece})) for piece in pieces(said.text)]
-    if said.calls:
-        yield None, _ollama_line(question, _ollama_calls(said))
-    yield None, _ollama_line(question, {}, **_ollama_end(said, question))
+def _ollama_stream(output: Output, question: Question) -> Iterator[Event]:
+    yield from [(None, _ollama_line(question, {"thinking": piece})) for piece in pieces(output.reasoning)]
+    yield from [(None, _ollama_line(question, {"content": piece})) for piece in pieces(output.text)]
+    if output.calls:
+        yield None, _ollama_line(question, _ollama_calls(output))
+    yield None, _ollama_line(question, {}, **_ollama_end(output, question))
 
 
 # -- gemini ------------------------------------------------------------------------------------------------------------
 
 
-def _gemini_parts(said: Said) -> list[Json]:
-    out: list[Json] = [{"text": said.reasoning, "thought": True}] if said.reasoning else []
-    out += [{"text": said.text}] if said.text else []
-    return out + [{"functionCall": {"id": call.id, "name": call.name, "args": _object(call)}} for call in said.calls]
+def _gemini_parts(output: Output) -> list[Json]:
+    out: list[Json] = [{"text": output.reasoning, "thought": True}] if output.reasoning else []
+    out += [{"text": output.text}] if output.text else []
+    return out + [
+        {"functionCall": {"id": call.id, "name": call.name, "args": _arguments_object(call)}} for call in output.calls
+    ]
 
 
 def _gemini_body(question: Question, parts: list[Json], finish: str | None) -> Json:
@@ -301,19 +305,19 @@ def _gemini_body(question: Question, parts: list[Json], finish: str | None) -> J
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "zoo", "responseId": _id(question, "")}
 
 
-def _gemini_whole(said: Said, question: Question) -> Json:
-    return _gemini_body(question, _gemini_parts(said), said.finish or "STOP")
+def _gemini_whole(output: Output, question: Question) -> Json:
+    return _gemini_body(question, _gemini_parts(output), output.finish or "STOP")
 
 
-def _gemini_stream(said: Said, question: Question) -> Iterator[Event]:
-    parts = _gemini_parts(said) or [{"text": ""}]
+def _gemini_stream(output: Output, question: Question) -> Iterator[Event]:
+    parts = _gemini_parts(output) or [{"text": ""}]
     cut = [{**part, "text": piece} for part in parts if "text" in part for piece in pieces(part["text"]) or [""]]
     cut += [part for part in parts if "text" not in part]
     for at, part in enumerate(cut):
-        yield None, _gemini_body(question, [part], (said.finish or "STOP") if at == len(cut) - 1 else None)
+        yield None, _gemini_body(question, [part], (output.finish or "STOP") if at == len(cut) - 1 else None)
 
 
-_SPEECH: dict[str, Any] = {
+_ENCODERS: dict[str, Any] = {
     "chat": (_chat_whole, _chat_stream),
     "responses": (_responses_whole, _responses_stream),
     "messages": (_message, _messages_stream),
@@ -325,15 +329,15 @@ _SPEECH: dict[str, Any] = {
 # -- bytes -------------------------------------------------------------------------------------------------------------
 
 
-def framed(api: str, event: Event) -> bytes:
-    """An event as it stands on the wire."""
+def encode_event(api: str, event: Event) -> bytes:
+    """Return an event in its encoded form."""
     name, payload = event
     if isinstance(payload, bytes):
         return payload
-    said = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
+    text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
     if api == "ollama":
-        return said.encode() + b"\n"
-    return (f"event: {name}\n" if name else "").encode() + f"data: {said}\n\n".encode()
+        return text.encode() + b"\n"
+    return (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode()
 
 
 def stream_kind(api: str) -> str:

@@ -1,8 +1,8 @@
-"""Visits to the zoo: a client asks a bad server without the proxy and through it, and what it saw is judged.
+"""Requests to the bad servers, without the proxy and through it, and the check of what a client gets.
 
-with Visits() as visits:
-    visits.bare(server, "chat", stream=True)            what is wrong with what a client saw; "" if nothing is
-    visits.proxied(server, "chat", stream=True)         the same through the proxy, in any dialect of the client
+with ZooSession() as session:
+    session.request_bare(server, "chat", stream=True)            a `Received`
+    session.request_proxied(server, "chat", stream=True)         the same through the proxy, in any dialect
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from rightcall.serve.proxy import Proxy
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
 from rightcall.testing import conforms
 from zoo.bad_server import BadServer
-from zoo.keeper import Keeper, keeping
-from zoo.naive import Seen, naive
+from zoo.keeper import ZooServer, run_server
+from zoo.naive import ClientView, read_naively
 from zoo.question import Json, Question
-from zoo.scenes import asked, asked_next
-from zoo.script import Said
+from zoo.scenes import build_next_request, build_request
+from zoo.script import Output
 from zoo.sdk_clients import Sdks
 
 T = TypeVar("T")
 _SETTINGS: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 0.5}
 
 
-class Heard(NamedTuple):
-    """An answer as it came: what a client makes of it is `seen`, or it `broke`."""
+class Received(NamedTuple):
+    """An answer, and what a naive client makes of it: a view (`seen`), or an error (`broke`)."""
 
     status: int
     headers: dict[str, str]
     data: bytes
-    seen: Seen | None
+    seen: ClientView | None
     broke: str
     faults: list[str]
-    asked: Json
+    body: Json
 
 
-class Visits:
-    """The zoo, and a proxy before it for each dialect and settings, for as long as this is open."""
+class ZooSession:
+    """The bad servers, and one proxy for each dialect and settings, as long as the session is open."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -52,48 +52,48 @@ class Visits:
         self._proxies: dict[str, Proxy] = {}
         self._stack = AsyncExitStack()
         self._sdks = Sdks()
-        self.keeper = Keeper()
+        self.server = ZooServer()
 
     def __enter__(self) -> Self:
         self._thread.start()
         self.run(self._open())
         return self
 
-    def __exit__(self, *gone: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.run(self._stack.aclose())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     async def _open(self) -> None:
-        self.keeper = await self._stack.enter_async_context(keeping())
+        self.server = await self._stack.enter_async_context(run_server())
         self._stack.push_async_callback(self._sdks.close)
         self._session = await self._stack.enter_async_context(aiohttp.ClientSession())
 
     async def _proxy(self, api: str, settings: Json) -> Proxy:
         key = json.dumps([api, settings], sort_keys=True)
         if key not in self._proxies:
-            given = {**_SETTINGS, **settings}
-            profile = given.pop("profile", "")
-            upstream = UpstreamSettings(url=self.keeper.url, api=cast(Any, api), name="zoo", profile=profile)
-            made = ProxySettings(upstream=(upstream,), **cast(Any, given))
-            self._proxies[key] = await self._stack.enter_async_context(Proxy(made))
+            values = {**_SETTINGS, **settings}
+            profile = values.pop("profile", "")
+            upstream = UpstreamSettings(url=self.server.url, api=cast(Any, api), name="zoo", profile=profile)
+            settings_of_proxy = ProxySettings(upstream=(upstream,), **cast(Any, values))
+            self._proxies[key] = await self._stack.enter_async_context(Proxy(settings_of_proxy))
         return self._proxies[key]
 
     def address(self, server: BadServer, api: str) -> str:
-        """Of the proxy before this server, which speaks `api`."""
+        """Return the address of the proxy in front of this server, which uses `api`."""
         return self.run(self._proxy(api, server.settings)).address
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
-    def hear(self, base: str, path: str, body: Json, api: str, *, stream: bool) -> Heard:
-        """Asks there, and reads the answer as a client of this dialect does."""
-        return self.run(self._hear(base + path, body, api, stream=stream))
+    def request(self, base: str, path: str, body: Json, api: str, *, stream: bool) -> Received:
+        """Send a request and parse the answer as a client of this dialect does."""
+        return self.run(self._request(base + path, body, api, stream=stream))
 
-    async def _hear(self, url: str, body: Json, api: str, *, stream: bool) -> Heard:
+    async def _request(self, url: str, body: Json, api: str, *, stream: bool) -> Received:
         broke, data, status, headers = "", b"", 0, {}
         try:
             async with self._session.post(url, json=body) as answer:
@@ -103,70 +103,72 @@ class Visits:
         except aiohttp.ClientError as error:
             broke = repr(error)
         if status != 200:
-            return Heard(status, headers, data, None, broke or f"status {status}: {data[:300].decode()}", [], body)
-        found = faults(api, data, stream=stream) if not broke else []
+            return Received(status, headers, data, None, broke or f"status {status}: {data[:300].decode()}", [], body)
+        found = rule_violations(api, data, stream=stream) if not broke else []
         try:
-            seen = naive(api, data, stream=stream)
-        except Exception as error:  # noqa: BLE001  (whatever breaks a client is what the zoo is about)
-            return Heard(status, headers, data, None, broke or repr(error), found, body)
-        return Heard(status, headers, data, None if broke else seen, broke, found, body)
+            seen = read_naively(api, data, stream=stream)
+        except Exception as error:  # noqa: BLE001  (every exception of the client is a finding)
+            return Received(status, headers, data, None, broke or repr(error), found, body)
+        return Received(status, headers, data, None if broke else seen, broke, found, body)
 
-    def bare(self, server: BadServer, api: str, *, stream: bool) -> Heard:
-        """The server as it is."""
-        return self._visited(f"{self.keeper.url}/{server.name}", server, api, stream=stream)
+    def request_bare(self, server: BadServer, api: str, *, stream: bool) -> Received:
+        """Send the request directly to the server."""
+        return self._request_scene(f"{self.server.url}/{server.name}", server, api, stream=stream)
 
-    def proxied(self, server: BadServer, api: str, *, stream: bool, client: str = "") -> Heard:
-        """The server, which speaks `api`, behind the proxy."""
-        return self._visited(self.address(server, api), server, client or api, stream=stream)
+    def request_proxied(self, server: BadServer, api: str, *, stream: bool, client: str = "") -> Received:
+        """Send the request to the server, which uses `api`, through the proxy."""
+        return self._request_scene(self.address(server, api), server, client or api, stream=stream)
 
-    def by_sdk(self, server: BadServer, api: str, *, stream: bool) -> tuple[Seen, Json]:
-        """What the SDK of this dialect sees through the proxy, and what it was told to ask."""
-        _, body = asked(server.scene, api, model=server.name, stream=stream)
+    def request_with_sdk(self, server: BadServer, api: str, *, stream: bool) -> tuple[ClientView, Json]:
+        """Send the request with the SDK of this dialect through the proxy. Return its view and the body."""
+        _, body = build_request(server.scene, api, model=server.name, stream=stream)
         address = self.address(server, api)
-        return self.run(self._sdks.seen(api, address, {**body, "model": server.name}, stream=stream)), body
+        return self.run(self._sdks.request(api, address, {**body, "model": server.name}, stream=stream)), body
 
-    def _visited(self, base: str, server: BadServer, api: str, *, stream: bool) -> Heard:
-        path, body = asked(server.scene, api, model=server.name, stream=stream)
-        heard = self.hear(base, path, body, api, stream=stream)
-        if server.scene != "two_rounds" or heard.seen is None:
-            return heard
-        calls = [(id, name, given) for id, (name, given) in zip(heard.seen.ids, heard.seen.calls, strict=True)]
-        path, body = asked_next(api, calls, model=server.name, stream=stream)
-        return self.hear(base, path, body, api, stream=stream)
+    def _request_scene(self, base: str, server: BadServer, api: str, *, stream: bool) -> Received:
+        path, body = build_request(server.scene, api, model=server.name, stream=stream)
+        received = self.request(base, path, body, api, stream=stream)
+        if server.scene != "two_rounds" or received.seen is None:
+            return received
+        calls = [(id, name, given) for id, (name, given) in zip(received.seen.ids, received.seen.calls, strict=True)]
+        path, body = build_next_request(api, calls, model=server.name, stream=stream)
+        return self.request(base, path, body, api, stream=stream)
 
 
-def faults(api: str, data: bytes, *, stream: bool) -> list[str]:
-    """How an answer breaks the rules of its dialect."""
+def rule_violations(api: str, data: bytes, *, stream: bool) -> list[str]:
+    """Return the violations of the rules of the dialect."""
     return conforms(data, api, stream=stream)
 
 
-def wrong_with(heard: Heard, server: BadServer, api: str, *, stream: bool) -> str:
-    """What of this is not as it should be; empty if all is."""
-    seen = heard.seen
+def find_deviation(received: Received, server: BadServer, api: str, *, stream: bool) -> str:
+    """Return how this differs from what the client must get, or an empty string."""
+    seen = received.seen
     if server.right == "no_call":
-        refused = heard.status == 400
+        refused = received.status == 400
         return (
             ""
             if refused or (seen is not None and not seen.calls)
-            else f"calls that must not run: {seen}, {heard.broke}"
+            else f"calls where none is allowed: {seen}, {received.broke}"
         )
     if seen is None:
-        return heard.broke
-    if server.right == "told":
-        return "" if "tokens" in heard.headers.get("x-rightcall-warnings", "") else "nobody is told"
-    if server.right == "alive" and not (heard.data.startswith(b":") or b"event: ping" in heard.data):
-        return "no sign of life"
-    return unmeant(seen, server.meant(Question(api, heard.asked, stream))) or _old_ids(seen, heard.asked)
+        return received.broke
+    if server.right == "warned":
+        return "" if "tokens" in received.headers.get("x-rightcall-warnings", "") else "no warning"
+    if server.right == "alive" and not (received.data.startswith(b":") or b"event: ping" in received.data):
+        return "no keep-alive message"
+    return compare_output(seen, server.intended_output(Question(api, received.body, stream))) or _reused_ids(
+        seen, received.body
+    )
 
 
-def unmeant(seen: Seen, meant: Said) -> str:
-    """How what was seen differs from what was meant."""
-    if seen.calls != [(call.name, call.arguments) for call in meant.calls]:
+def compare_output(seen: ClientView, intended: Output) -> str:
+    """Return how a view differs from the intended output, or an empty string."""
+    if seen.calls != [(call.name, call.arguments) for call in intended.calls]:
         return f"calls {seen.calls}, text {seen.text!r:.80}"
-    return "" if meant.calls or seen.text == meant.text else f"text {seen.text!r:.80}"
+    return "" if intended.calls or seen.text == intended.text else f"text {seen.text!r:.80}"
 
 
-def _old_ids(seen: Seen, body: Json) -> str:
-    known = json.dumps(body)
-    old = [id for id in seen.ids if isinstance(id, str) and json.dumps(id) in known]
+def _reused_ids(seen: ClientView, body: Json) -> str:
+    body_text = json.dumps(body)
+    old = [id for id in seen.ids if isinstance(id, str) and json.dumps(id) in body_text]
     return f"ids that the conversation has already: {old}" if old else ""

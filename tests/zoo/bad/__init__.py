@@ -1,1 +1,1 @@
-"""The bad servers, a file for each class of failure or for a few that are kin."""
+"""The bad servers: one module for each class of failure, or for a few related classes."""

@@ -1,5 +1,5 @@
-"""Arguments that are no JSON object in a text, in the ways that crash servers and clients; nested ones that are encoded
-twice; values of the wrong type; and nothing at all where clients want "{}"."""
+"""Arguments that are not the text of a JSON object, as they crash servers and clients; nested values that are encoded
+twice; values of the wrong type; and empty text where clients need "{}"."""
 
 from __future__ import annotations
 
@@ -7,81 +7,83 @@ import json
 
 from zoo.bad_server import ALL, BadServer
 from zoo.question import Json, Question
-from zoo.script import Said, filled
-from zoo.spoiling import each_call, raw, until_told
+from zoo.script import Output, fill_arguments
+from zoo.spoiling import each_call, raw, until_feedback
 
 TEXT = ("chat", "responses", "messages")
 
 
-def written(name: str, write: object, saw: str, reports: str, **more: object) -> BadServer:
+def broken_arguments_server(name: str, write: object, symptom: str, reports: str, **more: object) -> BadServer:
     given = {"apis": TEXT, **more}
-    return BadServer(name, "broken_arguments", saw, says=raw(write), reports=reports, **given)  # type: ignore[arg-type]
+    return BadServer(name, "broken_arguments", symptom, output=raw(write), reports=reports, **given)  # type: ignore[arg-type]
 
 
-def unescaped(given: Json) -> str:
-    """A line break inside a string, as it is."""
+def write_unescaped(given: Json) -> str:
+    """Write a line break inside a string without escaping it."""
     return json.dumps({**given, "content": "one\ntwo"}).replace("\\n", "\n")
 
 
-def writes_lines(said: Said, question: Question) -> Said:
-    """A call of the tool that writes, with two lines."""
+def write_two_lines(output: Output, question: Question) -> Output:
+    """Call the tool that writes, with two lines."""
     if not any(tool.name == "write_file" for tool in question.tools):
-        return said
-    call = said.call._replace(name="write_file", arguments={"path": question.file, "content": "one\ntwo"})
-    return said._replace(calls=(call,))
+        return output
+    call = output.call._replace(name="write_file", arguments={"path": question.file, "content": "one\ntwo"})
+    return output._replace(calls=(call,))
 
 
-# -- as they were meant ------------------------------------------------------------------------------------------------
+# -- changes of the intended call --------------------------------------------------------------------------------------
 
 
-def rich(said: Said, question: Question) -> Said:
-    """With the arguments that need not be there: numbers, booleans, lists, objects."""
-    tool = next(tool for tool in question.tools if tool.name == said.call.name)
-    more = filled(tool.schema, question.file, f"cat {question.file}", optional=True)
-    return said._replace(calls=(said.call._replace(arguments={**more, **said.call.arguments}),))
+def add_optional_arguments(output: Output, question: Question) -> Output:
+    """Add the optional arguments: numbers, booleans, arrays, objects."""
+    tool = next(tool for tool in question.tools if tool.name == output.call.name)
+    more = fill_arguments(tool.schema, question.file, f"cat {question.file}", optional=True)
+    return output._replace(calls=(output.call._replace(arguments={**more, **output.call.arguments}),))
 
 
-def as_words(value: object) -> object:
+def value_as_text(value: object) -> object:
     if isinstance(value, bool) or value is None:
         return str(value)
     return str(value) if isinstance(value, int | float) else value
 
 
-def worded(given: Json) -> str:
-    return json.dumps({key: as_words(value) for key, value in given.items()})
+def write_values_as_text(given: Json) -> str:
+    return json.dumps({key: value_as_text(value) for key, value in given.items()})
 
 
-def nested_as_text(given: Json) -> str:
+def write_nested_as_text(given: Json) -> str:
     packed = {key: json.dumps(value) if isinstance(value, list | dict) else value for key, value in given.items()}
     return json.dumps(packed)
 
 
-def with_nested(said: Said, question: Question) -> Said:
-    call = rich(said, question).call
-    return said._replace(
+def add_nested_arguments(output: Output, question: Question) -> Output:
+    call = add_optional_arguments(output, question).call
+    return output._replace(
         calls=(call._replace(arguments={**call.arguments, "where": {"depth": 2}, "tags": ["a", "b"]}),)
     )
 
 
-def nothing_meant(said: Said, question: Question) -> Said:
-    return said._replace(calls=tuple([call._replace(arguments={}) for call in said.calls]))
+def clear_arguments(output: Output, question: Question) -> Output:
+    return output._replace(calls=tuple([call._replace(arguments={}) for call in output.calls]))
 
 
-def null_arguments(entry: Json, api: str, count: int) -> None:
-    held = entry.get("function", entry)
-    held[
+def set_arguments_to_null(entry: Json, api: str, count: int) -> None:
+    holder = entry.get("function", entry)
+    holder[
         {"chat": "arguments", "responses": "arguments", "messages": "input", "ollama": "arguments"}.get(api, "args")
     ] = None
 
 
-def no_arguments(entry: Json, api: str, count: int) -> None:
-    held = entry.get("function", entry)
-    held.pop("input" if api == "messages" else "arguments", None)
+def remove_arguments(entry: Json, api: str, count: int) -> None:
+    holder = entry.get("function", entry)
+    holder.pop("input" if api == "messages" else "arguments", None)
 
 
 SERVERS = [
-    written("python_arguments", repr, "arguments that json.loads refuses", "open-webui/open-webui#21983"),
-    written(
+    broken_arguments_server(
+        "python_arguments", repr, "arguments that json.loads refuses", "open-webui/open-webui#21983"
+    ),
+    broken_arguments_server(
         "fenced_arguments",
         lambda given: f"```json\n{json.dumps(given)}\n```",
         "arguments that json.loads refuses",
@@ -91,33 +93,33 @@ SERVERS = [
         "open_arguments",
         "broken_arguments",
         "a JSONDecodeError that ends the stream",
-        sees="the call that the model made when it was told",
+        result="the call that the model made when it was told",
         apis=TEXT,
-        says=until_told(raw(lambda given: json.dumps(given).removesuffix("}"))),
+        output=until_feedback(raw(lambda given: json.dumps(given).removesuffix("}"))),
         reports="ggml-org/llama.cpp#13825 open-webui/open-webui#21983",
     ),
-    written(
+    broken_arguments_server(
         "unescaped_arguments",
-        unescaped,
+        write_unescaped,
         "invalid control characters in the arguments",
         "ggml-org/llama.cpp#16465 ggml-org/llama.cpp#22072",
-        means=writes_lines,
+        intent=write_two_lines,
     ),
-    written(
+    broken_arguments_server(
         "object_arguments",
         dict,
         "an object where a text is wanted",
         "ggml-org/llama.cpp#14051",
         apis=("chat", "responses"),
     ),
-    written(
+    broken_arguments_server(
         "text_arguments",
         json.dumps,
         "a text where an object is wanted",
         "ggml-org/llama.cpp#14051",
         apis=("ollama", "gemini"),
     ),
-    written(
+    broken_arguments_server(
         "arguments_twice",
         lambda given: json.dumps(json.dumps(given)),
         "a text in place of the arguments",
@@ -128,10 +130,10 @@ SERVERS = [
         "double_encoded",
         '"[...]" where a list is declared: the tool fails, or gets a text',
         apis=ALL,
-        means=with_nested,
-        says=lambda said, question: raw(
-            nested_as_text if question.api in TEXT else lambda given: json.loads(nested_as_text(given))
-        )(said, question),
+        intent=add_nested_arguments,
+        output=lambda output, question: raw(
+            write_nested_as_text if question.api in TEXT else lambda given: json.loads(write_nested_as_text(given))
+        )(output, question),
         reports="anomalyco/opencode#8249 earendil-works/pi#9569 MoonshotAI/kimi-cli#2513",
     ),
     BadServer(
@@ -139,10 +141,10 @@ SERVERS = [
         "wrong_types",
         'values of the wrong type: "1" for 1, and "False", which is true',
         apis=ALL,
-        means=rich,
-        says=lambda said, question: raw(worded if question.api in TEXT else lambda given: json.loads(worded(given)))(
-            said, question
-        ),
+        intent=add_optional_arguments,
+        output=lambda output, question: raw(
+            write_values_as_text if question.api in TEXT else lambda given: json.loads(write_values_as_text(given))
+        )(output, question),
         reports="vllm-project/vllm#36032 sgl-project/sglang#27640 ollama/ollama#12621",
     ),
     BadServer(
@@ -151,7 +153,7 @@ SERVERS = [
         "json.loads('') fails for a tool that takes nothing",
         apis=("chat", "responses"),
         scene="no_arguments",
-        says=raw(lambda given: ""),
+        output=raw(lambda given: ""),
         reports="vllm-project/vllm#19419 langchain-ai/langchain#27602 simonw/llm#1164",
     ),
     BadServer(
@@ -159,9 +161,9 @@ SERVERS = [
         "empty_arguments",
         "null where the SDK's model wants a text or an object",
         apis=("chat", "responses", "messages", "ollama", "gemini"),
-        ways=("whole",),
+        modes=("whole",),
         scene="no_arguments",
-        spoils=each_call(null_arguments),
+        damage=each_call(set_arguments_to_null),
         reports="pydantic/pydantic-ai#822 agno-agi/agno#10254",
     ),
     BadServer(
@@ -169,9 +171,9 @@ SERVERS = [
         "empty_arguments",
         "a call without the key that holds its arguments",
         apis=("chat", "responses", "messages"),
-        ways=("whole",),
+        modes=("whole",),
         scene="no_arguments",
-        spoils=each_call(no_arguments),
+        damage=each_call(remove_arguments),
         reports="langchain-ai/langchain#34190 NousResearch/hermes-agent#87900",
     ),
 ]

@@ -1,25 +1,25 @@
-"""Ids of calls that are missing, empty, null, no texts, twice, or the same in every round."""
+"""Ids of calls that are missing, empty, null, no text, duplicated, or the same in every round."""
 
 from __future__ import annotations
 
 from zoo.bad_server import BadServer
 from zoo.question import Json, Question
 from zoo.speech import Answer, Event
-from zoo.spoiling import both, calls_in, each_call, id_of, streamed, twice, with_id
+from zoo.spoiling import calls_in, combine, each_call, id_of, streamed, twice, with_id
 
-NAMED = ("chat", "responses", "messages")
+DIALECTS_WITH_IDS = ("chat", "responses", "messages")
 
 
-def changing(events: list[Event], question: Question) -> list[Event]:
-    """Each piece of a call has an id of its own."""
+def change_id_in_each_piece(events: list[Event], question: Question) -> list[Event]:
+    """Give each piece of a call another id."""
     for at, (_, payload) in enumerate(events):
         for entry in calls_in("chat", payload):
             entry["id"] = f"chatcmpl-tool-{at}"
     return events
 
 
-def by_name(answer: Answer, question: Question) -> Answer:
-    """`functions.name:0`, counted anew in each answer, whatever the history has."""
+def number_ids_by_name(answer: Answer, question: Question) -> Answer:
+    """Number the ids `functions.name:0` again in each answer, regardless of the history."""
 
     def change(entry: Json, api: str, count: int) -> None:
         if entry.get(id_of(api)):
@@ -33,55 +33,60 @@ SERVERS = [
         "no_id",
         "bad_ids",
         "no id to answer the call by",
-        apis=NAMED,
-        spoils=with_id(lambda at: ...),
+        apis=DIALECTS_WITH_IDS,
+        damage=with_id(lambda at: ...),
         reports="anomalyco/opencode#4590 openai/openai-node#1946",
     ),
     BadServer(
         "empty_id",
         "bad_ids",
         "an empty id",
-        apis=NAMED,
-        spoils=with_id(lambda at: ""),
+        apis=DIALECTS_WITH_IDS,
+        damage=with_id(lambda at: ""),
         reports="anomalyco/opencode#4590 QwenLM/qwen-code#8382",
     ),
     BadServer(
         "null_id",
         "bad_ids",
         "null for an id",
-        apis=NAMED,
-        spoils=with_id(lambda at: None),
+        apis=DIALECTS_WITH_IDS,
+        damage=with_id(lambda at: None),
         reports="openai/openai-node#1946",
     ),
     BadServer(
-        "number_id", "bad_ids", "a number for an id", apis=NAMED, spoils=with_id(int), reports="QwenLM/qwen-code#8382"
+        "number_id",
+        "bad_ids",
+        "a number for an id",
+        apis=DIALECTS_WITH_IDS,
+        damage=with_id(int),
+        reports="QwenLM/qwen-code#8382",
     ),
     BadServer(
         "same_id",
         "bad_ids",
         "two calls of one id: one of them is dropped, or the answers are mixed up",
-        sees="both calls, each with its own id",
-        apis=NAMED,
-        means=twice,
-        spoils=with_id(lambda at: "call_0"),
+        result="both calls, each with its own id",
+        apis=DIALECTS_WITH_IDS,
+        intent=twice,
+        damage=with_id(lambda at: "call_0"),
         reports="continuedev/continue#12627 NousResearch/hermes-agent#72766",
     ),
     BadServer(
         "ids_of_every_round",
         "bad_ids",
         "an id that the conversation has already",
-        sees="an id that is new",
-        apis=NAMED,
+        result="an id that is new",
+        apis=DIALECTS_WITH_IDS,
         scene="second_round",
-        spoils=by_name,
+        damage=number_ids_by_name,
         reports="open-webui/open-webui#28570 NousResearch/hermes-agent#72766",
     ),
     BadServer(
         "changing_id",
         "bad_ids",
         "a call whose id changes with each piece",
-        ways=("stream",),
-        spoils=both(streamed(changing)),
+        modes=("stream",),
+        damage=combine(streamed(change_id_in_each_piece)),
         reports="QwenLM/qwen-code#8382 danny-avila/LibreChat#13987",
     ),
 ]

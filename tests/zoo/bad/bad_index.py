@@ -1,4 +1,4 @@
-"""Parallel calls that run together: the index of streamed calls is missing, null, a text, always 0, or changes."""
+"""Parallel calls that are merged: the index of streamed calls is missing, null, a text, always 0, or changes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from zoo.bad_server import BadServer
 from zoo.question import Json, Question
 from zoo.speech import Event
-from zoo.spoiling import Spoiling, calls_in, each_call, put, streamed, twice, without
+from zoo.spoiling import AnswerDamage, calls_in, each_call, set_key, streamed, twice, without
 
 STREAM = ("stream",)
 
 
-def indexed(name: str, spoils: Spoiling, saw: str, reports: str, **more: Any) -> BadServer:
-    return BadServer(name, "bad_index", saw, ways=STREAM, spoils=spoils, reports=reports, **more)
+def bad_index_server(name: str, damage: AnswerDamage, symptom: str, reports: str, **more: Any) -> BadServer:
+    return BadServer(name, "bad_index", symptom, modes=STREAM, damage=damage, reports=reports, **more)
 
 
-def whole_calls(change: Callable[[Json, int], None]) -> Spoiling:
-    """Each call in one piece, as servers do that parse the whole answer first."""
+def whole_calls(change: Callable[[Json, int], None]) -> AnswerDamage:
+    """Send each call in one piece, as servers do that parse the whole answer first."""
 
-    def joined(events: list[Event], question: Question) -> list[Event]:
+    def join_pieces(events: list[Event], question: Question) -> list[Event]:
         out: list[Event] = []
         heads: list[Json] = []
         for name, payload in events:
@@ -36,39 +36,39 @@ def whole_calls(change: Callable[[Json, int], None]) -> Spoiling:
             change(entry, at)
         return out
 
-    return streamed(joined)
+    return streamed(join_pieces)
 
 
-def no_index(entry: Json, at: int) -> None:
+def remove_index(entry: Json, at: int) -> None:
     del entry["index"]
 
 
-def first_index(entry: Json, at: int) -> None:
+def set_index_to_zero(entry: Json, at: int) -> None:
     entry["index"] = 0
 
 
-def shifted(entry: Json, api: str, count: int) -> None:
-    """The pieces behind the first have another index than it."""
+def shift_index(entry: Json, api: str, count: int) -> None:
+    """Give later pieces another index than the first piece."""
     if "id" not in entry:
         entry["index"] += 1
 
 
-def named_again(entry: Json, api: str, count: int) -> None:
+def repeat_name(entry: Json, api: str, count: int) -> None:
     entry["function"]["name"] = "read_file"
 
 
-def as_text(entry: Json, api: str, count: int) -> None:
-    if "index" in entry:  # a whole answer has none
+def set_index_to_text(entry: Json, api: str, count: int) -> None:
+    if "index" in entry:  # a whole answer has no index
         entry["index"] = str(entry["index"])
 
 
-def from_one(entry: Json, api: str, count: int) -> None:
+def count_from_one(entry: Json, api: str, count: int) -> None:
     if "index" in entry:
         entry["index"] += 1
 
 
-def all_at_once(events: list[Event], question: Question) -> list[Event]:
-    """Both calls begin before the first one's arguments come, and their pieces take turns."""
+def interleave(events: list[Event], question: Question) -> list[Event]:
+    """Start both calls before the arguments of the first one, and interleave their pieces."""
     calls = [event for event in events if calls_in("chat", event[1])]
     rest = [event for event in events if not calls_in("chat", event[1])]
     half = len(calls) // 2
@@ -77,43 +77,45 @@ def all_at_once(events: list[Event], question: Question) -> list[Event]:
 
 
 SERVERS = [
-    indexed(
+    bad_index_server(
         "no_index",
         each_call(without("index")),
         "a missing index aborts the turn",
         "zed-industries/zed#42584 zed-industries/zed#38412 vercel/ai#7238",
     ),
-    indexed("null_index", each_call(put("index", None)), "null for an index", "vercel/ai#7238"),
-    indexed("text_index", each_call(as_text), '"0" for an index', "anomalyco/opencode#17902"),
-    indexed("index_from_one", each_call(from_one), "a call at 1 and none at 0", "openai/openai-python#3201"),
-    indexed(
+    bad_index_server("null_index", each_call(set_key("index", None)), "null for an index", "vercel/ai#7238"),
+    bad_index_server("text_index", each_call(set_index_to_text), '"0" for an index', "anomalyco/opencode#17902"),
+    bad_index_server(
+        "index_from_one", each_call(count_from_one), "a call at 1 and none at 0", "openai/openai-python#3201"
+    ),
+    bad_index_server(
         "no_index_two",
-        whole_calls(no_index),
+        whole_calls(remove_index),
         "two calls run together into one",
         "huggingface/smolagents#1958 openai/openai-python#3425",
-        means=twice,
-        sees="both calls",
+        intent=twice,
+        result="both calls",
     ),
-    indexed(
+    bad_index_server(
         "index_always_0",
-        whole_calls(first_index),
+        whole_calls(set_index_to_zero),
         "two calls run together into one: names and arguments joined",
         "huggingface/smolagents#1569 ai-dynamo/dynamo#4723",
-        means=twice,
-        sees="both calls",
+        intent=twice,
+        result="both calls",
     ),
-    indexed(
-        "index_changes", each_call(shifted), "arguments at an index that has no call", "danny-avila/LibreChat#13987"
+    bad_index_server(
+        "index_changes", each_call(shift_index), "arguments at an index that has no call", "danny-avila/LibreChat#13987"
     ),
-    indexed(
-        "name_again", each_call(named_again), "a name said with every piece: read_fileread_file", "maximhq/bifrost#1829"
+    bad_index_server(
+        "name_again", each_call(repeat_name), "a name said with every piece: read_fileread_file", "maximhq/bifrost#1829"
     ),
-    indexed(
+    bad_index_server(
         "mixed_pieces",
-        streamed(all_at_once),
+        streamed(interleave),
         "pieces of two calls in turns: a strict reader closes the first too early",
         "ai-dynamo/dynamo#4723 openai/openai-python#3201",
-        means=twice,
-        sees="both calls, one after the other",
+        intent=twice,
+        result="both calls, one after the other",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Answers that break the rules of their dialect, mostly where one API is translated into another; streams that die."""
+"""Answers that violate the rules of their dialect, mostly where one API is translated to another; broken streams."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any
 
 from zoo.bad_server import ALL, BadServer
 from zoo.question import Json, Question
-from zoo.script import Said, reply_to
-from zoo.speech import Answer, Event, spoken
+from zoo.script import Output, scripted_output
+from zoo.speech import Answer, Event, encode_answer
 from zoo.spoiling import calls_in, each_payload, no_event, streamed
 
 STREAM = ("stream",)
 
 
-def two_starts(events: list[Event], question: Question) -> list[Event]:
+def repeat_start(events: list[Event], question: Question) -> list[Event]:
     return [events[0], *events]
 
 
-def thinks(said: Said, question: Question) -> Said:
-    return said._replace(reasoning="I must read the file.")
+def add_reasoning(output: Output, question: Question) -> Output:
+    return output._replace(reasoning="I must read the file.")
 
 
-def thinking_in_text(events: list[Event], question: Question) -> list[Event]:
-    """The thought stands in a block that says it is text."""
+def put_reasoning_in_text(events: list[Event], question: Question) -> list[Event]:
+    """Put the reasoning into a block of type text."""
     for _, payload in events:
         if (payload.get("content_block") or {}).get("type") == "thinking":
             payload["content_block"] = {"type": "text", "text": ""}
     return events
 
 
-def unnamed(events: list[Event], question: Question) -> list[Event]:
+def remove_event_names(events: list[Event], question: Question) -> list[Event]:
     return [(None, payload) for _, payload in events]
 
 
-def input_at_once(events: list[Event], question: Question) -> list[Event]:
-    """The arguments stand in the start of the block, and no delta follows."""
+def put_input_in_start(events: list[Event], question: Question) -> list[Event]:
+    """Put the arguments into the start of the block, without deltas."""
     blocks: dict[int, Json] = {}
     pieces: defaultdict[int, str] = defaultdict(str)
     out: list[Event] = []
@@ -53,110 +53,110 @@ def input_at_once(events: list[Event], question: Question) -> list[Event]:
     return out
 
 
-def without_places(payload: Any, api: str, at: int) -> None:
+def remove_indices(payload: Any, api: str, at: int) -> None:
     for key in ("output_index", "content_index", "sequence_number"):
         payload.pop(key, None)
     for key in ("model", "created_at"):
         (payload.get("response") or {}).pop(key, None)
 
 
-def only_the_end(events: list[Event], question: Question) -> list[Event]:
+def keep_first_and_last(events: list[Event], question: Question) -> list[Event]:
     return [events[0], events[-1]]
 
 
-def empty_output(events: list[Event], question: Question) -> list[Event]:
+def clear_output(events: list[Event], question: Question) -> list[Event]:
     events[-1][1]["response"]["output"] = []
     return events
 
 
-def chat_usage(payload: Json, api: str, at: int) -> None:
+def use_chat_usage(payload: Json, api: str, at: int) -> None:
     for holder in (payload, payload.get("response") or {}):
         if "usage" in holder:
             holder["usage"] = {"prompt_tokens": 40, "completion_tokens": 9, "total_tokens": 49}
 
 
-def in_place_of_a_stream(answer: Answer, question: Question) -> Answer:
-    whole = spoken(reply_to(question), question._replace(stream=False))
+def answer_whole(answer: Answer, question: Question) -> Answer:
+    whole = encode_answer(scripted_output(question), question._replace(stream=False))
     return whole if question.stream else answer
 
 
-def as_events(events: list[Event], question: Question) -> list[Event]:
-    """Lines of JSON as server-sent events."""
+def write_as_events(events: list[Event], question: Question) -> list[Event]:
+    """Send lines of JSON as server-sent events."""
     return [(None, f"data: {json.dumps(payload)}\n".encode()) for _, payload in events]
 
 
-def breaks_once(answer: Answer, question: Question) -> Answer:
-    """The connection is gone in the middle; asked again, all goes well."""
+def break_once(answer: Answer, question: Question) -> Answer:
+    """Break the connection in the middle; the second request succeeds."""
     if answer.events is None or question.nth % 2 == 0:
         return answer
     return answer._replace(events=answer.events[: len(answer.events) // 2], breaks=True)
 
 
-def is_silent(answer: Answer, question: Question) -> Answer:
+def delay(answer: Answer, question: Question) -> Answer:
     return answer._replace(pause=0.25)
 
 
-def told(name: str, saw: str, reports: str, **more: Any) -> BadServer:
-    return BadServer(name, "bad_translation", saw, reports=reports, ways=STREAM, **more)
+def bad_translation_server(name: str, symptom: str, reports: str, **more: Any) -> BadServer:
+    return BadServer(name, "bad_translation", symptom, reports=reports, modes=STREAM, **more)
 
 
 SERVERS = [
-    told(
+    bad_translation_server(
         "two_message_starts", "a second message_start", "BerriAI/litellm#32357", apis=("messages",),
-        spoils=streamed(two_starts),
+        damage=streamed(repeat_start),
     ),
-    told(
+    bad_translation_server(
         "thinking_in_text_block", "thoughts in a block of text", "BerriAI/litellm#32357 BerriAI/litellm#29518",
-        apis=("messages",), says=thinks, spoils=streamed(thinking_in_text),
+        apis=("messages",), output=add_reasoning, damage=streamed(put_reasoning_in_text),
     ),
-    told(
+    bad_translation_server(
         "no_event_names", "events without their names", "BerriAI/litellm#25561", apis=("messages",),
-        spoils=streamed(unnamed),
+        damage=streamed(remove_event_names),
     ),
-    told(
+    bad_translation_server(
         "input_in_start", "a call with empty input", "BerriAI/litellm#25321 BerriAI/litellm#25836", apis=("messages",),
-        spoils=streamed(input_at_once),
+        damage=streamed(put_input_in_start),
     ),
-    told(
+    bad_translation_server(
         "no_block_stop", "a block that never stops", "BerriAI/litellm#29286", apis=("messages",),
-        spoils=no_event("content_block_stop"),
+        damage=no_event("content_block_stop"),
     ),
-    told(
+    bad_translation_server(
         "events_without_places", "events that belong to no item: the SDK raises", "ggml-org/llama.cpp#23041",
-        apis=("responses",), spoils=each_payload(without_places),
+        apis=("responses",), damage=each_payload(remove_indices),
     ),
-    told(
+    bad_translation_server(
         "only_completed", "no events of the items", "openai/codex#10635", apis=("responses",),
-        spoils=streamed(only_the_end),
+        damage=streamed(keep_first_and_last),
     ),
-    told(
+    bad_translation_server(
         "empty_output", "a response that ends without its items", "openai/codex#10635", apis=("responses",),
-        spoils=streamed(empty_output),
+        damage=streamed(clear_output),
     ),
-    told(
+    bad_translation_server(
         "no_item_done", "items that are never done", "openai/codex#10635", apis=("responses",),
-        spoils=no_event("response.output_item.done"),
+        damage=no_event("response.output_item.done"),
     ),
-    told(
+    bad_translation_server(
         "chat_usage", "a usage that cannot be read", "openai/codex#10635", apis=("responses",),
-        spoils=each_payload(chat_usage),
+        damage=each_payload(use_chat_usage),
     ),
-    told(
+    bad_translation_server(
         "whole_for_stream", "JSON where a stream was asked for", "BerriAI/litellm#30014",
-        apis=("chat", "responses", "messages", "gemini"), spoils=in_place_of_a_stream,
+        apis=("chat", "responses", "messages", "gemini"), damage=answer_whole,
     ),
-    told(
+    bad_translation_server(
         "events_for_lines", "events where lines of JSON are due", "BerriAI/litellm#25561", apis=("ollama",),
-        spoils=streamed(as_events),
+        damage=streamed(write_as_events),
     ),
     BadServer(
         "breaks_off", "idle_stream", "a connection that breaks in the middle of a call",
-        sees="the call, asked for again", apis=ALL, ways=STREAM, spoils=breaks_once,
+        result="the call, asked for again", apis=ALL, modes=STREAM, damage=break_once,
         reports="maximhq/bifrost#5010",
     ),
     BadServer(
-        "is_silent", "idle_stream", "nothing, until something between gives up", sees="signs of life, and the call",
-        ways=STREAM, apis=("chat", "messages"), spoils=is_silent, right="alive",
+        "is_silent", "idle_stream", "nothing, until something between gives up", result="signs of life, and the call",
+        modes=STREAM, apis=("chat", "messages"), damage=delay, right="alive",
         settings={"hold_headers": 0.05, "keep_alive": 0.05},
         reports="maximhq/bifrost#5010 BerriAI/litellm-docs#646",
     ),
