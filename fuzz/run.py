@@ -40,7 +40,7 @@ from rightcall.formats import FORMATS  # noqa: E402
 from rightcall.parsing.options import Limits  # noqa: E402
 from rightcall.testing.laws import LAWS, Case, How, Violation, check_case, line  # noqa: E402
 from support import hostile, steps  # noqa: E402
-from support.hostile import TOOLS, Broken, check_laws  # noqa: E402
+from support.hostile import TOOLS, BrokenLaw, check_laws  # noqa: E402
 
 CASE_SECONDS = 20.0
 BIG = 1_000_000
@@ -227,7 +227,7 @@ def guarded(run: Callable[[], object]) -> tuple[str, str] | None:
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     try:
         run()
-    except Broken as broken:
+    except BrokenLaw as broken:
         return broken.law, str(broken)
     except Hang:
         return "hang", f"more than {CASE_SECONDS:g} CPU-seconds"
@@ -281,7 +281,7 @@ def growth(format: str, rng: random.Random) -> Failure | None:
     """Do the steps that a shape takes grow faster than its size?"""
     place = rng.choice(list(hostile.places(format)))
     stress = rng.choice(list(hostile.stresses(format)))
-    way = steps.Way(format, rng.choice((0, 1, 4)), rng.random() < 0.5)
+    way = steps.ReadingMode(format, rng.choice((0, 1, 4)), rng.random() < 0.5)
     found: list[float] = []
     wrong = guarded(
         lambda: found.append(steps.growth(lambda size: hostile.hostile(format, place, stress, size), way, size=500))

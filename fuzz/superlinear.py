@@ -33,7 +33,7 @@ import patterns  # noqa: E402
 import rightcall  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
 from support.hostile import TOOLS, markers, places  # noqa: E402
-from support.steps import MOST, growth_of  # noqa: E402
+from support.steps import MOST, measure_growth  # noqa: E402
 
 SMALL = 250  # characters, of the least text whose steps are counted
 LARGE = 16_000  # of the text that is timed
@@ -241,7 +241,7 @@ def draw(rng: random.Random, formats: list[str]) -> Case:
 def times(case: Case) -> float:
     """How many times as many steps four times the text takes."""
     work = WORKS[case.work]
-    return growth_of(lambda package, tools, size: work(package, tools, case.format, case.text(size)), size=SMALL)
+    return measure_growth(lambda package, tools, size: work(package, tools, case.format, case.text(size)), size=SMALL)
 
 
 def seconds(case: Case, size: int) -> float:

@@ -27,7 +27,7 @@ from rightcall.formats import FORMATS
 from rightcall.parsing.options import Policy
 from rightcall.testing.laws import How
 from support import samples
-from support.hostile import Broken, check_laws
+from support.hostile import BrokenLaw, check_laws
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Case(NamedTuple):
     """One try of a target: the text that may be made smaller, and what says whether it fails."""
 
     text: str
-    judge: Callable[[str], None]  # raises `Broken`, or anything else
+    judge: Callable[[str], None]  # raises `BrokenLaw`, or anything else
     repro: Callable[[str], str]
 
 
@@ -53,7 +53,7 @@ def sound(reply: Reply, tools: Toolset) -> None:
     for call in reply.calls:
         wrong = [problem.code for problem in check(call, tools) if problem.blocking]
         if wrong:
-            raise Broken("what may run passes the check", f"{call.name}({call.json}): {wrong}")
+            raise BrokenLaw("what may run passes the check", f"{call.name}({call.json}): {wrong}")
 
 
 # -- parse -------------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def streaming(rng: Random) -> Case:
         preview.close()
         found = read(whole, tools=tools, format=format)
         if _plain(stream.reply) != _plain(found):
-            raise Broken("streamed is whole", f"{_plain(stream.reply)}\n  whole: {_plain(found)}")
+            raise BrokenLaw("streamed is whole", f"{_plain(stream.reply)}\n  whole: {_plain(found)}")
         sound(found, tools)
         sound(preview.reply, tools)
 
@@ -236,7 +236,7 @@ def repairing(rng: Random) -> Case:
             sound(Reply((made,)), tools)
             again = repair(made, tools, policy=policy)
             if again.arguments != made.arguments or not again.ok:
-                raise Broken("what is repaired is left alone", f"{made.json} became {again.json}")
+                raise BrokenLaw("what is repaired is left alone", f"{made.json} became {again.json}")
 
     text = mutated_text(json.dumps(arguments, ensure_ascii=False), sample.format, rng)
     return Case(text, judge, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
@@ -272,7 +272,7 @@ def checking(rng: Random) -> Case:
         refused = any(problem.blocking for problem in check(call, tools))
         dispatch_sync([call], _runs(tools, log))
         if refused is bool(log):
-            raise Broken("what runs is what passes the check", f"refused: {refused}, ran: {log}")
+            raise BrokenLaw("what runs is what passes the check", f"refused: {refused}, ran: {log}")
 
     text = mutated_text(json.dumps(arguments, ensure_ascii=False), sample.format, rng)
     return Case(text, judge, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
@@ -289,7 +289,7 @@ def dispatching(rng: Random) -> Case:
         dispatch_sync(reply, runs)
         wanted = [(call.name, call.arguments) for call in reply.calls]
         if sorted(map(repr, log)) != sorted(map(repr, wanted)):
-            raise Broken("only what may run is run", f"ran {log}, might run {wanted}")
+            raise BrokenLaw("only what may run is run", f"ran {log}, might run {wanted}")
 
     return Case(
         mutated_text(sample.text, sample.format, rng),
@@ -318,14 +318,14 @@ def constraining(rng: Random) -> Case:
         from support import judge as outside
 
         made, words, matcher = _matcher(sample.format, sample.tools)
-        tokens = outside.drawn(matcher.deep_copy(), words.eos_token_id, Random(seed), most=200)
+        tokens = outside.draw_tokens(matcher.deep_copy(), words.eos_token_id, Random(seed), max_tokens=200)
         if tokens is None:
             return
         accepted = words.decode(tokens)
         reply = parse(accepted, tools=tools, format=sample.format, repair="off")
         wrong = [problem.code for problem in reply.problems if problem.blocking]
         if wrong or not reply.attempts:
-            raise Broken("what a grammar accepts is read", f"{accepted!r}: {wrong}")
+            raise BrokenLaw("what a grammar accepts is read", f"{accepted!r}: {wrong}")
         if not any(limit.keyword for limit in made.relaxations):
             sound(reply, tools)
 

@@ -20,7 +20,7 @@ from rightcall.providers.openai_chat import CHAT
 from rightcall.providers.provider_answers import Stream, read
 from rightcall.providers.sniff import DIALECTS, detect_dialect
 from rightcall.types import Event
-from support.dialects import WIRES, Answer, Cutter, Wired, chat_whole
+from support.dialects import WIRES, Answer, Cutter, WireCall, chat_whole
 
 Json = dict[str, Any]
 
@@ -50,7 +50,7 @@ TEXTS = st.one_of(WORDS, WORDS, st.tuples(WORDS, LEAKS, WORDS).map("".join))
 @st.composite
 def answers(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> Answer:
     calls = draw(st.lists(st.tuples(st.sampled_from(NAMES), SPELLED), max_size=3))
-    wired = tuple(Wired(f"call_{i}", name, arguments) for i, (name, arguments) in enumerate(calls))
+    wired = tuple(WireCall(f"call_{i}", name, arguments) for i, (name, arguments) in enumerate(calls))
     return Answer(draw(WORDS), draw(texts), wired)
 
 

@@ -17,7 +17,7 @@ from rightcall.parsing import markers
 from rightcall.parsing.compile import ends_of
 from rightcall.parsing.known_openers import known_openers
 from rightcall.types import Part
-from support.cuts import Setting, cuts, join_events, nothing_lost, reply_of_events
+from support.cuts import Setting, assert_nothing_lost, cuts, join_events, reply_of_events
 from support.cuts import read as read_chunks
 from support.format_sample import selected
 from support.replies import (
@@ -29,7 +29,7 @@ from support.replies import (
     codes,
     hermes,
     is_distinctive_reasoning,
-    made,
+    make_call,
     runnable,
     tool,
     wrong,
@@ -52,7 +52,7 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
         assert again.reply == whole.reply, chunks
         assert join_events(again.events) == join_events(whole.events), chunks
         assert reply_of_events(again.events, again.reply.format, again.reply.spans) == again.reply
-    nothing_lost(text, whole.reply)
+    assert_nothing_lost(text, whole.reply)
     return whole.reply
 
 
@@ -121,7 +121,7 @@ def test_a_broken_body_after_an_opener_is_a_rejected_call(text: str) -> None:
 
 @pytest.mark.parametrize("name", MARKED)
 def test_a_format_with_markers_is_detected_with_and_without_tools(name: str) -> None:
-    calls = [made("f", s="x y"), made("f", s="z")]
+    calls = [make_call("f", s="x y"), make_call("f", s="z")]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_auto(text, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
     if name != "functionary_v32":  # a word on its own line: only a declared name distinguishes it from a heading
@@ -130,7 +130,7 @@ def test_a_format_with_markers_is_detected_with_and_without_tools(name: str) -> 
 
 @pytest.mark.parametrize("name", MARKED)
 def test_text_around_the_calls_is_kept(name: str) -> None:
-    parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two.")]
+    parts: list[Part] = [Text("One."), make_call("f", s="x"), Text("Two.")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
     assert args(reply) == [("f", {"s": "x"})]
     if FORMATS[name].content and not FORMATS[name].channels:  # a tag such as <response> may be part of the text
@@ -143,7 +143,7 @@ def test_text_around_the_calls_is_kept(name: str) -> None:
     "name", [name for name in MARKED if is_distinctive_reasoning(name, 0) and not FORMATS[name].channels]
 )
 def test_reasoning_before_the_calls_is_reasoning(name: str) -> None:
-    parts: list[Part] = [Reasoning("Plan."), made("f", s="x")]
+    parts: list[Part] = [Reasoning("Plan."), make_call("f", s="x")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
     assert args(reply) == [("f", {"s": "x"})]
     assert (
@@ -182,7 +182,7 @@ def calls_after_an_end_token() -> list[str]:
         if format.name in NAMED_ONLY or (channels is not None and not isinstance(channels.start, Special)):
             continue
         start = str(channels.start) if channels else ""
-        call = start + render([made("f", s="x")], format=format.name, tools=TOOLS)
+        call = start + render([make_call("f", s="x")], format=format.name, tools=TOOLS)
         found += [end + call for end in ends_of(format) if isinstance(end, Special)]
     return found
 

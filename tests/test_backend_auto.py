@@ -131,14 +131,14 @@ def test_llama_cpp_gets_native_tools_only_if_its_chat_template_supports_them(kin
     options: dict[str, Any] = {"profile": "llama.cpp"} if kind == "explicit" else {}
     found, server = send_requests(TEXT_OSLO, gets=gets, requests=2, **options)
     assert [each.mode for each in found] == [mode, mode] and ("tools" in server.posts[0].body) == (mode == "native")
-    assert [each.path for each in server.heard].count("/props") == 1
+    assert [each.path for each in server.requests].count("/props") == 1
     if mode != "native":
         assert "a chat template that shows no tools" in found[0].evidence[0]
 
 
 def test_server_type_is_detected_once() -> None:
     found, server = send_requests(OSLO, gets=SERVERS["vllm"], requests=3)
-    assert [each.path for each in server.heard if each.method == "GET"] == ["/v1/models"]
+    assert [each.path for each in server.requests if each.method == "GET"] == ["/v1/models"]
     assert len({each.evidence for each in found}) == 1
 
 
@@ -151,7 +151,7 @@ def test_server_type_is_not_detected_for_an_api_with_native_tools(api: str) -> N
     }[api]
     (found,), server = send_requests(json_answer(whole), api=api)
     assert found.mode == "native" and "has tools of its own" in found.evidence[0]
-    assert len(server.heard) == 1
+    assert len(server.requests) == 1
 
 
 def test_an_unknown_server_is_probed_with_a_tool_without_arguments() -> None:
@@ -237,7 +237,7 @@ def test_a_stream_without_the_forced_call_demotes_the_next_request() -> None:
 
 def test_an_explicit_mode_is_used_without_detection() -> None:
     (found,), server = send_requests(TEXT_OSLO, request=ask(mode="text"))
-    assert (found.mode, found.evidence) == ("text", ("set explicitly",)) and len(server.heard) == 1
+    assert (found.mode, found.evidence) == ("text", ("set explicitly",)) and len(server.requests) == 1
 
 
 def test_an_explicit_mode_is_never_changed() -> None:
@@ -247,7 +247,7 @@ def test_an_explicit_mode_is_never_changed() -> None:
 
 def test_a_request_without_tools_needs_no_mode() -> None:
     (found,), server = send_requests(CHAT, request=ask(mode=None, tools=None))
-    assert found.content == "I would rather talk." and len(server.heard) == 1
+    assert found.content == "I would rather talk." and len(server.requests) == 1
 
 
 def test_an_unreachable_or_unauthorised_server_is_an_error() -> None:
@@ -288,7 +288,7 @@ def test_an_unsupported_mode_is_skipped_after_a_demotion() -> None:
 
 def test_an_explicit_profile_is_used() -> None:
     (found,), server = send_requests(OSLO, profile="vllm")
-    assert found.evidence == ("vLLM: set explicitly",) and len(server.heard) == 1
+    assert found.evidence == ("vLLM: set explicitly",) and len(server.requests) == 1
     with pytest.raises(CallerError, match="there are openai"):
         send_requests(OSLO, profile="vlm")
 

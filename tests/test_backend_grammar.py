@@ -11,7 +11,7 @@ from rightcall.backends.request_body import write_body
 from rightcall.backends.request_plan import ModeChoice, make_plan
 from rightcall.errors import Unsupported
 from rightcall.types import Json
-from support.loopback import Heard, ask, backend, chat, json_answer, serving
+from support.loopback import ReceivedRequest, ask, backend, chat, json_answer, serving
 
 WITH_GRAMMAR = [name for name, profile in PROFILES.items() if profile.grammar]
 CALL_TEXT = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
@@ -50,7 +50,7 @@ def test_a_server_without_a_grammar_is_rejected() -> None:
 
 
 def test_an_answer_under_a_grammar_is_read_as_text() -> None:
-    async def go() -> tuple[Any, Heard]:
+    async def go() -> tuple[Any, ReceivedRequest]:
         gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}
         async with serving(json_answer(chat(CALL_TEXT)), gets=gets) as server:
             return await backend(server).complete(ask(mode="grammar", choice="required")), server.posts[0]

@@ -731,7 +731,7 @@ def test_cancelling_closes_the_connection() -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(server.gone.wait(), 10)
+            await asyncio.wait_for(server.client_closed.wait(), 10)
 
     asyncio.run(go())
 
@@ -746,7 +746,7 @@ def test_leaving_a_stream_closes_the_connection(entered: bool) -> None:
             async with client.stream(ask()) as stream:
                 async for _ in stream:
                     break
-            await asyncio.wait_for(server.gone.wait(), 10)
+            await asyncio.wait_for(server.client_closed.wait(), 10)
             await client.aclose()
 
     asyncio.run(go())
@@ -804,9 +804,9 @@ def test_leaving_a_synchronous_stream_closes_the_connection_and_ends_its_thread(
         with backend(server).stream_sync(ask()) as stream:
             assert next(stream) == Text("Hello there.")
         until = time.monotonic() + 10
-        while not server.gone.is_set() and time.monotonic() < until:
+        while not server.client_closed.is_set() and time.monotonic() < until:
             time.sleep(0.01)
-        assert server.gone.is_set()
+        assert server.client_closed.is_set()
     assert threading.active_count() == before
 
 

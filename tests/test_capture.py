@@ -17,7 +17,7 @@ from rightcall.datasets.conversations import judge_row
 from rightcall.datasets.label import Labeller
 from rightcall.errors import CallerError, FileFailed
 from rightcall.storage.journal import Journal
-from support.lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
+from support.lamps import LAMPS, SHOPPING, journal, rows, run_capture, run_capture_async
 from support.loopback import chat, json_answer
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
@@ -37,7 +37,7 @@ def answer_with_calls(*calls: tuple[str, str], ids: tuple[str | None, ...] = ())
 def test_an_invalid_sibling_does_not_reject_a_valid_call(tmp_path: Path) -> None:
     body = chat(calls=(ON,), finish="tool_calls")
     body["choices"][0]["message"]["tool_calls"].append(5)
-    run, _ = captured(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
+    run, _ = run_capture(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
     call = rows(tmp_path / "c.jsonl")[0]
     assert call["tool_result"]["status"] == "ok" and run.tally.total.valid == 1
     assert [(problem["blocking"], problem["call"]) for problem in call["problems"]] == [(True, None)]
@@ -62,7 +62,7 @@ class RecordingWatch(Watch):
 
 def test_a_call_and_its_result_become_a_row_and_the_final_text_an_outcome(tmp_path: Path) -> None:
     output = tmp_path / "a" / "b" / "c.jsonl"
-    run, server = captured(output, answer_with_calls(ON), DONE, DONE)
+    run, server = run_capture(output, answer_with_calls(ON), DONE, DONE)
     call, ended, silent = rows(output)
     assert call["schema_version"] == "rightcall-capture/v1" and call["kind"] == "tool_call_candidate"
     assert call["candidate_call"] == {"name": "switch", "arguments": {"lamp": "hall", "on": True}}
@@ -101,7 +101,7 @@ def test_a_call_and_its_result_become_a_row_and_the_final_text_an_outcome(tmp_pa
 
 def test_a_row_carries_group_context_and_private_provenance(tmp_path: Path) -> None:
     compare = ("compare_products", '{"product_ids": ["SKU-HEADPHONES-1", "SKU-HEADPHONES-2"]}')
-    captured(tmp_path / "c.jsonl", answer_with_calls(compare), DONE, domains=[SHOPPING])
+    run_capture(tmp_path / "c.jsonl", answer_with_calls(compare), DONE, domains=[SHOPPING])
     row = rows(tmp_path / "c.jsonl")[0]
     assert row["schema_version"] == "rightcall-capture/v1" and row["source_bucket"] == "real_model_call"
     assert row["example_group_id"].startswith("rightcall-shopping-compare_headphones-run-00000-")
@@ -112,7 +112,7 @@ def test_a_row_carries_group_context_and_private_provenance(tmp_path: Path) -> N
 
 def test_every_row_of_a_turn_shows_the_state_before_its_call(tmp_path: Path) -> None:
     attic = ("switch", '{"lamp": "attic", "on": true}')
-    captured(tmp_path / "c.jsonl", answer_with_calls(LIST, attic, LIST), DONE)
+    run_capture(tmp_path / "c.jsonl", answer_with_calls(LIST, attic, LIST), DONE)
     first, second, third, ended = [row["workflow_state"] for row in rows(tmp_path / "c.jsonl")[:4]]
     assert first["completed_steps"] == [] and second["completed_steps"] == ["list_lamps"]
     assert third["recent_errors"] == ['{"error":"there is no lamp attic"}']
@@ -128,7 +128,7 @@ def test_call_ids_are_kept_or_numbered_and_unique_in_a_scenario(tmp_path: Path) 
         answer_with_calls(LIST, LIST, ids=(None, "")),
         DONE,
     ]
-    _, server = captured(tmp_path / "c.jsonl", *turns, max_turns=5, watch=seen)
+    _, server = run_capture(tmp_path / "c.jsonl", *turns, max_turns=5, watch=seen)
     found = [row["proxy_trace"]["tool_call_id"] for row in rows(tmp_path / "c.jsonl") if row["kind"] != "outcome"]
     assert found[:3] == ["a", "a_dup_1", "a_dup_2"] and found[3:5] == ["a_dup_3", "capture_call_1_1"]
     assert found[5:8] == ["capture_call_1_1_dup_1", "capture_call_3_0", "capture_call_3_1"]
@@ -140,7 +140,7 @@ def test_a_bad_call_is_a_row_with_its_problems_and_is_reported_to_the_model(tmp_
     bad = answer_with_calls(
         ("switch", '{"lamp": "hall"}'), ("swich", "{}"), ("switch", '{"lamp": "ha'), ("list_lamps", "")
     )
-    _, server = captured(tmp_path / "c.jsonl", bad, DONE)
+    _, server = run_capture(tmp_path / "c.jsonl", bad, DONE)
     found = rows(tmp_path / "c.jsonl")[:4]
     codes = [{problem["code"] for problem in row["problems"] if problem["blocking"]} for row in found]
     assert codes[0] == {"missing"} and "unknown_tool" in codes[1] and codes[2] and codes[3] == set()
@@ -152,7 +152,7 @@ def test_a_bad_call_is_a_row_with_its_problems_and_is_reported_to_the_model(tmp_
 def test_strict_mode_fails_the_scenario_and_keeps_the_rows_before_the_bad_call(tmp_path: Path) -> None:
     seen = RecordingWatch()
     bad = answer_with_calls(LIST, ("switch", "{"), LIST)
-    run, _ = captured(tmp_path / "c.jsonl", bad, DONE, strict=True, watch=seen)
+    run, _ = run_capture(tmp_path / "c.jsonl", bad, DONE, strict=True, watch=seen)
     assert run.errors == 1 and "failed 1" in seen.lines
     assert [row["kind"] for row in rows(tmp_path / "c.jsonl")] == ["tool_call_candidate", "outcome"]
 
@@ -162,7 +162,7 @@ def test_without_a_guard_nothing_is_repaired_or_rescued(tmp_path: Path) -> None:
     leaked = json_answer(chat('<tool_call>\n{"name": "list_lamps", "arguments": {}}\n</tool_call>'))
     for guard, valid in (("none", [False]), ("parse", [True, True])):
         output = tmp_path / f"{guard}.jsonl"
-        captured(output, loose, DONE, leaked, DONE, guard=guard)
+        run_capture(output, loose, DONE, leaked, DONE, guard=guard)
         calls = [row for row in rows(output) if row["kind"] != "outcome"]
         assert [not any(problem["blocking"] for problem in row["problems"]) for row in calls] == valid
         assert {row["guard"] for row in calls} == {guard}
@@ -173,14 +173,14 @@ def test_without_a_guard_nothing_is_repaired_or_rescued(tmp_path: Path) -> None:
 
 def test_text_mode_sends_and_reads_calls_as_text(tmp_path: Path) -> None:
     text = '<tool_call>\n{"name": "list_lamps", "arguments": {}}\n</tool_call>'
-    _, server = captured(tmp_path / "c.jsonl", json_answer(chat(text)), DONE, mode="text", guard="none")
+    _, server = run_capture(tmp_path / "c.jsonl", json_answer(chat(text)), DONE, mode="text", guard="none")
     row = rows(tmp_path / "c.jsonl")[0]
     assert (row["mode"], row["format"], row["reply"]) == ("text", "hermes", text)
     assert "tools" not in server.posts[0].body and "list_lamps" in server.posts[0].body["messages"][0]["content"]
 
 
 def test_a_native_reply_in_text_mode_is_kept_whole(tmp_path: Path) -> None:
-    captured(tmp_path / "c.jsonl", answer_with_calls(ON), DONE, mode="text")
+    run_capture(tmp_path / "c.jsonl", answer_with_calls(ON), DONE, mode="text")
     call, ended, *_ = rows(tmp_path / "c.jsonl")
     assert call["candidate_call"]["name"] == "switch"
     assert call["reply"]["tool_calls"][0]["function"]["name"] == "switch"
@@ -188,7 +188,7 @@ def test_a_native_reply_in_text_mode_is_kept_whole(tmp_path: Path) -> None:
 
 
 def test_a_scenario_that_reaches_max_turns_is_marked_in_its_outcome(tmp_path: Path) -> None:
-    captured(tmp_path / "c.jsonl", answer_with_calls(LIST), max_turns=2)
+    run_capture(tmp_path / "c.jsonl", answer_with_calls(LIST), max_turns=2)
     found = [row for row in rows(tmp_path / "c.jsonl") if row["proxy_trace"]["scenario"] == "hall"]
     assert [row["kind"] for row in found] == ["tool_call_candidate"] * 2 + ["outcome"]
     assert found[-1]["outcome"]["ended"] == "max_turns" and len({capture_key(row) for row in found}) == 3
@@ -196,14 +196,14 @@ def test_a_scenario_that_reaches_max_turns_is_marked_in_its_outcome(tmp_path: Pa
 
 def test_the_forge_key_is_sent_only_on_request(tmp_path: Path) -> None:
     for wanted in (False, True):
-        _, server = captured(tmp_path / f"{wanted}.jsonl", answer_with_calls(LIST), DONE, forge_compat=wanted)
+        _, server = run_capture(tmp_path / f"{wanted}.jsonl", answer_with_calls(LIST), DONE, forge_compat=wanted)
         result_message = server.posts[1].body["messages"][-1]
         assert result_message.get("_forge") == ({"tool_status": "ok"} if wanted else None)
 
 
 def test_models_runs_domains_and_scenarios_are_ordered_and_each_run_has_its_seed(tmp_path: Path) -> None:
     seen = RecordingWatch()
-    _, server = captured(tmp_path / "c.jsonl", DONE, models=("m", "n"), runs=2, seed=7, watch=seen)
+    _, server = run_capture(tmp_path / "c.jsonl", DONE, models=("m", "n"), runs=2, seed=7, watch=seen)
     assert seen.lines == [
         *("1 m 0 lamps hall", "2 m 0 lamps which", "3 m 1 lamps hall", "4 m 1 lamps which"),
         *("5 n 0 lamps hall", "6 n 0 lamps which", "7 n 1 lamps hall", "8 n 1 lamps which"),
@@ -222,30 +222,30 @@ BAD_REQUEST = json_answer({"error": {"message": "no"}}, 400)
 def test_the_scenario_error_limit_is_exact(most: int, failing: int, tmp_path: Path) -> None:
     seen = RecordingWatch()
     with pytest.raises(CaptureFailed, match=f"{failing} scenarios failed.*--max-scenario-errors is {most}"):
-        captured(tmp_path / "c.jsonl", BAD_REQUEST, max_scenario_errors=most, runs=5, watch=seen)
+        run_capture(tmp_path / "c.jsonl", BAD_REQUEST, max_scenario_errors=most, runs=5, watch=seen)
     assert sum(line.startswith("failed") for line in seen.lines) == failing
 
 
 def test_failures_within_the_limit_keep_the_written_rows(tmp_path: Path) -> None:
-    run, _ = captured(tmp_path / "c.jsonl", answer_with_calls(LIST), BAD_REQUEST, DONE, max_scenario_errors=1)
+    run, _ = run_capture(tmp_path / "c.jsonl", answer_with_calls(LIST), BAD_REQUEST, DONE, max_scenario_errors=1)
     assert run.errors == 1
     assert [row["kind"] for row in rows(tmp_path / "c.jsonl")] == ["tool_call_candidate", "outcome"]
 
 
 def test_a_run_without_any_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CaptureFailed, match=r"all scenarios failed \(2\).*HTTP 400"):
-        captured(tmp_path / "c.jsonl", BAD_REQUEST)
+        run_capture(tmp_path / "c.jsonl", BAD_REQUEST)
 
 
 @pytest.mark.parametrize("body", [{"id": "x"}, {"choices": []}, {"choices": [{}]}])
 def test_an_answer_without_choice_or_message_fails_its_scenario(body: Any, tmp_path: Path) -> None:
     with pytest.raises(CaptureFailed, match="is missing `choices` with a message"):
-        captured(tmp_path / "c.jsonl", json_answer(body))
+        run_capture(tmp_path / "c.jsonl", json_answer(body))
 
 
 def test_concurrent_scenarios_give_the_same_rows(tmp_path: Path) -> None:
-    captured(tmp_path / "one.jsonl", answer_with_calls(LIST), runs=6, max_turns=2)
-    captured(tmp_path / "many.jsonl", answer_with_calls(LIST), runs=6, max_turns=2, concurrency=8)
+    run_capture(tmp_path / "one.jsonl", answer_with_calls(LIST), runs=6, max_turns=2)
+    run_capture(tmp_path / "many.jsonl", answer_with_calls(LIST), runs=6, max_turns=2, concurrency=8)
 
     def keys(name: str) -> list[tuple[object, ...]]:
         traces = [row["proxy_trace"] for row in rows(tmp_path / name)]
@@ -256,8 +256,8 @@ def test_concurrent_scenarios_give_the_same_rows(tmp_path: Path) -> None:
 
 def test_rows_are_appended_to_an_existing_file(tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
-    captured(output, DONE)
-    captured(output, DONE)
+    run_capture(output, DONE)
+    run_capture(output, DONE)
     assert len(rows(output)) == 4 and sum("rightcall_journal" in line for line in journal(output)) == 2
 
 
@@ -266,17 +266,17 @@ def test_an_incomplete_line_is_rejected_without_resume(tmp_path: Path) -> None:
     half = b'{"schema_version":"rightcall-capture/v1","half": '
     output.write_bytes(half)
     with pytest.raises(FileFailed, match="line is incomplete"):
-        captured(output, DONE)
+        run_capture(output, DONE)
     assert output.read_bytes() == half
 
 
 def test_two_captures_cannot_write_to_one_file(tmp_path: Path) -> None:
     with Journal(tmp_path / "c.jsonl", alone=True), pytest.raises(FileFailed, match="another program writes to it"):
-        captured(tmp_path / "c.jsonl", DONE)
+        run_capture(tmp_path / "c.jsonl", DONE)
 
 
 def test_solved_examples_precede_the_request_and_do_not_contain_its_solution(tmp_path: Path) -> None:
-    _, server = captured(tmp_path / "c.jsonl", DONE, examples=3)
+    _, server = run_capture(tmp_path / "c.jsonl", DONE, examples=3)
     shown, other = [[message["content"] for message in heard.body["messages"]] for heard in server.posts]
     assert shown[1] == "Which lamps are there?" and shown[-1] == "Light in the hall, please."
     assert other[1] == "Light in the hall, please." and "hall" in other[3] and other[-1] == "Which lamps are there?"
@@ -285,7 +285,7 @@ def test_solved_examples_precede_the_request_and_do_not_contain_its_solution(tmp
 
 def test_the_tally_counts_valid_and_correct_calls(tmp_path: Path) -> None:
     wrong = ("switch", '{"lamp": "kitchen", "on": true}')
-    run, _ = captured(
+    run, _ = run_capture(
         tmp_path / "c.jsonl", answer_with_calls(ON, wrong, ("nothing", "{}")), DONE, answer_with_calls(LIST), DONE
     )
     count = run.tally.total
@@ -308,9 +308,9 @@ def test_every_scenario_is_a_task_exactly_once() -> None:
 
 
 def test_resuming_a_different_run_is_rejected(tmp_path: Path) -> None:
-    captured(tmp_path / "c.jsonl", DONE)
+    run_capture(tmp_path / "c.jsonl", DONE)
     with pytest.raises(CannotResume, match="had max_turns 4, but this one has 3"):
-        captured(tmp_path / "c.jsonl", DONE, max_turns=3, resume=True)
+        run_capture(tmp_path / "c.jsonl", DONE, max_turns=3, resume=True)
 
 
 def test_cancelling_a_run_keeps_the_written_rows(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_cancelling_a_run_keeps_the_written_rows(tmp_path: Path) -> None:
             def row(self, row: Any) -> None:
                 begun.set()
 
-        work = asyncio.create_task(capturing(output, answer_with_calls(LIST), watch=First(), **options))
+        work = asyncio.create_task(run_capture_async(output, answer_with_calls(LIST), watch=First(), **options))
         await begun.wait()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -332,7 +332,7 @@ def test_cancelling_a_run_keeps_the_written_rows(tmp_path: Path) -> None:
 
     asyncio.run(cancelled())
     before = len(rows(output))
-    run, _ = captured(output, answer_with_calls(LIST), resume=True, **options)
+    run, _ = run_capture(output, answer_with_calls(LIST), resume=True, **options)
     keys = [capture_key(row) for row in rows(output)]
     assert len(keys) == len(set(keys)) == 20 * 2 * 5 >= before and run.tally.rows == len(keys)
 
@@ -342,13 +342,13 @@ def test_cancelling_a_run_keeps_the_written_rows(tmp_path: Path) -> None:
 
 def test_valid_argument_text_is_copied_unchanged_into_the_history(tmp_path: Path) -> None:
     sent = '{ "lamp":"hall",\n  "on": true }'
-    _, server = captured(tmp_path / "c.jsonl", answer_with_calls(("switch", sent)), DONE, DONE)
+    _, server = run_capture(tmp_path / "c.jsonl", answer_with_calls(("switch", sent)), DONE, DONE)
     assert server.posts[1].body["messages"][2]["tool_calls"][0]["function"]["arguments"] == sent
 
 
 @pytest.mark.parametrize("sent", ['{"lamp": "hall", "on"', "[1, 2]", "x" * 5_000])
 def test_the_error_of_an_unreadable_call_quotes_it_within_a_limit(tmp_path: Path, sent: str) -> None:
-    _, server = captured(tmp_path / "c.jsonl", answer_with_calls(("switch", sent)), DONE, DONE)
+    _, server = run_capture(tmp_path / "c.jsonl", answer_with_calls(("switch", sent)), DONE, DONE)
     call, result = server.posts[1].body["messages"][2:4]
     assert call["tool_calls"][0]["function"]["arguments"] == "{}"
     assert len(result["content"]) < 1_200
@@ -360,12 +360,12 @@ def test_only_the_first_choice_is_used(tmp_path: Path) -> None:
     body = chat(calls=(ON,), finish="tool_calls")
     other = chat(calls=(LIST, LIST), finish="tool_calls")["choices"][0]
     body["choices"].append({**other, "index": 1})
-    captured(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
+    run_capture(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
     calls = [row["candidate_call"]["name"] for row in rows(tmp_path / "c.jsonl") if row["kind"] != "outcome"]
     assert calls == ["switch"]
 
 
 @pytest.mark.parametrize("id, kept", [(7, "7"), ("chatcmpl-1", "chatcmpl-1"), (None, None), (True, None), ({}, None)])
 def test_a_numeric_response_id_is_kept_as_text(tmp_path: Path, id: Any, kept: str | None) -> None:
-    captured(tmp_path / "c.jsonl", json_answer({**chat(calls=(ON,)), "id": id}), DONE, DONE)
+    run_capture(tmp_path / "c.jsonl", json_answer({**chat(calls=(ON,)), "id": id}), DONE, DONE)
     assert rows(tmp_path / "c.jsonl")[0]["proxy_trace"]["response_id"] == kept

@@ -25,7 +25,7 @@ from rightcall.errors import FileFailed
 from rightcall.storage.journal import Journal
 from support.format_sample import selected
 from support.lamps import LAMPS, journal, rows, steady
-from support.stub_model import served
+from support.stub_model import start_server
 
 KILLED = Path(__file__).parent / "support" / "killed.py"
 SETTINGS = Settings(models=("m",), mode="native", max_turns=3, runs=2, seed=5)
@@ -33,7 +33,7 @@ SETTINGS = Settings(models=("m",), mode="native", max_turns=3, runs=2, seed=5)
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    server = served()
+    server = start_server()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

@@ -24,7 +24,7 @@ from rightcall.workspace import Approval, Permission
 from support.command import failed, process, run
 from support.lamps import rows
 from support.loopback import Answering, backend, chat, json_answer, serving
-from support.terminal import Sitting
+from support.terminal import TerminalSession
 
 OPEN = """
 name = "rooms"
@@ -230,11 +230,11 @@ def test_a_terminal_user_is_asked_before_each_call(tmp_path: Path, monkeypatch: 
     )
 
     def answer_prompts(url: str) -> int:
-        with Sitting("capture", "--base-url", url, *options, "--tools", "adding.py:add") as seat:
+        with TerminalSession("capture", "--base-url", url, *options, "--tools", "adding.py:add") as seat:
             seat.until('run add {"a": 2, "b": 3}?', "allow? ")
-            seat.types("yes\n")
+            seat.type_text("yes\n")
             seat.until('run add {"a": 9, "b": 9}?', "allow? ")
-            seat.types("not these\n")
+            seat.type_text("not these\n")
             seat.until("capture complete")
             return seat.process.wait()
 

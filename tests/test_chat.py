@@ -14,7 +14,7 @@ from rightcall.backends.local import LocalBackend, LocalServer, LocalServerError
 from rightcall.backends.recording import ReplayBackend
 from rightcall.backends.request import Request
 from support.command import failed, process, run
-from support.stand_in_llama import model_file, put
+from support.stand_in_llama import model_file, write_package
 from support.terminal import until
 
 TOOLS = [
@@ -35,7 +35,7 @@ CALL = '<tool_call> {"name": "get_weather", "arguments": {"City": "Oslo", "days"
 
 @pytest.fixture(autouse=True)
 def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = put(tmp_path / "packages")
+    folder = write_package(tmp_path / "packages")
     monkeypatch.syspath_prepend(str(folder))
     return folder
 

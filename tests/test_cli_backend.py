@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from rightcall.backends.cassette import load_cassette
 from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
 from rightcall.cli.inputs import grouped
-from support.command import failed, hear_ctrl_c, run
+from support.command import accept_ctrl_c, failed, run
 from support.loopback import ask, chat, json_answer, serving
 
 
@@ -23,7 +23,7 @@ from support.loopback import ask, chat, json_answer, serving
 def test_replay_prints_its_url_and_key_and_serves_until_interrupted(as_json: bool, cassette: Path) -> None:
     command = [sys.executable, "-m", "rightcall", "replay", str(cassette), *(["--json"] if as_json else [])]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=accept_ctrl_c
     ) as process:
         assert process.stdout is not None and process.stderr is not None
         first_error_line = process.stderr.readline()

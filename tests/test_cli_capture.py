@@ -16,10 +16,10 @@ import pytest
 from rightcall.backends.cassette import load_cassette
 from rightcall.cli.capture_command import DEFAULT_OUTPUT, DEFAULT_URL, _with_default_url, capture
 from rightcall.cli.endpoint import Endpoint
-from support.command import failed, hear_ctrl_c, run
+from support.command import accept_ctrl_c, failed, run
 from support.lamps import rows
-from support.stand_in_llama import model_file, put
-from support.stub_model import served
+from support.stand_in_llama import model_file, write_package
+from support.stub_model import start_server
 
 LAMP_FILE = """
 name = "lamps"
@@ -35,7 +35,7 @@ calls = [{ name = "list_lamps" }]
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    server = served()
+    server = start_server()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()
     server.server_close()
@@ -186,7 +186,7 @@ def test_ctrl_c_keeps_the_written_rows_and_names_the_resume_option(url: str, tmp
     options = ["--model", "m", "--base-url", url, "--mode", "native", "--domains", "support", "-o", str(output)]
     command = [sys.executable, "-m", "rightcall", "capture", *options, "--runs", "500"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=accept_ctrl_c
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -199,7 +199,7 @@ def test_ctrl_c_keeps_the_written_rows_and_names_the_resume_option(url: str, tmp
 
 
 def test_a_local_model_can_be_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages")))
     model = model_file(tmp_path)
     options = ["--local", model, "--mode", "text", "--domains", "support"]
     result = run("capture", *options, "-o", str(tmp_path / "c.jsonl"), "--json")

@@ -11,7 +11,7 @@ from rightcall.cli.doctor_command import show_diagnosis
 from rightcall.cli.layout import Page
 from support.command import failed, run
 from support.scripted_server import scripted
-from support.webpages import HOSTILE, diagnosis
+from support.webpages import HOSTILE, example_diagnosis
 from test_doctor import leaks
 
 CHAT = ("--model", "m", "--api", "chat")
@@ -64,7 +64,7 @@ def test_a_usage_error_is_one_line_with_exit_code_2(args: tuple[str, ...], messa
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("through", [False, True])
 def test_a_diagnosis_with_hostile_text_fits_the_screen(width: int, through: bool) -> None:
-    found = diagnosis(HOSTILE)
+    found = example_diagnosis(HOSTILE)
     out = Page(width)
     show_diagnosis(out, found if through else msgspec.structs.replace(found, through=None))
     assert max(map(cell_len, out.text.splitlines())) <= width

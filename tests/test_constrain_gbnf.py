@@ -18,7 +18,7 @@ from rightcall.constrain import GrammarBounds
 from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.formats import FORMATS
-from support.candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
+from support.candidates import damage_calls, draw_reply, find_broken_law, quote_calls, render_or_none
 from support.ebnf import Ebnf
 from support.format_sample import sampled
 from support.judge import accepts
@@ -48,7 +48,7 @@ FEW = settings(max_examples=max(settings().max_examples // (6 if Ebnf in JUDGES 
 @FEW
 @given(data=st.data())
 def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.DataObject) -> None:
-    drawn = drawn_reply(data, FORMATS[name], left_out)
+    drawn = draw_reply(data, FORMATS[name], left_out)
     tool_grammar = grammar(drawn.tools, format=name, choice="auto", reasoning=True)
     # A call whose opener is a word, or a sign without a token, must follow an empty line, which no rendering has.
     first = tool_grammar.triggers[0].strip()[:1] if tool_grammar.triggers else ""
@@ -64,19 +64,19 @@ def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.Dat
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data: st.DataObject, seed: int) -> None:
     format, dice = FORMATS[name], Random(seed)
-    drawn = drawn_reply(data, format, left_out)
+    drawn = draw_reply(data, format, left_out)
     parallel, free = data.draw(st.booleans()), data.draw(st.booleans())
     tool_grammar = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
     # An opener with its own fence can appear inside another fence: see below.
     assume(not (free and tool_grammar.triggers and "`" in tool_grammar.triggers[0]))
     text, limits = emit_gbnf_with_limits(tool_grammar)
     found, reader = judge(text), Ebnf(text)
-    inside = [reader.drawn(dice, most) for most in (0, 20, 60, 200)]
-    for candidate in (drawn.alone, *damaged_calls(drawn, format, dice), *shown_calls(drawn), *inside):
+    inside = [reader.draw(dice, most) for most in (0, 20, 60, 200)]
+    for candidate in (drawn.alone, *damage_calls(drawn, format, dice), *quote_calls(drawn), *inside):
         taken = found.accepts(candidate)
         assert taken or candidate not in inside, candidate
         if taken:
-            assert broken_law(candidate, format, drawn.tools, [*tool_grammar.relaxations, *limits], calls=True) == ""
+            assert find_broken_law(candidate, format, drawn.tools, [*tool_grammar.relaxations, *limits], calls=True) == ""
 
 
 @JUDGED
@@ -119,7 +119,7 @@ def test_bounded_strings_have_a_maximum_length(name: str, judge: type[Judge]) ->
 def test_a_string_bound_does_not_change_the_verdict_on_short_texts(
     name: str, judge: type[Judge], data: st.DataObject
 ) -> None:
-    drawn = drawn_reply(data, FORMATS[name], lambda *_: False)
+    drawn = draw_reply(data, FORMATS[name], lambda *_: False)
     how: dict[str, Any] = {"format": name, "choice": "auto", "reasoning": True}
     bounded = judge(grammar(drawn.tools, bounds=GrammarBounds(string=300), **how).gbnf())
     free = judge(grammar(drawn.tools, **how).gbnf())
@@ -141,9 +141,11 @@ def test_the_number_of_members_is_enforced(name: str, judge: type[Judge], bound:
     tools = Toolset([{"name": "f", "parameters": parameters}])
     text, limits = emit_gbnf_with_limits(grammar(tools, format=name, choice="required"))
     assert not limits and check(Call("f", arguments), tools)
-    written = rendered([Call("f", arguments)], FORMATS[name], tools)
+    written = render_or_none([Call("f", arguments)], FORMATS[name], tools)
     assert written is None or not judge(text).accepts(written)
-    fitting = rendered([Call("f", {"a": 1, "b": 2} if "minProperties" in bound else {"a": 1})], FORMATS[name], tools)
+    fitting = render_or_none(
+        [Call("f", {"a": 1, "b": 2} if "minProperties" in bound else {"a": 1})], FORMATS[name], tools
+    )
     assert fitting is not None and judge(text).accepts(fitting)
 
 
@@ -155,7 +157,7 @@ def test_a_quoted_call_is_rejected_by_the_grammar(name: str, judge: type[Judge])
     An opener with its own fence can follow another fence: free text cannot distinguish the two.
     """
     tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": MEMBERS}}])
-    alone = rendered([Call("f", {"a": 1})], FORMATS[name], tools)
+    alone = render_or_none([Call("f", {"a": 1})], FORMATS[name], tools)
     assert alone is not None
     tool_grammar = grammar(tools, format=name, choice="required", text=True)
     found = judge(tool_grammar.gbnf())
@@ -175,7 +177,7 @@ def test_a_nested_repeat_is_accepted_by_engines(pattern: str, judge: type[Judge]
     found = judge(grammar(tools, choice="required").gbnf())
     for text in ("", "a", "ab", "abab", "aaa", "abc", "c", "abac", "d"):
         call = Call("f", {"x": text})
-        written = rendered([call], FORMATS["hermes"], tools)
+        written = render_or_none([call], FORMATS["hermes"], tools)
         assert written is not None
         assert found.accepts(written) is not bool(check(call, tools)), text
 
@@ -184,7 +186,7 @@ def test_a_nested_repeat_is_accepted_by_engines(pattern: str, judge: type[Judge]
 @pytest.mark.parametrize("format", FORMAT_PATTERNS)
 def test_the_grammar_of_a_string_format_is_accepted_by_engines(format: str, judge: type[Judge]) -> None:
     tools = Toolset([{"name": "f", "parameters": {"properties": {"x": {"type": "string", "format": format}}}}])
-    text = rendered([Call("f", {"x": "no value of any format \n"})], FORMATS["hermes"], tools)
+    text = render_or_none([Call("f", {"x": "no value of any format \n"})], FORMATS["hermes"], tools)
     assert text is not None
     assert judge(grammar(tools, choice="required").gbnf()).accepts(text)
     found = judge(grammar(tools, choice="required", formats=True).gbnf())

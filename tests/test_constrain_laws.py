@@ -18,8 +18,8 @@ from rightcall.constrain import Grammar
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Braced, Params, marker_alternatives
 from support.format_sample import sampled
-from support.generated import any_json, around, strings
-from support.judge import accepts_tokens, drawn, matcher, vocabulary
+from support.generated import any_json, parts_around, strings
+from support.judge import accepts_tokens, draw_tokens, matcher, vocabulary
 from support.schemas import tools_and_calls
 
 EVERY_FORMAT = pytest.mark.parametrize("name", sampled())
@@ -75,7 +75,7 @@ def test_every_rendering_of_calls_that_pass_the_check_is_accepted(name: str, dat
     tools, calls = data.draw(tools_and_calls(strings(format)))
     toolset = Toolset(tools)
     assume(not any(check(call, toolset) for call in calls) and not left_out(format, calls))
-    parts = data.draw(around(format, calls))
+    parts = data.draw(parts_around(format, calls))
     try:
         text = render(parts, format=format, tools=toolset)
     except CannotCarry:
@@ -114,7 +114,7 @@ def test_text_sampled_from_the_masks_parses_to_valid_calls(name: str, data: st.D
     specials = bool(token_vocabulary.specials) and data.draw(st.booleans())
     lark_matcher = matcher(compiled.lark(tokens=token_vocabulary.specials if specials else False), tokenizer)
     for turn in range(3):
-        tokens = drawn(lark_matcher.deep_copy(), token_vocabulary.eos_token_id, Random(seed + turn), most=250)
+        tokens = draw_tokens(lark_matcher.deep_copy(), token_vocabulary.eos_token_id, Random(seed + turn), max_tokens=250)
         if tokens is None:
             continue
         text = token_vocabulary.decode(tokens)

@@ -17,7 +17,7 @@ from rightcall.constrain import Grammar, Relaxation
 from rightcall.constrain.structural_tag import emit_structural_tag_with_limits
 from rightcall.formats import FORMATS
 from rightcall.types import Json
-from support.candidates import broken_law, damaged_calls, drawn_reply, shown_calls
+from support.candidates import damage_calls, draw_reply, find_broken_law, quote_calls
 from support.format_sample import sampled
 from support.tag_judge import Tag
 from test_constrain_laws import left_out
@@ -36,7 +36,7 @@ def build_judge(tool_grammar: Grammar) -> tuple[Tag, list[Relaxation]]:
 @FEW
 @given(data=st.data())
 def test_a_tag_accepts_every_rendering(name: str, data: st.DataObject) -> None:
-    drawn = drawn_reply(data, FORMATS[name], left_out, spelled=False)
+    drawn = draw_reply(data, FORMATS[name], left_out, spelled=False)
     judge, _ = build_judge(grammar(drawn.tools, format=name, choice="auto", reasoning=True))
     assert judge.accepts(drawn.text), drawn.text
     judge, _ = build_judge(grammar(drawn.tools, format=name, choice="required", parallel=False))
@@ -48,15 +48,15 @@ def test_a_tag_accepts_every_rendering(name: str, data: st.DataObject) -> None:
 @FEW
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_text_accepted_by_a_tag_parses_as_valid_calls(name: str, data: st.DataObject, seed: int) -> None:
-    drawn, dice = drawn_reply(data, FORMATS[name], left_out, spelled=False), Random(seed)
+    drawn, dice = draw_reply(data, FORMATS[name], left_out, spelled=False), Random(seed)
     parallel = data.draw(st.booleans())
     judge, limits = build_judge(grammar(drawn.tools, format=name, choice="required", parallel=parallel))
     values = {json.dumps(drawn.tools.schema(call.name)): call.arguments for call in drawn.calls}
-    texts = [drawn.alone, *damaged_calls(drawn, FORMATS[name], dice), *shown_calls(drawn)]
-    texts += [judge.drawn(dice, lambda schema: some_json(schema, list(values.values()), dice)) for _ in range(4)]
+    texts = [drawn.alone, *damage_calls(drawn, FORMATS[name], dice), *quote_calls(drawn)]
+    texts += [judge.draw(dice, lambda schema: some_json(schema, list(values.values()), dice)) for _ in range(4)]
     for text in texts:
         if judge.accepts(text):
-            assert broken_law(text, FORMATS[name], drawn.tools, limits, calls=True) == ""
+            assert find_broken_law(text, FORMATS[name], drawn.tools, limits, calls=True) == ""
 
 
 def some_json(schema: dict[str, Any], values: list[Any], dice: Random) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import parse
 from support.hostile import TOOLS, times
-from support.steps import MOST, Way, growth
+from support.steps import MOST, ReadingMode, growth
 
 TEXT, ROWS = "<tool_call>write({ text: ", "<tool_call>write({ rows: "
 END = " })</tool_call>"
@@ -81,7 +81,7 @@ MODES = [(0, False), (4, False), (4, True)]
 def test_cost_grows_linearly_with_the_text(shape: str, mode: tuple[int, bool]) -> None:
     """Each shape is parsed in one of the modes; `make fuzz` parses it in all of them."""
     pieces, live = mode
-    assert growth(lambda size: text_of(shape, size), Way("contract", pieces, live)) <= MOST
+    assert growth(lambda size: text_of(shape, size), ReadingMode("contract", pieces, live)) <= MOST
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -99,4 +99,4 @@ def test_many_fences_are_parsed_in_every_format() -> None:
 
 @pytest.mark.parametrize("format", ["contract", "hermes"])
 def test_a_run_of_backticks_in_chunks_costs_linear_time(format: str) -> None:
-    assert growth(lambda size: "`" * size, Way(format, 4, True)) <= MOST
+    assert growth(lambda size: "`" * size, ReadingMode(format, 4, True)) <= MOST

@@ -28,7 +28,7 @@ from rightcall.contracts.protocol import prose, skeleton, stray, violations
 from rightcall.formats import FORMATS
 from rightcall.types import Done, to_json
 from support.cuts import Setting, hold_of_every_cut
-from support.generated import DECLARED, made_of_markers
+from support.generated import DECLARED, marker_texts
 from support.replies import INTEGER, STRING, args, blocking, codes, notes, read, runnable, tool, wrong
 from support.samples import CORPUS
 from test_false_positives import TOOLS as PROSE
@@ -424,7 +424,7 @@ def test_an_unparsable_call_is_not_in_the_canonical_text() -> None:
 
 @given(data=st.data())
 def test_the_canonical_text_parses_to_the_same_calls_and_is_stable(data: st.DataObject) -> None:
-    reply = parse(data.draw(made_of_markers(CONTRACT)), format="contract", tools=DECLARED, repair="off")
+    reply = parse(data.draw(marker_texts(CONTRACT)), format="contract", tools=DECLARED, repair="off")
     once = canonical(reply)
     again = parse(once, format="contract", tools=DECLARED, repair="off")
     named = {call.name for call in reply.attempts if call.complete}

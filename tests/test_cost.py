@@ -13,7 +13,7 @@ from rightcall import Call, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Pythonic
 from support.format_sample import sampled, sampled_rows, selected
-from support.steps import MOST, Metered, Way, growth, shared
+from support.steps import MOST, Metered, ReadingMode, growth, shared
 from test_hostile import shapes_of, text_of
 
 WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, True)}
@@ -29,7 +29,8 @@ def test_parsing_hostile_text_of_a_format_is_linear(format: str, at: int) -> Non
         shape: list(WAYS)[(at + number) % len(WAYS)] for number, shape in enumerate(shapes_of(format)[at % 3 :: 3])
     }
     found = {
-        (shape, way): growth(partial(text_of, format, shape), Way(format, *WAYS[way])) for shape, way in turns.items()
+        (shape, way): growth(partial(text_of, format, shape), ReadingMode(format, *WAYS[way]))
+        for shape, way in turns.items()
     }
     assert {at: times for at, times in found.items() if times > MOST} == {}
 
@@ -44,7 +45,7 @@ def pair_with_modes(units: list[str]) -> list[Any]:
 )
 def test_parsing_text_of_unknown_format_is_linear(pair: tuple[str, str]) -> None:
     unit, way = pair
-    assert growth(lambda size: unit * (size // len(unit)), Way("auto", *WAYS[way])) <= MOST
+    assert growth(lambda size: unit * (size // len(unit)), ReadingMode("auto", *WAYS[way])) <= MOST
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "kimi_k2", "pythonic", "gemma4", "contract"])
@@ -52,7 +53,7 @@ def test_parsing_a_long_value_is_linear(format: str) -> None:
     def one_call(size: int) -> str:
         return render([Call("write", {"text": "word " * (size // 5) + "end"})], format=format)
 
-    assert growth(one_call, Way(format, 4, True)) <= MOST
+    assert growth(one_call, ReadingMode(format, 4, True)) <= MOST
 
 
 PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pythonic) for body in format.bodies)]
@@ -63,11 +64,11 @@ PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pyt
 def test_parsing_text_between_python_arguments_is_linear(format: str, pair: tuple[str, str]) -> None:
     unit, way = pair
     before = render([Call("write", {"text": "a"})], format=format).rpartition(")")[0]
-    assert growth(lambda size: before + unit * (size // len(unit)), Way(format, *WAYS[way])) <= MOST
+    assert growth(lambda size: before + unit * (size // len(unit)), ReadingMode(format, *WAYS[way])) <= MOST
 
 
 def test_parsing_a_long_answer_is_linear() -> None:
-    assert growth(lambda size: "word " * (size // 5), Way("hermes", 4)) <= MOST
+    assert growth(lambda size: "word " * (size // 5), ReadingMode("hermes", 4)) <= MOST
 
 
 def many_unknown_names(size: int) -> str:
@@ -75,7 +76,7 @@ def many_unknown_names(size: int) -> str:
 
 
 def test_parsing_many_unknown_names_is_linear() -> None:
-    assert growth(many_unknown_names, Way("hermes"), size=1_500) <= MOST
+    assert growth(many_unknown_names, ReadingMode("hermes"), size=1_500) <= MOST
 
 
 # Text that is first treated as calls and then withdrawn, repeatedly.
@@ -90,7 +91,7 @@ WITHDRAWN_CALLS = {
 def test_withdrawing_calls_is_linear(case: str) -> None:
     format, unit = WITHDRAWN_CALLS[case]
     found = {
-        way: growth(lambda size: unit * (size // len(unit)), Way(format, *options), size=1_500)
+        way: growth(lambda size: unit * (size // len(unit)), ReadingMode(format, *options), size=1_500)
         for way, options in WAYS.items()
     }
     assert {way: times for way, times in found.items() if times > MOST} == {}
@@ -144,9 +145,9 @@ def add_to_feed(statement: str) -> Callable[[str], str]:
 @pytest.mark.parametrize("act", QUADRATIC.values(), ids=QUADRATIC)
 def test_the_meter_detects_quadratic_parsing(act: str) -> None:
     package = Metered({"rightcall.parsing.parser": add_to_feed(act)})
-    assert growth(lambda size: "a" * size, Way("hermes", 4, rescue="off"), package=package) > 2 * MOST
+    assert growth(lambda size: "a" * size, ReadingMode("hermes", 4, rescue="off"), package=package) > 2 * MOST
 
 
 def test_the_meter_is_deterministic() -> None:
-    way = Way(next(iter(FORMATS)), 4, True)
+    way = ReadingMode(next(iter(FORMATS)), 4, True)
     assert growth(lambda size: "<" * size, way) == growth(lambda size: "<" * size, way)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.steps import MOST, growth_of
+from support.steps import MOST, measure_growth
 
 Chunks = Callable[[int], list[Any]]
 
@@ -79,7 +79,7 @@ def test_the_steps_of_a_stream_grow_linearly_with_its_chunks(shape: str, live: b
             stream.feed(chunk)
         stream.close()
 
-    assert growth_of(read_stream, size=100) <= MOST
+    assert measure_growth(read_stream, size=100) <= MOST
 
 
 ARGUMENTS: dict[str, Callable[[int], str]] = {
@@ -99,4 +99,4 @@ def test_the_steps_of_a_repair_grow_linearly_with_the_arguments(shape: str, poli
     def repair_arguments(rightcall: Any, tools: Any, size: int) -> None:
         rightcall.repair(rightcall.Call("write", {}, ARGUMENTS[shape](size)), tools, policy=policy)
 
-    assert growth_of(repair_arguments, size=4_000) <= MOST
+    assert measure_growth(repair_arguments, size=4_000) <= MOST

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
 from rightcall.backends.rewrite import MODULES, Rewriter
 from rightcall.parsing.options import CUT
-from support.dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
+from support.dialects import ENDS, WIRES, Answer, Cutter, Json, WireCall
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]
 OWN_TEXT = ("chat", "responses")  # dialects whose arguments are the text that the model wrote
@@ -27,7 +27,7 @@ every_truncation = pytest.mark.parametrize(("api", "end"), TRUNCATIONS)
 
 
 def answer_with_calls(count: int, end: str) -> Answer:
-    calls = [Wired(f"call_{at}", "f", '{"x":1}') for at in range(count)]
+    calls = [WireCall(f"call_{at}", "f", '{"x":1}') for at in range(count)]
     return Answer("Hm.", "Let me see.", tuple(calls), end)
 
 
@@ -166,7 +166,7 @@ def test_a_truncated_call_is_never_sent_to_the_client(
 ) -> None:
     wire_answer = answer_with_calls(count, "length")
     arguments = '{"x":1' if api in OWN_TEXT else '{"x":1}'
-    wire_answer = wire_answer._replace(calls=(*wire_answer.calls[:-1], Wired("last", "f", arguments)))
+    wire_answer = wire_answer._replace(calls=(*wire_answer.calls[:-1], WireCall("last", "f", arguments)))
     whole, stream = WIRES[api]
     frames = [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in stream(wire_answer, Cutter(data))]
     for is_stream, body in ((False, [json.dumps(whole(wire_answer)).encode()]), (True, frames)):

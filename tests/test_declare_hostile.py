@@ -21,7 +21,7 @@ from rightcall.types import Json
 from support.format_sample import selected
 from support.hostile_tools import TEXT, TOOLSETS, tool
 from support.odd_schemas import VALUES, parameters, tools_of, uses
-from support.steps import MOST, growth_of, shared
+from support.steps import MOST, measure_growth, shared
 
 ARGUMENTS: Json = {"a": ["x"] * 40, "k0": "a", "b": {"n": {"n": 1}}}
 
@@ -228,7 +228,7 @@ def test_the_steps_grow_linearly_with_the_tools(pair: tuple[str, str]) -> None:
             USES[used](rightcall, tools)
 
     # The positions of the first thousand alternatives are looked up in another way.
-    assert growth_of(work, size=6_000 if name == "allOf of objects" else 1_000) <= MOST
+    assert measure_growth(work, size=6_000 if name == "allOf of objects" else 1_000) <= MOST
 
 
 @pytest.mark.parametrize("name", ["members", "enums", "defaults", "anchors"])

@@ -8,7 +8,7 @@ import pytest
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import CAPTURE_RECORDING, MODES, CaptureDemo, run_demo_capture
 from support.command import run
-from support.stand_in_llama import DIES, model_file, put
+from support.stand_in_llama import DIES, model_file, write_package
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_a_grammar_increases_the_share_of_valid_calls(demo_capture: tuple[Path, 
 def test_the_demo_uses_the_recording_and_the_reason_if_the_model_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages", DIES.format("SIGILL"))))
     monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
     assert "processor lacks" in run_demo_capture(tmp_path / "rows").source
 

@@ -7,7 +7,7 @@ import pytest
 from rightcall.backends.models import MODELS, cached_model_file
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import RECORDING, model_scene
-from support.stand_in_llama import DIES, model_file, put
+from support.stand_in_llama import DIES, model_file, write_package
 
 
 def test_without_the_model_the_recording_answers_and_names_the_download_command(
@@ -26,7 +26,7 @@ def test_without_the_model_the_recording_answers_and_names_the_download_command(
 
 
 def test_a_downloaded_model_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages")))
     monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
     scene = model_scene()
     assert scene.source.endswith("run on this machine just now")
@@ -36,7 +36,7 @@ def test_a_downloaded_model_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_recording_answers_if_the_model_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages", DIES.format("SIGILL"))))
     monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
     assert "processor lacks" in model_scene().source
 

@@ -23,7 +23,7 @@ from rightcall.evaluation.suites import find_cases, question_cases
 from support.command import failed, run
 from support.format_sample import selected
 from support.scripted_server import scripted
-from support.stub_model import served
+from support.stub_model import start_server
 
 Json = dict[str, Any]
 LLAMA = {"/props": {"default_generation_settings": {}, "chat_template": ""}}
@@ -443,7 +443,7 @@ def test_a_repeatedly_killed_evaluation_keeps_every_acknowledged_row(concurrency
     """Real processes are killed by SIGKILL at random moments for a second; RIGHTCALL_KILL_SECONDS sets the duration."""
     seconds = os.environ.get("RIGHTCALL_KILL_SECONDS", "1")
     cases = min(240, 20 * max(1, round(float(seconds) / 4)))
-    server = served()
+    server = start_server()
     try:
         url, out = f"http://127.0.0.1:{server.server_port}", tmp_path / "killed.jsonl"
         command = [sys.executable, str(KILLED), seconds, url, str(out), str(concurrency)]

@@ -27,7 +27,7 @@ from rightcall.serve.bounded_writer import LineSink
 from support.captured import rows, write
 from support.command import commands, failed, process, run
 from support.small_disk import on_small_disk
-from support.stub_model import served
+from support.stub_model import start_server
 
 
 class Place(NamedTuple):
@@ -107,7 +107,7 @@ FOLDER_ENTRY_OPTIONS = {"--combined-output"}  # a name in a folder that has its 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    server = served()
+    server = start_server()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()

@@ -14,7 +14,7 @@ from rightcall import Call, CallStart, Parser, Reasoning, Recast, Reply, Text, p
 from rightcall.types import Part
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
-from support.replies import args, codes, kept
+from support.replies import args, codes, is_kept
 from support.replies import hermes as body
 
 OFF = Setting("hermes", repair="off")
@@ -145,7 +145,7 @@ def test_a_body_truncated_before_its_name_is_kept_and_rejected() -> None:
     reply = read('<tool_call>\n{"na')
     assert "truncated" in [problem.code for problem in reply.problems]
     assert not any(call.complete for call in reply.attempts)
-    assert kept(reply, '{"na')
+    assert is_kept(reply, '{"na')
 
 
 def test_a_whole_body_without_its_close_tag_is_kept_and_reported_as_truncated() -> None:

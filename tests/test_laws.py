@@ -37,15 +37,15 @@ from support.format_sample import sampled
 from support.generated import (
     DECLARED,
     KEYS,
-    Made,
+    CallsWithTools,
     any_json,
-    around,
-    damaged,
+    calls_with_tools,
+    comparable_parts,
+    damaged_texts,
     has_reasoning,
-    made_calls,
-    made_of_markers,
-    plainly,
-    spelled,
+    json_spellings,
+    marker_texts,
+    parts_around,
     strings,
 )
 from support.replies import BARE, Json
@@ -155,7 +155,7 @@ def places(format: Format, schema: Json, value: Any, key: str = "", level: int =
     return found
 
 
-def reasons(format: Format, generated: Made) -> set[str]:
+def reasons(format: Format, generated: CallsWithTools) -> set[str]:
     """Return the known reasons for which this format can reject these calls."""
     spots = [
         place
@@ -165,7 +165,7 @@ def reasons(format: Format, generated: Made) -> set[str]:
     return {limit.what for limit in CANNOT[type(format.bodies[0])] for spot in spots if limit.holds(spot)}
 
 
-def render_unless_rejected(format: Format, parts: list[Part], generated: Made) -> str | None:
+def render_unless_rejected(format: Format, parts: list[Part], generated: CallsWithTools) -> str | None:
     """Return the text, or None if the format rejects the calls for a reason in the table."""
     known = reasons(format, generated)
     try:
@@ -184,7 +184,7 @@ def render_unless_rejected(format: Format, parts: list[Part], generated: Made) -
 @FEW
 @given(data=st.data())
 def test_any_text_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
-    text = data.draw(made_of_markers(FORMATS[name]))
+    text = data.draw(marker_texts(FORMATS[name]))
     setting = data.draw(
         st.sampled_from([Setting(name), Setting(name, DECLARED), Setting(name, DECLARED, repair="off")])
     )
@@ -196,7 +196,7 @@ def test_any_text_parses_the_same_under_every_chunking_without_loss(name: str, d
 @given(data=st.data())
 def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name: str, data: st.DataObject) -> None:
     sample = data.draw(st.sampled_from([s for s in samples() if s.format == name and len(s.text) < 500]))
-    text = data.draw(damaged(sample.text, FORMATS[name]))
+    text = data.draw(damaged_texts(sample.text, FORMATS[name]))
     hold_of_every_cut(text, Setting(name, toolset(sample.tools)), seed=len(text))
 
 
@@ -205,8 +205,8 @@ def test_a_damaged_sample_parses_the_same_under_every_chunking_without_loss(name
 @given(data=st.data())
 def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    generated = data.draw(made_calls(format))
-    text = render_unless_rejected(format, data.draw(around(format, generated.calls)), generated)
+    generated = data.draw(calls_with_tools(format))
+    text = render_unless_rejected(format, data.draw(parts_around(format, generated.calls)), generated)
     assume(text is not None)
     assert text is not None
     hold_of_every_cut(text, Setting(name, Toolset(generated.tools)), seed=len(text))
@@ -216,7 +216,7 @@ def test_a_rendered_reply_parses_the_same_under_every_chunking(name: str, data: 
 @FEW
 @given(data=st.data())
 def test_hold_gives_the_same_reply_without_recast_events(name: str, data: st.DataObject) -> None:
-    text = data.draw(made_of_markers(FORMATS[name]))
+    text = data.draw(marker_texts(FORMATS[name]))
     whole = read([text], Setting(name, DECLARED))
     held = read(list(text), Setting(name, DECLARED), hold=True)
     assert held.reply == whole.reply
@@ -232,8 +232,8 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
     kinds = tuple(type(body) for body in format.bodies)
     # What follows decides whether a tag in a bare value belongs to the value: a cut there is ambiguous.
     text_of = st.text(max_size=8).filter(lambda s: "<" not in s) if set(kinds) & {Params, Braced} else None
-    generated = data.draw(made_calls(format, text_of))
-    text = render_unless_rejected(format, data.draw(around(format, generated.calls)), generated)
+    generated = data.draw(calls_with_tools(format, text_of))
+    text = render_unless_rejected(format, data.draw(parts_around(format, generated.calls)), generated)
     assume(text is not None)
     assert text is not None
     setting = Setting(name, Toolset(generated.tools))
@@ -254,12 +254,12 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
 @given(data=st.data())
 def test_a_rendered_reply_parses_back_unchanged(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    generated = data.draw(made_calls(format))
-    parts = data.draw(around(format, generated.calls))
+    generated = data.draw(calls_with_tools(format))
+    parts = data.draw(parts_around(format, generated.calls))
     text = render_unless_rejected(format, parts, generated)
     if text is not None:
         reply = parse(text, format=name, tools=generated.tools)
-        assert plainly(reply.parts) == plainly(parts)
+        assert comparable_parts(reply.parts) == comparable_parts(parts)
         assert reply.problems == ()
 
 
@@ -271,11 +271,11 @@ JSON_BODIES = [name for name, format in FORMATS.items() if isinstance(format.bod
 def test_a_json_body_keeps_any_arguments_and_their_spelling(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
     arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
-    spelling = data.draw(spelled(arguments))
+    spelling = data.draw(json_spellings(arguments))
     call = Call("f", arguments, spelling)
     choice = "f" if name == "forced_choice" else None
     reply = parse(render([call, call], format=name), format=name, choice=choice)
-    assert plainly(reply.parts) == plainly([call, call])
+    assert comparable_parts(reply.parts) == comparable_parts([call, call])
     assert [read_back.json for read_back in reply.attempts] == [spelling, spelling]
     assert reply.problems == ()
 
@@ -289,7 +289,7 @@ def test_a_pythonic_body_keeps_any_values(name: str, data: st.DataObject) -> Non
     arguments = data.draw(st.dictionaries(KEYS, any_json(FORMATS[name]), max_size=3))
     call = Call("f", arguments, json.dumps(arguments))
     reply = parse(render([call, call], format=name), format=name)
-    assert plainly(reply.parts) == plainly([call, call])
+    assert comparable_parts(reply.parts) == comparable_parts([call, call])
     assert reply.problems == ()
 
 
@@ -299,7 +299,7 @@ def test_a_typescript_literal_keeps_any_arguments(data: st.DataObject) -> None:
     arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
     call = Call("f", arguments, json.dumps(arguments))
     reply = parse(render([call, call], format=format), format=format)
-    assert plainly(reply.parts) == plainly([call, call])
+    assert comparable_parts(reply.parts) == comparable_parts([call, call])
     assert reply.problems == ()
 
 
@@ -308,14 +308,14 @@ def test_a_typescript_literal_keeps_any_arguments(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_text_with_markers_of_the_format_is_kept_unchanged_or_rejected(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    prose = data.draw(made_of_markers(format))
+    prose = data.draw(marker_texts(format))
     assume(prose.strip())
     parts: list[Part] = [Text(prose), Call("f", {"s": "x"}, '{"s": "x"}')]
     try:
         text = render(parts, format=name, tools=DECLARED)
     except CannotCarry:
         return
-    assert plainly(parse(text, format=name, tools=DECLARED).parts) == plainly(parts)
+    assert comparable_parts(parse(text, format=name, tools=DECLARED).parts) == comparable_parts(parts)
 
 
 @every_format
@@ -350,7 +350,7 @@ def test_inexpressible_arguments_are_rejected_with_path_and_cause(name: str, sch
         render(call, format=name, tools=[tool])
     assert refusal.value.path.startswith("/parts/0")
     assert refusal.value.cause
-    assert reasons(find(name), Made([call], [tool])), "refused for no reason that is known"
+    assert reasons(find(name), CallsWithTools([call], [tool])), "refused for no reason that is known"
 
 
 @pytest.mark.parametrize("name", sorted(BARE))

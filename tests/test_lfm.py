@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Problem, Reply, Text, detect
-from support.replies import args, codes, kept, notes, runnable, wrong
+from support.replies import args, codes, is_kept, notes, runnable, wrong
 from support.replies import read as read_under_every_cut
 
 START, END = "<|tool_call_start|>", "<|tool_call_end|>"
@@ -40,7 +40,7 @@ def assert_problem(code: str, inside: str, *, name: str | None = None) -> Proble
     reply = read(block(inside))
     assert codes(reply) == [code]
     assert runnable(reply) == []
-    assert kept(reply, inside.strip().removeprefix("[").removesuffix("]").strip())
+    assert is_kept(reply, inside.strip().removeprefix("[").removesuffix("]").strip())
     [problem] = reply.problems
     assert problem.blocking
     if name is not None:
@@ -250,7 +250,7 @@ def test_a_truncated_name_is_kept_and_never_runnable() -> None:
     reply = read(f"{START}[get_wea")
     assert "truncated" in codes(reply)
     assert runnable(reply) == []
-    assert kept(reply, "get_wea")
+    assert is_kept(reply, "get_wea")
 
 
 def test_a_bad_call_does_not_affect_its_siblings_and_the_text() -> None:
@@ -265,7 +265,7 @@ def test_a_name_without_a_parenthesis_is_reported() -> None:
     reply = read(block("[not_a_call]"))
     assert "invalid_call" in codes(reply)
     assert runnable(reply) == []
-    assert kept(reply, "not_a_call")
+    assert is_kept(reply, "not_a_call")
 
 
 @pytest.mark.parametrize("inside", ["[(a=1)]", "[ (a=1)]"])
@@ -287,14 +287,14 @@ def test_a_call_whose_parenthesis_is_never_closed_is_reported(inside: str) -> No
 
 def test_content_after_the_closing_parenthesis_is_reported() -> None:
     assert_problem("trailing_content", "[fn(arg=1) extra]", name="fn")
-    assert kept(read(block("[fn(arg=1) extra]")), "extra")
+    assert is_kept(read(block("[fn(arg=1) extra]")), "extra")
 
 
 def test_a_second_list_in_a_block_is_trailing_content() -> None:
     reply = read(block("[a()], [b()]"))
     assert codes(reply) == ["trailing_content"]
     assert args(reply)[0] == ("a", {})
-    assert kept(reply, "[b()]") or args(reply)[1:] == [("b", {})]
+    assert is_kept(reply, "[b()]") or args(reply)[1:] == [("b", {})]
 
 
 @pytest.mark.parametrize("inside, name", [("[fn(badarg)]", "fn"), ("[f(1)]", "f"), ("[f('x')]", "f")])

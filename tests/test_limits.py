@@ -21,7 +21,7 @@ from support.replies import (
     blocking,
     codes,
     hermes,
-    made,
+    make_call,
     read,
     runnable,
     tool,
@@ -55,7 +55,7 @@ def test_a_reply_beyond_the_length_limit_is_text(name: str) -> None:
 
 @every_format
 def test_a_length_limit_inside_a_call_truncates_the_call(name: str) -> None:
-    text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
+    text = render(make_call("f", s="needle in hay"), format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(reply=text.index("hay")))
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
     assert sorted(codes(reply)) == ["too_large", "truncated"]
@@ -64,7 +64,7 @@ def test_a_length_limit_inside_a_call_truncates_the_call(name: str) -> None:
 
 @every_format
 def test_a_call_beyond_the_size_limit_is_kept_and_rejected(name: str) -> None:
-    text = render([made("f", s="x" * 400), made("f", s="y")], format=name, tools=TOOLS)
+    text = render([make_call("f", s="x" * 400), make_call("f", s="y")], format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(call=300))
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False), ("f", True)]
     assert "x" * 400 in reply.attempts[0].raw
@@ -73,7 +73,7 @@ def test_a_call_beyond_the_size_limit_is_kept_and_rejected(name: str) -> None:
 
 @every_format
 def test_calls_beyond_the_limit_are_text(name: str) -> None:
-    text = render([made("f", s=str(n)) for n in range(6)], format=name, tools=TOOLS)
+    text = render([make_call("f", s=str(n)) for n in range(6)], format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(calls=3))
     assert len(reply.attempts) == 3
     assert codes(reply) == ["too_large"]
@@ -82,8 +82,8 @@ def test_calls_beyond_the_limit_are_text(name: str) -> None:
 
 @every_format
 def test_the_beginning_of_a_call_beyond_the_limit_is_text(name: str) -> None:
-    one = render(made("f", s="1"), format=name, tools=TOOLS)
-    many = render([made("f", s="1"), made("f", s="2")], format=name, tools=TOOLS)
+    one = render(make_call("f", s="1"), format=name, tools=TOOLS)
+    many = render([make_call("f", s="1"), make_call("f", s="2")], format=name, tools=TOOLS)
     sections = [marker for marker in marker_alternatives((FORMATS[name].section or ("", ""))[0]) if marker]
     damaged = [text.replace("<tool_call>", "", 1) for text in (one, many)] + [f"{each}f{one}" for each in sections]
     for text in (many, one + one, *damaged):
@@ -108,8 +108,8 @@ THINKING = [name for name, format in FORMATS.items() if format.reasoning is not 
 @pytest.mark.parametrize("calls", [1, 2, 3])
 def test_calls_in_open_reasoning_count_towards_the_limit(name: str, calls: int) -> None:
     opens = marker_alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
-    one = render([made("f", s="1")], format=name, tools=TOOLS)
-    text = one + opens + render([made("f", s="2"), made("f", s="3")], format=name, tools=TOOLS)
+    one = render([make_call("f", s="1")], format=name, tools=TOOLS)
+    text = one + opens + render([make_call("f", s="2"), make_call("f", s="3")], format=name, tools=TOOLS)
     whole = read(text, name)
     reply = read(text, name, limits=Limits(calls=calls))
     is_beyond = len(whole.attempts) > calls
@@ -130,7 +130,7 @@ def nested(depth: int) -> Json:
 @every_format
 def test_arguments_that_are_too_deep_are_kept_and_rejected(name: str) -> None:
     tools = Toolset([tool("f", o={"type": "object"}), tool("g")])
-    text = render([made("f", **nested(30)), made("g")], format=name, tools=tools)
+    text = render([make_call("f", **nested(30)), make_call("g")], format=name, tools=tools)
     reply = read(text, name, tools, limits=Limits(depth=20))
     assert [call.name for call in reply.attempts] == ["f", "g"]
     assert blocking(reply)[0] == ("too_deep", 0)
@@ -201,7 +201,7 @@ def test_feed_does_not_change_a_returned_list_later() -> None:
 
 @pytest.mark.parametrize("name", [*sampled(), "auto"])
 def test_a_parse_leaves_no_reference_cycles(name: str) -> None:
-    text = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    text = render(make_call("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     parse(text, format=name, tools=TOOLS)  # fills the caches
     gc.collect()
     gc.freeze()  # so that the collector does not scan these objects for every format

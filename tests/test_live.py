@@ -13,7 +13,7 @@ from support.replies import (
     STRING,
     TOOLS,
     Json,
-    made,
+    make_call,
     tool,
 )
 
@@ -30,7 +30,7 @@ def emitted_json(events: list[Event]) -> str:
 
 @every_format
 def test_live_mode_emits_a_plain_string_while_it_arrives(name: str) -> None:
-    text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
+    text = render(make_call("f", s="needle in hay"), format=name, tools=TOOLS)
     parser = Parser(name, tools=TOOLS, live=True)
     events = parser.feed(text[: text.index("hay")])
     if name in HELD_UNTIL_CLOSE:
@@ -45,6 +45,6 @@ def test_live_mode_emits_a_plain_string_while_it_arrives(name: str) -> None:
 @every_format
 def test_live_mode_holds_back_a_string_that_its_schema_may_reject(name: str, schema: Json) -> None:
     tools = Toolset([tool("f", s=schema)])
-    text = render(made("f", s="needle in hay"), format=name, tools=tools)
+    text = render(make_call("f", s="needle in hay"), format=name, tools=tools)
     parser = Parser(name, tools=tools, live=True)
     assert "needle" not in emitted_json(parser.feed(text[: text.index("hay")]))

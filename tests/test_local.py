@@ -21,15 +21,15 @@ import pytest
 from rightcall.backends.local import LocalServer, LocalServerError
 from rightcall.backends.models import MODELS, ModelUnavailable, is_cached
 from rightcall.errors import CallerError
-from support.command import failed, hear_ctrl_c, run
-from support.stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
+from support.command import accept_ctrl_c, failed, run
+from support.stand_in_llama import DIES, MISSING, PACKAGE, model_file, write_package
 
 MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_cached(MODELS["smollm2"])
 
 
 @pytest.fixture
 def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = put(tmp_path / "packages")
+    folder = write_package(tmp_path / "packages")
     monkeypatch.syspath_prepend(str(folder))
     return folder
 
@@ -145,7 +145,7 @@ def test_a_fork_that_exits_does_not_stop_the_server(llama: Path, tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child notices once the model is loaded")
 def test_a_child_that_blocks_the_interpreter_while_loading_is_stopped(llama: Path, tmp_path: Path) -> None:
-    put(llama, PACKAGE.replace("time.sleep(60)", "9**9**9"))
+    write_package(llama, PACKAGE.replace("time.sleep(60)", "9**9**9"))
     code = PARENT.format(then="")
     path = os.pathsep.join([str(llama), *filter(None, sys.path)])
     with (tmp_path / "log").open("w+") as log:
@@ -193,7 +193,7 @@ STARTUP_ERRORS = {
 def test_a_model_that_cannot_be_served_is_reported_with_the_reason(
     package: str, text: str, message: str, llama: Path, tmp_path: Path
 ) -> None:
-    put(llama, package)
+    write_package(llama, package)
     line = failed(run("model", "serve", model_file(tmp_path, text), "--port", "0"), 2 if text == "PK" else 1)
     assert re.search(message, line), line
 
@@ -230,7 +230,7 @@ def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_pat
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
         text=True,
-        preexec_fn=hear_ctrl_c,
+        preexec_fn=accept_ctrl_c,
     )
     assert serving.stdout is not None
     server_info = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")

@@ -19,7 +19,7 @@ from support.replies import (
     args,
     blocking,
     hermes,
-    made,
+    make_call,
     read,
     runnable,
     tool,
@@ -31,7 +31,7 @@ every_format = pytest.mark.parametrize("name", sampled())
 
 @every_format
 def test_a_truncated_call_is_never_runnable(name: str) -> None:
-    text = render([made("f", s="first"), made("f", s="second", n=-12)], format=name, tools=TOOLS)
+    text = render([make_call("f", s="first"), make_call("f", s="second", n=-12)], format=name, tools=TOOLS)
     allowed: list[Args] = [[], [("f", {"s": "first"})], [("f", {"s": "first"}), ("f", {"s": "second", "n": -12})]]
     for end in range(len(text)):
         for chunks in ([text[:end]], list(text[:end])):
@@ -48,7 +48,7 @@ def test_a_truncated_call_without_markers_is_never_complete(name: str, call: str
 
 @every_format
 def test_all_arguments_of_one_large_delta_are_parsed(name: str) -> None:
-    calls = [made("f", s="x" * 300, n=n) for n in range(5)]
+    calls = [make_call("f", s="x" * 300, n=n) for n in range(5)]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read_chunks([text], Setting(name, TOOLS), live=True).reply) == [(c.name, c.arguments) for c in calls]
 
@@ -127,7 +127,7 @@ def test_renamed_keys_and_a_nested_function_are_parsed() -> None:
 @every_format
 def test_a_truncated_call_is_kept_and_never_completed(name: str) -> None:
     """The text is truncated everywhere from the argument's first character until before the end of the body."""
-    text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
+    text = render(make_call("f", s="needle in hay"), format=name, tools=TOOLS)
     for end in range(text.index("needle"), text.index("hay") + len("hay") + 1):
         reply = parse(text[:end], format=name, tools=TOOLS)
         [call] = reply.attempts

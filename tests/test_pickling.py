@@ -88,13 +88,13 @@ def test_a_value_survives_pickle_and_copy(value: Any, copy_value: Callable[[Any]
 def test_a_toolset_of_functions_survives_pickle_and_copy_and_runs(copy_value: Callable[[Any], Any]) -> None:
     back = copy_value(TOOLS)
     assert back.names == TOOLS.names and back.definitions(extensions=True) == TOOLS.definitions(extensions=True)
-    assert pickled_tools.ran(TEXT, back) == ["2 days of sun in Oslo"]
+    assert pickled_tools.run_calls(TEXT, back) == ["2 days of sun in Oslo"]
     assert copy_value(TOOLS.scoped(["wait"])).names == ("wait",)
 
 
 def test_a_toolset_runs_in_another_process() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        assert pool.submit(pickled_tools.ran, TEXT, TOOLS).result(120) == ["2 days of sun in Oslo"]
+        assert pool.submit(pickled_tools.run_calls, TEXT, TOOLS).result(120) == ["2 days of sun in Oslo"]
 
 
 def test_an_exception_carries_its_problems() -> None:

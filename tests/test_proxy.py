@@ -28,7 +28,7 @@ from support.loopback import (
     json_answer,
     serving,
 )
-from support.proxied import DIALECTS, Proxied, asked, proxied
+from support.proxied import DIALECTS, Proxied, build_request, proxied
 
 OSLO = [("get_weather", {"city": "Oslo"})]
 LEAK = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
@@ -127,7 +127,7 @@ def test_text_is_streamed_before_the_answer_is_complete() -> None:
         writer.write(b"%x\r\n%b\r\n" % (len(rest), rest))
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("messages", stream=True)
+        path, body = build_request("messages", stream=True)
         async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             seen = b""
             while b"let me look" not in seen:
@@ -148,7 +148,7 @@ def test_arguments_are_streamed_with_live_calls() -> None:
         writer.write(b"%x\r\n%b\r\n" % (len(rest), rest))
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("chat", stream=True)
+        path, body = build_request("chat", stream=True)
         async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             seen = b""
             while b"Osl" not in seen:
@@ -172,7 +172,7 @@ RIGHT = chunked(events(*WEATHER))
 @pytest.mark.parametrize("tools", [True, False])
 def test_a_request_body_is_json_even_without_a_content_type(api: Api, tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        path, body = asked(api, stream=False, tools=tools)
+        path, body = build_request(api, stream=False, tools=tools)
         posted = proxy.session.post(
             proxy.proxy.address + path, data=json.dumps(body).encode(), skip_auto_headers=["Content-Type"]
         )
@@ -360,7 +360,7 @@ def test_the_response_head_is_sent_before_the_server_answers(tools: bool, fails:
         await (json_answer({"error": {"message": "no room"}}, 500) if fails else RIGHT)(writer)
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("chat", stream=True, tools=tools)
+        path, body = build_request("chat", stream=True, tools=tools)
         async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             assert response.status == 200 and (await response.content.readany()).startswith(b":")
             may_answer.set()
@@ -380,10 +380,10 @@ def test_a_client_disconnect_cancels_the_server_request() -> None:
             await asyncio.sleep(0.02)
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("chat", stream=True)
+        path, body = build_request("chat", stream=True)
         async with proxy.session.post(proxy.proxy.address + path, json=body) as response:
             await response.content.readany()
-        await asyncio.wait_for(proxy.server.gone.wait(), 20)
+        await asyncio.wait_for(proxy.server.client_closed.wait(), 20)
 
     run(story, endless)
 
@@ -500,7 +500,7 @@ def test_tools_of_other_kinds_do_not_reject_a_request() -> None:
     called = chunked(events(call_delta('{"input": "*** Begin"}', "apply_patch", "call_p"), delta("tool_calls")))
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("responses", stream=True, tools=False)
+        path, body = build_request("responses", stream=True, tools=False)
         async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": tools}) as response:
             data = (await response.read()).decode()
         assert response.status == 200 and '"custom_tool_call"' in data and "*** Begin" in data

@@ -9,7 +9,7 @@ import pytest
 
 from rightcall.api_names import Api
 from support.loopback import call_delta, chunked, delta, events, json_answer
-from support.proxied import DIALECTS, Proxied, asked, got
+from support.proxied import DIALECTS, Proxied, build_request, parse_response
 from test_proxy import LEAK, OSLO, RIGHT, TEXT, made, run
 
 END = delta("tool_calls")
@@ -76,10 +76,10 @@ def test_an_undeclared_tool_is_allowed_if_tools_are_deferred_and_the_prompt_name
     system = "These tools are deferred: WebFetch, WebSearch."
 
     async def story(proxy: Proxied) -> None:
-        path, body = asked("messages", stream=stream, tools=False, system=system)
+        path, body = build_request("messages", stream=stream, tools=False, system=system)
         body["messages"] += [{"role": "assistant", "content": f"I will call {name}."}, *body["messages"]]
         async with proxy.session.post(proxy.proxy.address + path, json={**body, "tools": [deferred]}) as answer:
-            reply = got("messages", answer.status, {}, await answer.read(), stream=stream).reply
+            reply = parse_response("messages", answer.status, {}, await answer.read(), stream=stream).reply
         assert made(reply) == ([(name, {"query": "x"})] if is_allowed else [])
 
     run(story, chunked(events(call_delta('{"query": "x"}', name, "call_a"), END)), guard=guard)

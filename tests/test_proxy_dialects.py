@@ -21,7 +21,7 @@ from rightcall.serve.answer_writers import WRITERS, new_answer_id
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.flow_rules import FlowRules
 from rightcall.testing import conforms
-from support.dialects import WIRES, Answer, Cutter, Wired
+from support.dialects import WIRES, Answer, Cutter, WireCall
 from support.proxied import DIALECTS, SCHEMA, Json
 
 TOOLS = Toolset([Tool(name="get_weather", parameters=SCHEMA)])
@@ -29,7 +29,7 @@ PAIRS = list(itertools.product(DIALECTS, DIALECTS))
 WORDS = st.text("ab c\n.", max_size=12).map(lambda text: f"said {text}" if text.strip() else "")
 CALLS = st.lists(
     st.builds(
-        lambda number, city, days: Wired(f"call_{number}", "get_weather", json.dumps({"city": city, "days": days})),
+        lambda number, city, days: WireCall(f"call_{number}", "get_weather", json.dumps({"city": city, "days": days})),
         st.integers(0, 10**6),
         st.text('Oslo é\n"{}', max_size=8),
         st.integers(-5, 5),

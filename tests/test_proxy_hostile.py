@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support.loopback import chat, chunked, events, json_answer, silence
-from support.proxied import Proxied, asked
+from support.proxied import Proxied, build_request
 from test_proxy import RIGHT, run
 
 NO_CALLS: list[Any] = [[None], {"a": 1}, 7, [{"id": [], "function": []}]]
@@ -39,7 +39,7 @@ def test_a_response_that_cannot_be_written_as_json_is_stored(odd: Any) -> None:
 @pytest.mark.parametrize("tools", [True, False])
 def test_a_compressed_body_is_decompressed_and_a_falsely_labelled_one_is_rejected(tools: bool) -> None:
     async def story(proxy: Proxied) -> None:
-        path, body = asked("chat", stream=False, tools=tools)
+        path, body = build_request("chat", stream=False, tools=tools)
         raw = json.dumps(body).encode()
         head = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
         for data, status in ((gzip.compress(raw), 200), (raw, 400)):
@@ -79,7 +79,7 @@ def test_a_gemini_stream_without_sse_is_a_json_array() -> None:
 
     async def story(proxy: Proxied) -> None:
         for tools in (True, False):
-            path, body = asked("gemini", stream=True, tools=tools)
+            path, body = build_request("gemini", stream=True, tools=tools)
             async with proxy.session.post(proxy.proxy.address + path.partition("?")[0], json=body) as response:
                 assert response.content_type == "application/json"
                 assert (await response.json())[0]["candidates"][0]["content"]["parts"][0]["text"] == "Hi"

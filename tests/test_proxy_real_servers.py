@@ -14,7 +14,7 @@ from rightcall.constrain.server_requests import SERVERS
 from rightcall.errors import StatusError
 from rightcall.serve.refused_fields import refused_fields
 from support.loopback import Answering, answer, chat, json_answer
-from support.proxied import DIALECTS, SCHEMA, Proxied, asked, proxied
+from support.proxied import DIALECTS, SCHEMA, Proxied, build_request, proxied
 
 OSLO = ("get_weather", '{"city": "Oslo"}')
 RIGHT = json_answer(chat(calls=(OSLO,), finish="tool_calls"))
@@ -36,7 +36,7 @@ def run(story: Callable[[Proxied], Awaitable[None]], *answers: Answering, **sett
 
 async def forced_call_names(proxy: Proxied) -> list[str]:
     """Return the tools that a client gets calls of when it forces one by name."""
-    path, body = asked("chat", stream=False, x=1)
+    path, body = build_request("chat", stream=False, x=1)
     body |= {"tools": BOTH, "tool_choice": NAMED}
     async with proxy.session.post(proxy.proxy.address + path, json=body) as got:
         return [call.name for call in read(await got.json(), api="chat").calls]

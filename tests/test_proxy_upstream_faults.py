@@ -11,7 +11,7 @@ import pytest
 
 from rightcall.api_names import Api
 from support.loopback import Answering, answer, chat, chunked, delta, events
-from support.proxied import DIALECTS, Proxied, asked, got
+from support.proxied import DIALECTS, Proxied, build_request, parse_response
 from test_proxy import TEXT, run
 
 Json = dict[str, Any]
@@ -170,7 +170,7 @@ def test_a_stream_in_place_of_a_whole_answer_is_read_without_tools_too() -> None
 
 def test_a_request_on_a_closed_connection_is_repeated() -> None:
     async def story(proxy: Proxied) -> None:
-        path, body = asked("chat", stream=False)
+        path, body = build_request("chat", stream=False)
         for _ in range(20):
             async with proxy.session.post(proxy.proxy.address + path, json=body) as http_response:
                 assert http_response.status == 200, await http_response.text()
@@ -191,11 +191,11 @@ def test_a_stopping_proxy_ends_the_active_streams(tools: bool) -> None:
         open_streams = [await begin(proxy, api) for api in DIALECTS]
         await proxy.proxy.__aexit__()
         for api, answered, data in open_streams:
-            response = got(api, answered.status, {}, data + await answered.content.read(), stream=True)
+            response = parse_response(api, answered.status, {}, data + await answered.content.read(), stream=True)
             assert (response.reply.content, response.reply.finish) == ("Well, let me look", "length"), (api, response)
 
     async def begin(proxy: Proxied, api: Api) -> tuple[Api, aiohttp.ClientResponse, bytes]:
-        path, body = asked(api, stream=True, tools=tools)
+        path, body = build_request(api, stream=True, tools=tools)
         answered = await proxy.session.post(proxy.proxy.address + path, json=body)
         return api, answered, await answered.content.readany()
 

@@ -18,7 +18,7 @@ from support.replies import (
     codes,
     hermes,
     is_distinctive_reasoning,
-    made,
+    make_call,
     read,
 )
 
@@ -36,7 +36,7 @@ def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reason
     pair = FORMATS[name].reasoning
     assert pair is not None
     close = marker_alternatives(pair[1])[0]
-    text = f"First I look.{close}" + render(made("f", s="x"), format=name, tools=TOOLS)
+    text = f"First I look.{close}" + render(make_call("f", s="x"), format=name, tools=TOOLS)
     reply = read(text, name)
     assert (reply.reasoning, reply.content, args(reply)) == ("First I look.", "", [("f", {"s": "x"})])
     opened = read(text, name, reasoning="open")
@@ -74,7 +74,7 @@ def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(
 def test_reasoning_in_think_tags_does_not_change_the_reply_after_it(name: str, text_parts: tuple[Text, ...]) -> None:
     # The header of a reply may also follow the reasoning.
     with suppress(CannotCarry):
-        text = render(Reply((*text_parts, made("f", s="x"))), format=name, tools=TOOLS)
+        text = render(Reply((*text_parts, make_call("f", s="x"))), format=name, tools=TOOLS)
         alone, behind = read(text, name), read(f"<think>hm</think>\n{text}", name)
         assert args(alone) == args(behind) == [("f", {"s": "x"})]
         assert (behind.reasoning, behind.content, codes(behind)) == ("hm", alone.content, codes(alone))
@@ -113,7 +113,7 @@ def test_a_reasoning_close_after_a_call_has_no_effect() -> None:
 @pytest.mark.parametrize("name", ["auto", "hermes", "qwen3_coder", "glm45"])
 @pytest.mark.parametrize("fence", ["```", "~~~"])
 def test_quoted_reasoning_and_the_call_after_it_are_text(name: str, fence: str) -> None:
-    call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    call = render(make_call("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     text = f"It writes this:\n{fence}\n<think>\nHm.\n</think>\n\nLet me look.\n{call}\n{fence}\nThat is all."
     reply = read(text, name)
     assert (reply.content, reply.attempts) == (text, ())
@@ -169,7 +169,7 @@ def test_messages_quoted_in_a_reasoning_message_are_reasoning(name: str, marks: 
     channels = FORMATS[name].channels
     assert channels is not None
     start = str(marker_alternatives(channels.start)[0])
-    call = render(made("f", s="x"), format=name, tools=TOOLS).lstrip()
+    call = render(make_call("f", s="x"), format=name, tools=TOOLS).lstrip()
     (opens_reasoning, closes_reasoning), (opens_content, closes_content) = (
         channels.messages["reasoning"],
         channels.messages["content"],
@@ -186,6 +186,6 @@ def test_an_unclosed_quotation_in_a_reasoning_message_hides_no_later_call(name: 
     channels = FORMATS[name].channels
     assert channels is not None
     thinks, ends = channels.messages["reasoning"]
-    call = render(made("f", s="x"), format=name, tools=TOOLS)
+    call = render(make_call("f", s="x"), format=name, tools=TOOLS)
     reply = read(f"{thinks}I read {open}a page{ends}{marker_alternatives(channels.start)[0]}{call}", name)
     assert (args(reply), reply.reasoning) == ([("f", {"s": "x"})], f"I read {open}a page")

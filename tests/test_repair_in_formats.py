@@ -12,7 +12,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
 from support.format_sample import sampled
-from support.replies import INTEGER, STRING, Json, blocking, codes, made, runnable
+from support.replies import INTEGER, STRING, Json, blocking, codes, make_call, runnable
 
 Policy = Literal["off", "safe", "lenient"]
 PROPERTIES: Json = {
@@ -58,7 +58,7 @@ GUESSES: dict[str, tuple[str, str]] = {
 
 
 def render_in(wire: str, arguments: str) -> str:
-    call = made("f", **TRUTH)
+    call = make_call("f", **TRUTH)
     text = render(call, format=wire, tools=TOOLS)
     assert call.json in text
     return text.replace(call.json, arguments)
@@ -182,7 +182,7 @@ def opens_with_a_tag(name: str) -> bool:
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if opens_with_a_tag(name)))
 def test_an_incomplete_tag_before_json_is_reported(name: str) -> None:
-    call = render([made("f", days=3)], format=name, tools=TOOLS)
+    call = render([make_call("f", days=3)], format=name, tools=TOOLS)
     damaged = call.replace("f>", "f", 1)
     for text, count in ((damaged, 0), (call + damaged, 1), (damaged.replace('f{"days": 3}', "f"), 0)):
         reply = hold_of_every_cut(text, Setting(name, TOOLS))

@@ -22,8 +22,8 @@ from rightcall.repairs.loose_json import UnreadableJson, read_loose
 from support.cuts import Setting, hold_of_every_cut
 from support.cuts import read as read_chunks
 from support.format_sample import sampled, selected
-from support.replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
-from support.steps import MOST, growth_of
+from support.replies import INTEGER, STRING, Json, args, blocking, codes, hermes, make_call, runnable
+from support.steps import MOST, measure_growth
 
 Policy = Literal["off", "safe", "lenient"]
 
@@ -315,7 +315,10 @@ def test_a_policy_can_be_set_for_each_tool() -> None:
 
 # -- laws: a truncated call is never completed -------------------------------------------------------------------------
 
-WHOLE = [made("f", city="it's 5\" \\ {[", days=-12, tags=["a", "b"]), made("f", o={"a": {"b": [1, None, True]}})]
+WHOLE = [
+    make_call("f", city="it's 5\" \\ {[", days=-12, tags=["a", "b"]),
+    make_call("f", o={"a": {"b": [1, None, True]}}),
+]
 ALLOWED = [[("f", call.arguments) for call in WHOLE[:count]] for count in range(3)]
 
 
@@ -334,7 +337,7 @@ def test_a_prefix_of_a_text_gives_only_calls_it_contains_completely(name: str, p
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 @pytest.mark.parametrize("name", ["hermes", "jamba", "mistral_v11", "kimi_k2", "harmony", "functionary_v31", "xlam"])
 def test_no_prefix_of_a_damaged_text_becomes_a_call_with_fewer_arguments(name: str, policy: Policy) -> None:
-    call = made("f", city="Oslo", tags=["a", "b"])
+    call = make_call("f", city="Oslo", tags=["a", "b"])
     text = render(call, format=name, tools=READ_ONLY).replace(call.json, "{'city': 'Oslo', 'tags': ['a', 'b',],}")
     assert "'Oslo'" in text
     for end in range(len(text)):
@@ -421,7 +424,7 @@ WORSE = {
 @pytest.mark.parametrize("policy", ["safe", "lenient"])
 @pytest.mark.parametrize("name", sampled(JSON_WIRES))
 def test_damage_in_any_json_format_never_runs_with_other_arguments(name: str, policy: Policy) -> None:
-    call = made("f", **TRUTH)
+    call = make_call("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)
     assert call.json in text
     plausible = [TRUTH, TRUTH | {"city": 'a "quoted" b'}, TRUTH | {"city": "}"}]
@@ -432,7 +435,7 @@ def test_damage_in_any_json_format_never_runs_with_other_arguments(name: str, po
 
 @pytest.mark.parametrize("name", sampled(JSON_WIRES))
 def test_damage_in_any_json_format_is_repaired(name: str) -> None:
-    call = made("f", **TRUTH)
+    call = make_call("f", **TRUTH)
     text = render(call, format=name, tools=TOOLS)
     lost = [
         kind
@@ -570,7 +573,7 @@ def test_repair_takes_linear_steps_for_hostile_arguments(kind: str, policy: Poli
         for closed in (False, True):
             metered.finalize_call("f", HOSTILE[kind](size), index=0, tools=tools, policy=policy, closed=closed)
 
-    assert growth_of(finalize_hostile) <= MOST
+    assert measure_growth(finalize_hostile) <= MOST
 
 
 @pytest.mark.parametrize("kind", selected(HOSTILE, kept=list(HOSTILE)[::3]))
@@ -580,7 +583,7 @@ def test_parsing_takes_linear_steps_for_hostile_arguments(kind: str) -> None:
         reply = rightcall.parse(text, format="hermes", tools=metered_tools(rightcall), repair="lenient")
         assert reply.attempts or codes(reply) or reply.content
 
-    assert growth_of(parse_hostile) <= MOST
+    assert measure_growth(parse_hostile) <= MOST
 
 
 def test_arguments_nested_beyond_the_limit_are_rejected_under_every_policy() -> None:

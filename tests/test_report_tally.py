@@ -23,14 +23,14 @@ from support.reported import (
     REPAIRED,
     TEXTS,
     TOOLS,
-    answered,
-    logged,
-    tallied,
+    logged_reply,
+    read_reply,
+    tally_replies,
 )
 
 REPLIES = st.lists(
     st.builds(
-        lambda text, model, line, more: logged(text + more, line, model=model),
+        lambda text, model, line, more: logged_reply(text + more, line, model=model),
         st.sampled_from(TEXTS),
         st.sampled_from(["a", "b", "c"]),
         st.integers(1, 50),
@@ -83,11 +83,11 @@ def test_the_findings_of_a_reply_are_its_faults(text: str, expected: list[tuple[
     ],
 )
 def test_the_findings_of_a_server_response_are_its_faults(response: object, expected: list[tuple[str, str]]) -> None:
-    assert findings_of(answered(response)) == expected
+    assert findings_of(read_reply(response)) == expected
 
 
 def test_partial_counts_add_up() -> None:
-    tally = tallied([logged(text, at) for at, text in enumerate(TEXTS * 3)])
+    tally = tally_replies([logged_reply(text, at) for at, text in enumerate(TEXTS * 3)])
     counts = tally.total.counts
     assert counts["replies"] == 21
     assert counts["may_run"] + counts["refused"] == counts["calls"] == 12
@@ -97,7 +97,7 @@ def test_partial_counts_add_up() -> None:
 
 def test_a_further_call_of_a_reply_is_not_counted_as_a_reply() -> None:
     first, second = [LoggedReply(reply=parse(GOOD), is_first=is_first) for is_first in (True, False)]
-    counts = tallied([first, second]).total.counts
+    counts = tally_replies([first, second]).total.counts
     assert (counts["replies"], counts["calls"]) == (1, 2)
 
 
@@ -115,10 +115,10 @@ def test_unknown_rules_and_codes_are_counted_as_other() -> None:
 @settings(max_examples=40)
 @given(REPLIES, REPLIES, REPLIES)
 def test_merged_tallies_equal_one_pass_in_any_order(a: list, b: list, c: list) -> None:  # type: ignore[type-arg]
-    once = tallied([*a, *b, *c])
-    assert merge_tallies(tallied(a), tallied(b), tallied(c)) == once
-    assert merge_tallies(tallied(a), merge_tallies(tallied(b), tallied(c))) == once
-    assert merge_tallies(tallied(c), tallied(a), tallied(b)) == once
+    once = tally_replies([*a, *b, *c])
+    assert merge_tallies(tally_replies(a), tally_replies(b), tally_replies(c)) == once
+    assert merge_tallies(tally_replies(a), merge_tallies(tally_replies(b), tally_replies(c))) == once
+    assert merge_tallies(tally_replies(c), tally_replies(a), tally_replies(b)) == once
     assert merge_tallies(once, ReplyTally()) == once
 
 
@@ -129,10 +129,10 @@ def replies_of_many_models(number: int) -> list[LoggedReply]:
 
 def test_the_number_of_groups_is_bounded_for_a_log_with_very_many_models() -> None:
     replies = replies_of_many_models(1_000)
-    once = tallied(replies)
+    once = tally_replies(replies)
     assert len(once.groups) == 200
     assert once.total.counts["replies"] == 1_000
-    assert merge_tallies(*[tallied(replies[at::7]) for at in range(7)]) == once
+    assert merge_tallies(*[tally_replies(replies[at::7]) for at in range(7)]) == once
     assert once.largest()[-1][0] == GroupKey("(the rest)", "", "")
 
 
@@ -145,7 +145,7 @@ def test_a_sample_marks_the_text_of_its_finding() -> None:
         (LEAKED, "<tool_call>"),
         (CUT, '{"name'),
     ]:
-        tally = tallied([logged(text, 7)])
+        tally = tally_replies([logged_reply(text, 7)])
         for sample in [each for kept in tally.total.samples.values() for each in kept]:
             start, end = sample.found
             assert sample.text == text
@@ -157,8 +157,8 @@ def test_a_sample_marks_the_text_of_its_finding() -> None:
 
 def test_each_finding_keeps_two_different_short_samples() -> None:
     long = REFUSED + "x" * 3_000
-    tally = tallied(
-        [logged(text, at) for at, text in enumerate([long, REFUSED, REFUSED, "So. " + REFUSED, long + "y"])]
+    tally = tally_replies(
+        [logged_reply(text, at) for at, text in enumerate([long, REFUSED, REFUSED, "So. " + REFUSED, long + "y"])]
     )
     kept = tally.total.samples[Finding("refused", "missing")]
     assert len(kept) == SAMPLES_PER_FINDING
@@ -168,7 +168,7 @@ def test_each_finding_keeps_two_different_short_samples() -> None:
 
 def test_a_sample_of_a_long_reply_is_an_excerpt() -> None:
     text = "a" * 5_000 + REFUSED + "b" * 5_000
-    (sample,) = tallied([logged(text)]).total.samples[Finding("refused", "missing")]
+    (sample,) = tally_replies([logged_reply(text)]).total.samples[Finding("refused", "missing")]
     assert len(sample.text) == 640
     assert sample.before + len(sample.text) + sample.after == len(text)
     start, end = sample.found
@@ -178,7 +178,7 @@ def test_a_sample_of_a_long_reply_is_an_excerpt() -> None:
 def test_secrets_in_samples_are_masked_with_the_same_length() -> None:
     key = "sk-proj-abcdefghijklmnopqrstuvwx0123456789"
     text = f"The key is {key}.\n" + hermes_secret(key)
-    (sample,) = tallied([logged(text)]).total.samples[Finding("refused", "missing")]
+    (sample,) = tally_replies([logged_reply(text)]).total.samples[Finding("refused", "missing")]
     assert key not in sample.text
     assert key not in sample.says
     assert len(sample.text) == len(text)
@@ -192,7 +192,7 @@ def hermes_secret(key: str) -> str:
 def test_a_sample_of_native_calls_shows_their_parts() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     message = {"role": "assistant", "content": "Let me see.", "tool_calls": [call]}
-    tally = tallied([answered({"choices": [{"message": message, "finish_reason": "tool_calls"}]})])
+    tally = tally_replies([read_reply({"choices": [{"message": message, "finish_reason": "tool_calls"}]})])
     (sample,) = tally.total.samples[Finding("refused", "missing")]
     assert sample.text == "Let me see.\nget_weather {}\n"
     assert sample.text[slice(*sample.found)] == "{}"
@@ -203,11 +203,11 @@ def test_a_sample_of_native_calls_shows_their_parts() -> None:
 
 def tally_of(**texts: int) -> ReplyTally:
     named = {"good": GOOD, "refused": REFUSED, "plain": PLAIN, "near": NEAR}
-    return tallied(logged(named[name], at) for name, number in texts.items() for at in range(number))
+    return tally_replies(logged_reply(named[name], at) for name, number in texts.items() for at in range(number))
 
 
 def test_a_log_compared_with_itself_has_no_changes() -> None:
-    tally = tallied([logged(text, at) for at, text in enumerate(TEXTS * 5)])
+    tally = tally_replies([logged_reply(text, at) for at, text in enumerate(TEXTS * 5)])
     assert {change.verdict for change in compare_logs(tally, tally).changes} == {"same"}
 
 
@@ -229,8 +229,8 @@ def test_swapping_the_logs_swaps_better_and_worse() -> None:
 def test_several_models_are_compared_separately() -> None:
     def tally_of_two_models(refused: int) -> ReplyTally:
         texts = [GOOD] * (100 - refused) + [REFUSED] * refused
-        a = [logged(text, at, model="a") for at, text in enumerate(texts)]
-        return tallied([*a, *[logged(GOOD, at, model="b") for at in range(1_000)]])
+        a = [logged_reply(text, at, model="a") for at, text in enumerate(texts)]
+        return tally_replies([*a, *[logged_reply(GOOD, at, model="b") for at in range(1_000)]])
 
     worse = compare_logs(tally_of_two_models(0), tally_of_two_models(20)).of("worse")
     assert {change.scope for change in worse} == {ALL, "a"}
@@ -240,7 +240,10 @@ def test_several_models_are_compared_separately() -> None:
 def test_many_comparisons_of_equal_logs_report_no_change() -> None:
     """Without a correction, about five of a hundred comparisons would report one."""
     texts = [GOOD, GOOD, GOOD, REFUSED]
-    tally = [tallied(logged(texts[(at * step) % 4], at, model=f"m{at % 25}") for at in range(400)) for step in (1, 3)]
+    tally = [
+        tally_replies(logged_reply(texts[(at * step) % 4], at, model=f"m{at % 25}") for at in range(400))
+        for step in (1, 3)
+    ]
     comparison = compare_logs(*tally)
     assert len(comparison.changes) > 50
     assert not comparison.of("worse")

@@ -34,7 +34,7 @@ from rightcall.request_gate import (
     new_key,
     refusal_body,
 )
-from support.stand_in_llama import model_file, put
+from support.stand_in_llama import model_file, write_package
 
 KEY = "rck_open-sesame-open-sesame"
 GUARD = make_gate("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"])
@@ -344,7 +344,7 @@ def replay_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
 def model_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
     import sys
 
-    folder = str(put(tmp_path / "packages"))
+    folder = str(write_package(tmp_path / "packages"))
     sys.path.insert(0, folder)
     try:
         with LocalServer(model_file(tmp_path), key=KEY) as server:

@@ -24,7 +24,7 @@ from support.replies import (
     blocking,
     codes,
     hermes,
-    made,
+    make_call,
     notes,
     runnable,
     wrong,
@@ -121,7 +121,7 @@ def test_calls_in_markers_of_another_format_are_rescued_and_the_text_is_kept(for
 
 @pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in BARE | EITHER))
 def test_calls_of_any_format_are_rescued_if_another_format_was_named(name: str) -> None:
-    parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
+    parts: list[Part] = [Text("Look:"), make_call("get_weather", city="Oslo")]
     text = render(parts, format=name, tools=TOOLS)
     other = "phi4_mini" if name != "phi4_mini" else "hermes"
     if name in NAMED_ONLY:
@@ -142,7 +142,7 @@ def reasoning_text(name: str) -> str:
 def test_reasoning_before_a_call_does_not_change_its_rescue(name: str) -> None:
     # Only the first of the messages with headers may begin without its token.
     for other in [each for each in FORMATS if each not in NAMED_ONLY and FORMATS[each].channels is None]:
-        text = render([made("get_weather", city="Oslo")], format=other, tools=TOOLS)
+        text = render([make_call("get_weather", city="Oslo")], format=other, tools=TOOLS)
         alone, behind = [parse(before + text, format=name, tools=TOOLS) for before in ("", reasoning_text(name))]
         assert runnable(behind) == runnable(alone), other
         assert (behind.reasoning, behind.content) == ("hm", alone.content), other

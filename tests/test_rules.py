@@ -24,7 +24,7 @@ from support.replies import (
     args,
     blocking,
     hermes,
-    made,
+    make_call,
     notes,
     read,
     runnable,
@@ -198,14 +198,14 @@ def test_closing_markers_inside_a_value_do_not_close_the_call(name: str) -> None
     if isinstance(format.bodies[0], Params):
         closes += [text.strip() for text in marker_alternatives(format.bodies[0].value_close) if "{" not in text]
     value = f"see {' or '.join(filter(None, [*closes, *format.ends]))} in a string"
-    calls = [made("f", s=value, n=1), made("f", s="other")]
+    calls = [make_call("f", s=value, n=1), make_call("f", s="other")]
     text = render(calls, format=name, tools=TOOLS)
     assert args(read(text, name)) == [("f", {"s": value, "n": 1}), ("f", {"s": "other"})]
 
 
 @every_format
 def test_a_call_of_an_undeclared_tool_is_kept_and_the_nearest_tool_is_named(name: str) -> None:
-    text = render([made("f", s="x"), made("get_wether", city="Rome")], format=name)
+    text = render([make_call("f", s="x"), make_call("get_wether", city="Rome")], format=name)
     reply = read(text, name)
     assert args(reply) == [("f", {"s": "x"}), ("get_wether", {"city": "Rome"})]
     assert blocking(reply) == [("unknown_tool", 1)]
@@ -214,7 +214,7 @@ def test_a_call_of_an_undeclared_tool_is_kept_and_the_nearest_tool_is_named(name
 
 @every_format
 def test_with_an_empty_toolset_every_call_is_blocked(name: str) -> None:
-    reply = read(render(made("f", s="x"), format=name), name, Toolset(()))
+    reply = read(render(make_call("f", s="x"), format=name), name, Toolset(()))
     assert [call.name for call in reply.attempts] == ["f"]
     assert blocking(reply) == [("unknown_tool", 0)]
 
@@ -239,7 +239,14 @@ def test_a_name_with_invalid_characters_blocks_the_call(format: str, text: str, 
 
 @pytest.mark.parametrize("name", sampled(FORMATS_WITH_TEXT_AROUND_CALLS))
 def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None:
-    parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two."), made("f", s="y"), made("g"), Text("Three.")]
+    parts: list[Part] = [
+        Text("One."),
+        make_call("f", s="x"),
+        Text("Two."),
+        make_call("f", s="y"),
+        make_call("g"),
+        Text("Three."),
+    ]
     reply = read(render(parts, format=name, tools=TOOLS), name)
     assert [part.name if isinstance(part, Call) else part.text for part in reply.parts] == [
         "One.",
@@ -287,7 +294,7 @@ def test_prose_that_mentions_an_opener_is_text(name: str, opener: str) -> None:
     "name, opener", sampled_rows(pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1])
 )
 def test_a_call_after_prose_that_mentions_the_opener_is_parsed(name: str, opener: str) -> None:
-    call = render(made("f", s="x"), format=name, tools=TOOLS)
+    call = render(make_call("f", s="x"), format=name, tools=TOOLS)
     reply = read(f"Use {opener} to call a tool: \n{call}", name)
     assert runnable(reply) == [("f", {"s": "x"})]
     assert "to call a tool:" in reply.content
@@ -325,7 +332,7 @@ def test_a_reply_without_markers_is_unchanged_text(name: str, text: str) -> None
 
 @pytest.mark.parametrize("name", sampled(FORMATS_WITH_TEXT_AROUND_CALLS))
 def test_white_space_next_to_a_marker_is_dropped(name: str) -> None:
-    call = render(made("f", s="x"), format=name, tools=TOOLS)
+    call = render(make_call("f", s="x"), format=name, tools=TOOLS)
     if not FORMATS[name].channels and not FORMATS[name].content:
         reply = read(f" \n One \n{call} \n ", name)
         assert [part for part in reply.parts if isinstance(part, Text)] == [Text(" \n One")]
@@ -340,7 +347,7 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
     for end in FORMATS[name].ends:
         if "assistant" in end or end == "<|message_model|>" or name == "gigachat3":
             continue  # these begin the next message
-        reply = read(render(made("f", s="x"), format=name, tools=TOOLS) + end, name)
+        reply = read(render(make_call("f", s="x"), format=name, tools=TOOLS) + end, name)
         assert (args(reply), reply.content) == ([("f", {"s": "x"})], "")
         assert read(f"Done.{end}", name).content == "Done."
 
@@ -348,7 +355,7 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
 @pytest.mark.parametrize("name", [*sampled(), "auto"])
 def test_end_of_turn_tokens_of_other_models_are_dropped_at_the_end(name: str) -> None:
     """A format is used by models of several families, and no model knows the tokens of all."""
-    call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    call = render(make_call("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
     for number, token in enumerate(LAST_TOKENS):
         endings = [token, f"\n{token}\n", f"{token}<|im_end|>"]
         for last in endings if SWEEP or name in ("hermes", "auto") else [endings[number % 3]]:

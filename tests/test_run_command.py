@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from support.command import failed, hear_ctrl_c, run
-from support.dialects import WIRES, Answer, Wired
+from support.command import accept_ctrl_c, failed, run
+from support.dialects import WIRES, Answer, WireCall
 from support.loopback import call_delta, delta
 from support.scripted_server import scripted
-from support.stand_in_llama import model_file, put
-from support.terminal import Sitting
+from support.stand_in_llama import model_file, write_package
+from support.terminal import TerminalSession
 
 Json = dict[str, Any]
 USAGE: Json = {"choices": [], "usage": {"prompt_tokens": 700, "completion_tokens": 30}}
@@ -124,7 +124,7 @@ def test_a_task_is_executed_shown_and_can_be_replayed(folder: Path) -> None:
 def test_the_model_can_have_any_api(folder: Path, api: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     whole = WIRES[api][0]
-    replies = [Answer("", "", (Wired("c1", EDIT[0], json.dumps(EDIT[1])),)), Answer("", "Done.", ())]
+    replies = [Answer("", "", (WireCall("c1", EDIT[0], json.dumps(EDIT[1])),)), Answer("", "Done.", ())]
 
     def answers(path: str, body: Json) -> Json:
         return dict(whole(replies[min(len(requests), 2) - 1]))
@@ -160,7 +160,7 @@ def test_control_characters_of_a_model_are_escaped(folder: Path) -> None:
 
 def test_a_local_model_can_be_used(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in repeats the last message: first the task, which contains a call, then the result as its answer."""
-    monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
+    monkeypatch.syspath_prepend(str(write_package(tmp_path / "packages")))
     task = f"<tool_call>{json.dumps({'name': CHECK[0], 'arguments': CHECK[1]})}</tool_call>"
     done = run("run", task, "--local", model_file(tmp_path), "--yes", "--cwd", str(folder))
     assert done.exit_code == 0, done.output
@@ -319,8 +319,8 @@ def test_the_task_can_come_from_standard_input(folder: Path) -> None:
 # -- a user at a terminal ----------------------------------------------------------------------------------------------
 
 
-def start_session(it: Agent, *args: str) -> Sitting:
-    return Sitting("run", *args, *it.options, RIGHTCALL_RUNS=os.environ["RIGHTCALL_RUNS"], OPENAI_API_KEY="k")
+def start_session(it: Agent, *args: str) -> TerminalSession:
+    return TerminalSession("run", *args, *it.options, RIGHTCALL_RUNS=os.environ["RIGHTCALL_RUNS"], OPENAI_API_KEY="k")
 
 
 def test_permission_is_given_once_or_always_or_denied(folder: Path) -> None:
@@ -328,11 +328,11 @@ def test_permission_is_given_once_or_always_or_denied(folder: Path) -> None:
     shell = [("bash", {"command": f"cat {name}"}) for name in ("a.py", "b.md", "c.md")]
     with agent(folder, [EDIT, fails], [NEW], shell, "Done.") as it, start_session(it, "Go.") as user:
         user.until("-    return 1", "+    return 2", "allow edit_file a.py", "[a]lways edit_file:*", "allow? ")
-        user.types("y\r")
+        user.type_text("y\r")
         user.until("old_text not found", "allow write_file notes/b.md", "allow? ")
-        user.types("call it c.md\r")
+        user.type_text("call it c.md\r")
         user.until("said: call it c.md", "allow bash $ cat a.py", "[a]lways bash:cat *", "allow? ")
-        user.types("a\r")
+        user.type_text("a\r")
         user.until("cat b.md", "cat c.md", "Done.", "done ")
         assert user.process.wait(60) == 0
     assert it.file == AFTER and os.listdir(folder) == ["a.py"]
@@ -343,22 +343,22 @@ def test_permission_is_given_once_or_always_or_denied(folder: Path) -> None:
 def test_without_a_task_a_conversation_starts_with_undo_and_plans(folder: Path) -> None:
     with agent(folder, [EDIT], "Changed.", "A plan.", "Bye.") as it, start_session(it, "--allow", "edit_file") as user:
         user.until("type a task", "> ")
-        user.types("Make f return 2.\r")
+        user.type_text("Make f return 2.\r")
         user.until("Changed.", "done ", "> ")
         assert it.file == AFTER
-        user.types("/undo\r")
+        user.type_text("/undo\r")
         user.until("a.py is as it was", "> ")
         assert it.file == BEFORE
-        user.types("/plan\r")
+        user.type_text("/plan\r")
         user.until("planning: nothing is changed", "> ")
-        user.types("And now?\r")
+        user.type_text("And now?\r")
         user.until("A plan.", "done ", "> ")
         assert it.message_contents("user")[-1].startswith(
             "(The user took back your last change of a.py.)\nAnd now?\n\n(Plan only"
         )
-        user.types("/what\r")
+        user.type_text("/what\r")
         user.until("/undo undoes", "> ")
-        user.types("\x04")
+        user.type_text("\x04")
         assert user.process.wait(60) == 0
 
 
@@ -366,11 +366,11 @@ def test_ctrl_c_stops_the_task_keeps_the_changes_and_quits_at_the_prompt(folder:
     slow = ("bash", {"command": "echo x >> started; sleep 60"})
     with agent(folder, [EDIT], [slow], "Done.") as it, start_session(it, "--yes") as user:
         user.until("> ")
-        user.types("Go.\r")
+        user.type_text("Go.\r")
         wait_for_file(folder / "started")
-        user.types("\x03")
+        user.type_text("\x03")
         user.until("stopping", "you stopped it", "> ")
-        assert user.leaves() == 0
+        assert user.interrupt_until_end() == 0
     assert it.file == AFTER
     assert [note["kind"] for note in it.notes("result")] == ["completed", "cancelled"]
     with agent(folder, [EDIT], [slow], "Done.") as it:
@@ -382,7 +382,7 @@ def test_ctrl_c_stops_the_task_keeps_the_changes_and_quits_at_the_prompt(folder:
 def test_ctrl_c_at_a_question_stops_the_task_and_changes_nothing(folder: Path) -> None:
     with agent(folder, [EDIT], "Done.") as it, start_session(it, "Go.") as user:
         user.until("allow? ")
-        user.stops("you stopped it")
+        user.interrupt_until("you stopped it")
         assert user.process.wait(60) == 1
     assert it.file == BEFORE
 
@@ -405,7 +405,7 @@ _run_task(Stuck(), JsonNotes(), "x")
 def test_a_second_ctrl_c_quits_a_task_that_cannot_be_stopped() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run(
-        [sys.executable, "-c", STUCK], env=env, capture_output=True, text=True, timeout=60, preexec_fn=hear_ctrl_c
+        [sys.executable, "-c", STUCK], env=env, capture_output=True, text=True, timeout=60, preexec_fn=accept_ctrl_c
     )
     assert done.returncode == 1, done
     assert done.stderr.splitlines()[0].endswith("Ctrl-C again quits at once")

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from rightcall.cli.app import HelpedCommand
 from support.command import MINE, commands
-from support.terminal import Drawn, drawn
+from support.terminal import TerminalOutput, run_on_terminal
 
 WIDTHS = (60, 80, 120)
 REPLY = (
@@ -153,9 +153,9 @@ def at(tmp_path: Path, cassette: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield Files(tmp_path, cassette)
 
 
-def fitting_lines(shown: Drawn, width: int) -> list[str]:
+def fitting_lines(shown: TerminalOutput, width: int) -> list[str]:
     """Return the lines without progress bars, and check that none is too wide."""
-    lines = [line for line in (*shown.lines, *shown.told) if "━" not in line]
+    lines = [line for line in (*shown.lines, *shown.stderr_lines) if "━" not in line]
     assert [line for line in lines if cell_len(line) > width] == []
     assert not any("Traceback" in line for line in lines), lines
     return lines
@@ -179,7 +179,7 @@ def test_a_command_fits_the_width_and_breaks_no_word(name: str, at: Files) -> No
         for output_name in ("out.jsonl", "assembled", "split"):
             shutil.rmtree(at.folder / output_name, ignore_errors=True)
         sys.stdin.seek(0)
-        lines = fitting_lines(drawn(*args, *(["--force"] if "-o" in args else []), width=width), width)
+        lines = fitting_lines(run_on_terminal(*args, *(["--force"] if "-o" in args else []), width=width), width)
         assert lines, "nothing was drawn"
         seen.append({word for word in joined_words(lines).split() if len(word) <= 30})
     # A word broken in a narrow terminal is whole in a wide terminal, where its halves do not occur.
@@ -191,7 +191,7 @@ def test_a_command_fits_the_width_and_breaks_no_word(name: str, at: Files) -> No
 def test_help_fits_the_width_shows_the_defaults_and_indents(name: str) -> None:
     texts = []
     for width in WIDTHS:
-        shown = drawn(*name.split(), "--help", width=width)
+        shown = run_on_terminal(*name.split(), "--help", width=width)
         lines = fitting_lines(shown, width)
         assert shown.code == 0 and lines[0].startswith(f"Usage: rightcall {name}".rstrip())
         assert all(
@@ -203,7 +203,7 @@ def test_help_fits_the_width_shows_the_defaults_and_indents(name: str) -> None:
 
 
 def test_the_verdict_is_on_the_line_of_the_call(at: Files) -> None:
-    lines = drawn("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, width=120).lines
+    lines = run_on_terminal("parse", at("reply.txt", REPLY), "-f", "hermes", "-t", at.tools, width=120).lines
     calls = [line for line in lines if line.startswith("call ")]
     assert [line.split()[1] for line in calls] == ["1", "2", "3"]
     assert "rejected: there is no tool 'get_wether'" in calls[0] and calls[1].endswith("get_weather  runnable")

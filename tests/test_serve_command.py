@@ -18,7 +18,7 @@ import pytest
 from rightcall.backends.cassette import load_cassette
 from rightcall.cli.serve_command import client_address, client_lines
 from rightcall.serve.proxy_settings import SETTINGS
-from support.command import failed, hear_ctrl_c, run
+from support.command import accept_ctrl_c, failed, run
 from support.scripted_server import scripted
 
 CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "read", "arguments": "{'path': 'a'}"}}
@@ -79,7 +79,7 @@ def proxy_process(*args: str, **env: str) -> Iterator[ProxyProcess]:
         command,
         text=True,
         env={**os.environ, **env},
-        preexec_fn=hear_ctrl_c,
+        preexec_fn=accept_ctrl_c,
         **pipes,  # type: ignore[call-overload]
     ) as process:
         try:

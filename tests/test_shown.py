@@ -17,7 +17,7 @@ from rightcall.testing.laws import cut_law
 from rightcall.testing.laws.samples import TOOLS as LAW_TOOLS
 from support.format_sample import sampled, selected
 from support.replies import codes
-from support.steps import Way, growth
+from support.steps import ReadingMode, growth
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"
 WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -402,5 +402,5 @@ def test_hostile_text_is_scanned_in_linear_time(unit: str) -> None:
     def text(size: int) -> str:
         return (unit + "<tool_call> ") * max(1, size // (len(unit) + 12))
 
-    assert growth(text, Way("hermes", pieces=8)) < 6
-    assert growth(lambda size: unit * max(1, size // len(unit)), Way("auto")) < 6
+    assert growth(text, ReadingMode("hermes", pieces=8)) < 6
+    assert growth(lambda size: unit * max(1, size // len(unit)), ReadingMode("auto")) < 6

@@ -12,7 +12,7 @@ import pytest
 
 import rightcall
 from rightcall import Reply
-from support.hostile import Broken
+from support.hostile import BrokenLaw
 
 FUZZ = Path(__file__).resolve().parent.parent / "fuzz"
 if not FUZZ.exists():
@@ -59,6 +59,6 @@ def _detects_a_fault(name: str, seed: int) -> bool:
     case = targets.TARGETS[name](Random(seed))
     try:
         case.judge(case.text)
-    except Broken:
+    except BrokenLaw:
         return True
     return False

@@ -56,8 +56,8 @@ def test_a_page_is_completely_visible_and_readable(browser: Browser, width: int,
         browser.eval("document.querySelectorAll('details').forEach((each) => each.open = true)")
         assert browser.eval(LAYOUT_FAULTS) == {"wide": False, "cut": [], "fit": [], "title": "</title>", "alien": 0}
         assert browser.eval(CONTRAST) == []
-        assert browser.logged == []
-        assert len(browser.asked) == 1, "the page asked for something"
+        assert browser.log_messages == []
+        assert len(browser.requests) == 1, "the page asked for something"
 
 
 def test_print_shows_everything_and_no_controls(browser: Browser, tmp_path: Path) -> None:

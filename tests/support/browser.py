@@ -1,10 +1,10 @@
-"""A real browser for tests of pages: headless Chromium, driven over its own protocol. No package is needed for it.
+"""A real browser for tests of pages: headless Chromium, controlled over the DevTools protocol without a package.
 
     with Browser(folder) as browser:
         browser.open(page, width=390, scheme="dark")
         browser.eval("document.title")
 
-`make pagetests` insists on one; elsewhere tests that need it are skipped where there is none.
+`make pagetests` fails without a browser; elsewhere, tests that need one are skipped.
 """
 
 from __future__ import annotations
@@ -38,18 +38,21 @@ _PATIENCE = 120.0
 
 
 class Browser:
-    """One browser with one page. What a page asks the network for is in `asked`, what it was refused in `logged`."""
+    """One browser with one page.
+
+    `requests` are the URLs that the page requested, `log_messages` the messages in the browser's log.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._loop = asyncio.new_event_loop()
         self._number = 0
-        self.asked: list[str] = []
-        self.logged: list[str] = []
+        self.requests: list[str] = []
+        self.log_messages: list[str] = []
 
     def __enter__(self) -> Browser:
         assert PROGRAM, "no chromium is installed; `apt-get install chromium` has one"
-        user = Path(tempfile.mkdtemp(dir=self._folder))  # no file of an earlier browser may lie in it
+        user = Path(tempfile.mkdtemp(dir=self._folder))  # it must have no file of an earlier browser
         self._process = subprocess.Popen(
             [PROGRAM, *_FLAGS, f"--user-data-dir={user}", "about:blank"],
             stdout=subprocess.DEVNULL,
@@ -73,8 +76,8 @@ class Browser:
         self._process.kill()
         self._process.wait()
 
-    def _run(self, awaited: Any) -> Any:
-        return self._loop.run_until_complete(asyncio.wait_for(awaited, _PATIENCE))
+    def _run(self, coroutine: Any) -> Any:
+        return self._loop.run_until_complete(asyncio.wait_for(coroutine, _PATIENCE))
 
     async def _connect(self, address: str) -> None:
         self._session = aiohttp.ClientSession()
@@ -82,50 +85,50 @@ class Browser:
             pages = [each for each in await answer.json() if each["type"] == "page"]
         self._socket = await self._session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0)
 
-    # -- what tests do -------------------------------------------------------------------------------------------------
+    # -- commands for tests --------------------------------------------------------------------------------------------
 
     def send(self, method: str, **params: Any) -> Any:
-        """One command of the protocol; gives its result."""
-        return self._run(self._sent(method, params))
+        """Send one command of the protocol and return its result."""
+        return self._run(self._exchange(method, params))
 
-    async def _sent(self, method: str, params: dict[str, Any]) -> Any:
+    async def _exchange(self, method: str, params: dict[str, Any]) -> Any:
         self._number += 1
         number = self._number
         await self._socket.send_json({"id": number, "method": method, "params": params})
         while True:
-            said = json.loads((await self._socket.receive()).data)
-            if said.get("id") == number:
-                assert "error" not in said, said
-                return said["result"]
-            self._note(said)
+            message = json.loads((await self._socket.receive()).data)
+            if message.get("id") == number:
+                assert "error" not in message, message
+                return message["result"]
+            self._record(message)
 
-    def _note(self, said: dict[str, Any]) -> None:
-        if said.get("method") == "Network.requestWillBeSent":
-            self.asked.append(said["params"]["request"]["url"])
-        if said.get("method") == "Log.entryAdded":
-            self.logged.append(said["params"]["entry"]["text"])
+    def _record(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
+        if message.get("method") == "Log.entryAdded":
+            self.log_messages.append(message["params"]["entry"]["text"])
 
     def open(self, page: str, *, width: int = 1440, scheme: str = "light", media: str = "screen") -> None:
-        """Shows a page, in a window of this width, as a file."""
+        """Show a page as a file, in a window of this width."""
         file = self._folder / "page.html"
         file.write_text(page, "utf-8")
-        self.asked, self.logged = [], []
+        self.requests, self.log_messages = [], []
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.send("Emulation.setEmulatedMedia", media=media, features=features)
         self.send("Page.navigate", url=file.as_uri())
-        ends = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _PATIENCE
         while self.eval("document.readyState + location.protocol") != "completefile:":
-            assert time.monotonic() < ends, "the page did not load"
+            assert time.monotonic() < deadline, "the page did not load"
 
     def eval(self, expression: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         result = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
     def picture(self, *, most: int = 20_000) -> bytes:
-        """The whole page as PNG."""
+        """Return the whole page as PNG."""
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], most), "scale": 1}
         shot = self.send("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
@@ -133,8 +136,8 @@ class Browser:
 
 
 def _address(port_file: Path, process: subprocess.Popen[bytes]) -> str:
-    ends = time.monotonic() + _PATIENCE
-    while time.monotonic() < ends and process.poll() is None:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
         lines = port_file.read_text().splitlines() if port_file.exists() else []
         if len(lines) >= 2:
             return f"http://127.0.0.1:{lines[0]}"

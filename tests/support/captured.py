@@ -1,4 +1,4 @@
-"""Small captures for tests: conversations of a made-up model over a built-in domain, as a run would write them."""
+"""Small captures for tests: conversations of a fictional model over a built-in domain, as a run writes them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ TO_REPAIR = call("add_to_cart", '{"product_id": "SKU-DOCK-1", "quantity": "2"}')
 TO_REJECT = call("add_to_cart", '{"product_id": "SKU-DOCK-1"}')
 LOOK = call("get_product", '{"product_id": "SKU-DOCK-1"}')
 
-# What the model wrote, turn by turn, to "Put two of the docks SKU-DOCK-1 into my cart."
+# The model's output, turn by turn, for the request "Put two of the docks SKU-DOCK-1 into my cart."
 CONVERSATIONS: dict[str, tuple[str, ...]] = {
     "right": (RIGHT, "Two docks are in your cart."),
     "repaired": (TO_REPAIR, "Done. Write to ann.lee@mail.test for help."),
@@ -37,9 +37,12 @@ CONVERSATIONS: dict[str, tuple[str, ...]] = {
 def conversation(
     group: str, replies: tuple[str, ...], *, scenario: str = "add_dock", run: int = 0, format: str = "hermes"
 ) -> Iterator[Json]:
-    """The rows of one run. A call that must not run is answered with what is wrong."""
-    asked = SHOP.by_name[scenario]
-    messages: list[Json] = [{"role": "system", "content": "Stubs."}, {"role": "user", "content": asked.request}]
+    """Yield the rows of one run. A rejected call is answered with its problems."""
+    scenario_found = SHOP.by_name[scenario]
+    messages: list[Json] = [
+        {"role": "system", "content": "Stubs."},
+        {"role": "user", "content": scenario_found.request},
+    ]
     ids, done, errors = Ids.numbered("capture_call"), list[str](), list[str]()
     for turn, text in enumerate(replies):
         reply = parse(text, tools=SHOP.tools, format=format, ids=ids)
@@ -55,7 +58,7 @@ def conversation(
                 model="test-model",
                 call_index=index,
                 tool_call_id=id,
-                scenario_kind=asked.kind,
+                scenario_kind=scenario_found.kind,
                 mode="text",
                 guard="parse",
                 format=format,
@@ -64,7 +67,7 @@ def conversation(
         if not reply.attempts:
             yield outcome_row(
                 group=group,
-                request=asked.request,
+                request=scenario_found.request,
                 tools=SHOP.tools,
                 trace=trace(),
                 messages=before,
@@ -75,32 +78,36 @@ def conversation(
             )
             return
         messages.append(assistant)
-        for index, made in enumerate(reply.attempts):
-            wrong = " ".join([problem.message for problem in made.problems if problem.blocking])
-            result = SHOP.run(made.name, made.arguments) if made.ok else StubOutcome("error", {"error": wrong})
+        for index, attempt in enumerate(reply.attempts):
+            wrong = " ".join([problem.message for problem in attempt.problems if problem.blocking])
+            result = SHOP.run(attempt.name, attempt.arguments) if attempt.ok else StubOutcome("error", {"error": wrong})
             yield capture_row(
-                made,
+                attempt,
                 group=group,
-                request=asked.request,
+                request=scenario_found.request,
                 tools=SHOP.tools,
-                trace=trace(index, made.id),
+                trace=trace(index, attempt.id),
                 messages=before,
                 assistant=assistant,
                 reply=text,
-                result=result if made.ok else None,
-                problems=made.problems,
+                result=result if attempt.ok else None,
+                problems=attempt.problems,
                 completed=list(done),
                 recent_errors=list(errors),
                 captured_at_unix_ms=AT,
             )
-            (done if result.status == "ok" else errors).append(made.name if result.status == "ok" else result.message)
-            messages.append({"role": "tool", "tool_call_id": made.id, "name": made.name, "content": result.message})
+            (done if result.status == "ok" else errors).append(
+                attempt.name if result.status == "ok" else result.message
+            )
+            messages.append(
+                {"role": "tool", "tool_call_id": attempt.id, "name": attempt.name, "content": result.message}
+            )
 
 
 def rows(*names: str) -> list[Json]:
-    """The rows of the conversations of these names, of all without any."""
-    wanted = names or tuple(CONVERSATIONS)
-    return [row for at, name in enumerate(wanted) for row in conversation(f"g-{name}", CONVERSATIONS[name], run=at)]
+    """Return the rows of the conversations with these names; of all without names."""
+    chosen = names or tuple(CONVERSATIONS)
+    return [row for at, name in enumerate(chosen) for row in conversation(f"g-{name}", CONVERSATIONS[name], run=at)]
 
 
 def write(path: Path, entries: list[Json]) -> Path:

@@ -31,7 +31,7 @@ QWEN3_CODER = """
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}
 """
 
-# It refuses ids that are not nine characters long, and adds a token that must be defined.
+# It rejects ids that are not nine characters long, and adds a token that must be defined.
 MISTRAL = """
 {{- bos_token }}
 {%- for message in messages %}
@@ -63,7 +63,7 @@ LLAMA3 = """
 {%- if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}
 """
 
-# Its prompt for the next turn is not how the turn is written afterwards.
+# Its generation prompt differs from the text of the finished turn.
 GLM = """
 {%- for message in messages %}
 {{- '<|' + message.role + '|>\\n' }}
@@ -101,7 +101,7 @@ DEEPSEEK = """
 {%- if add_generation_prompt %}{{ '<｜Assistant｜>' }}{% endif %}
 """
 
-# It refuses a turn without a thought, and every value is written as text.
+# It rejects a turn without reasoning, and every value is written as text.
 THINKING = """
 {%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\\n' }}
@@ -122,7 +122,7 @@ THINKING = """
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}
 """
 
-# The same list of calls as others write, behind sentences that only one format knows.
+# The same list of calls as in other formats, after sentences that only one format has.
 APRIEL = """
 {%- for message in messages %}
 {{- '<|' + message.role + '|>\\n' }}
@@ -142,7 +142,7 @@ APRIEL = """
 {%- if add_generation_prompt %}{{ '<|assistant|>\\nHere are my reasoning steps:\\n' }}{% endif %}
 """
 
-# The id of a call says its name, which stands nowhere else.
+# Only the id of a call has its name.
 KIMI = """
 {%- for message in messages %}
 {{- '<|im_' + message.role + '|>' + message.role + '<|im_middle|>' + (message.content or '') }}
@@ -159,7 +159,7 @@ KIMI = """
 {%- if add_generation_prompt %}{{ '<|im_assistant|>assistant<|im_middle|>' }}{% endif %}
 """
 
-# Blocks as others write them, in a section that only one format knows.
+# The same blocks as in other formats, in a section that only one format has.
 SECTION = """
 {%- for message in messages %}
 {{- '<|' + message.role + '|>' + (message.content or '') }}
@@ -190,7 +190,7 @@ STYLES = {
 
 
 def gguf(entries: list[tuple[str, Any]], *, version: int = 3, order: str = "<", count: int | None = None) -> bytes:
-    """The header of a GGUF file. Values are str, int, bool, float, or a list of one of these."""
+    """Return the header of a GGUF file. Values are str, int, bool, float, or a list of one of these."""
     size = "I" if version == 1 else "Q"
 
     def text(value: str) -> bytes:
@@ -201,14 +201,14 @@ def gguf(entries: list[tuple[str, Any]], *, version: int = 3, order: str = "<", 
         kinds = {str: 8, bool: 7, int: 10, float: 12, list: 9}
         return kinds[type(value)]
 
-    def packed(value: Any) -> bytes:
+    def pack(value: Any) -> bytes:
         if isinstance(value, str):
             return text(value)
         if isinstance(value, list):
             head = struct.pack(order + "I" + size, kind(value[0]), len(value))
-            return head + b"".join(map(packed, value))
+            return head + b"".join(map(pack, value))
         return struct.pack(order + {7: "?", 10: "Q", 12: "d"}[kind(value)], value)
 
-    body = b"".join(text(key) + struct.pack(order + "I", kind(value)) + packed(value) for key, value in entries)
-    counted = len(entries) if count is None else count
-    return b"GGUF" + struct.pack(f"{order}I{size}{size}", version, 0, counted) + body
+    body = b"".join(text(key) + struct.pack(order + "I", kind(value)) + pack(value) for key, value in entries)
+    entry_count = len(entries) if count is None else count
+    return b"GGUF" + struct.pack(f"{order}I{size}{size}", version, 0, entry_count) + body

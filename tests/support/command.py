@@ -1,4 +1,4 @@
-"""Running the command line in tests: in this process, or as a process of its own."""
+"""Run the command line in tests: in this process, or as a separate process."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ MINE = 'name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n'
 
 @cache
 def commands() -> dict[str, Any]:
-    """Every command there is, by its words."""
+    """Return every command by its words."""
     return _commands(typer.main.get_command(app))
 
 
@@ -28,7 +28,7 @@ def _commands(command: Any, words: str = "") -> dict[str, Any]:
         return {words.strip(): command}
     context = typer.Context(command)
     inner = {name: command.get_command(context, name) for name in command.list_commands(context)}
-    return {path: made for name, each in inner.items() for path, made in _commands(each, f"{words} {name}").items()}
+    return {path: found for name, each in inner.items() for path, found in _commands(each, f"{words} {name}").items()}
 
 
 def run(*args: str, stdin: str | bytes = "", env: Mapping[str, str | None] | None = None) -> Result:
@@ -36,7 +36,7 @@ def run(*args: str, stdin: str | bytes = "", env: Mapping[str, str | None] | Non
 
 
 def failed(result: Result, code: int = 2) -> str:
-    """The one line that a wrong usage ends in."""
+    """Return the single error line of a failed command."""
     assert result.exit_code == code, result.output
     assert result.stdout == ""
     (line,) = result.stderr.splitlines()
@@ -49,6 +49,6 @@ def process(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedP
     return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, timeout=60)
 
 
-def hear_ctrl_c() -> None:
-    """As `preexec_fn`: a process that shall be interrupted is, even if whoever started the tests ignores SIGINT."""
+def accept_ctrl_c() -> None:
+    """Restore the default handler of SIGINT, which the process that started the tests may ignore; for `preexec_fn`."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,6 +1,6 @@
-"""What `pip install rightcall` can do, with its two dependencies and nothing else. A program: it prints the version.
+"""Test what `pip install rightcall` can do with only its two dependencies. A program: it prints the version.
 
-`make smoke` runs it in a clean venv with the wheel; the test suite where every other package is made to be missing.
+`make smoke` runs it in a clean venv with the wheel; the test suite runs it with every other package made unavailable.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def book(
 TOOLS = Toolset(book, {"name": "look", "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}}})
 
 
-def reads() -> None:
+def test_reading() -> None:
     reply = parse(TEXT, tools=TOOLS, format="hermes")
     assert reply.content == "On it." and [repair.rule for repair in reply.calls[0].repairs], reply
     parser = Parser("hermes", tools=TOOLS)
@@ -88,22 +88,22 @@ def reads() -> None:
     assert parse(wire, tools=TOOLS, format="qwen3_coder").calls[0].arguments == reply.calls[0].arguments
 
 
-def checks() -> None:
+def test_checking() -> None:
     (problem,) = rightcall.check(Call("look", {"city": 3}), TOOLS)
     assert problem.code == "wrong_type", problem
-    mended = rightcall.repair(Call("look", json="{'city': 'Oslo',}"), TOOLS)
-    assert mended.arguments == {"city": "Oslo"}, mended
+    repaired = rightcall.repair(Call("look", json="{'city': 'Oslo',}"), TOOLS)
+    assert repaired.arguments == {"city": "Oslo"}, repaired
 
 
-def asks() -> None:
+def test_requests() -> None:
     grammar = rightcall.grammar(TOOLS)
     assert "root" in grammar.gbnf() and grammar.lark()
-    assert "interface" in (said := rightcall.contract(TOOLS).text) or "type" in said
+    assert "interface" in (text := rightcall.contract(TOOLS).text) or "type" in text
     assert TOOLS.definitions("messages")[0]["input_schema"]["properties"]["board"]["description"] == "What to eat."
 
 
-def runs() -> None:
-    given = {
+def test_dispatch() -> None:
+    arguments = {
         "stay": {"hotel": "Seeblick", "at": "2026-05-17", "then": {"hotel": "Adler", "at": "2026-05-18"}},
         "guests": [["Ada"], ["Alan", 41]],
         "board": "half",
@@ -113,7 +113,7 @@ def runs() -> None:
         "id": "12345678-1234-5678-1234-567812345678",
     }
     reply = parse(TEXT, tools=TOOLS, format="hermes")
-    results = dispatch_sync([Call("book", given), Call("book", {"stay": {"hotel": "x", "at": "soon"}})], TOOLS)
+    results = dispatch_sync([Call("book", arguments), Call("book", {"stay": {"hotel": "x", "at": "soon"}})], TOOLS)
     assert results[0].output == [
         Stay("Seeblick", date(2026, 5, 17), then=Stay("Adler", date(2026, 5, 18))),
         [Guest("Ada"), Guest("Alan", 41)],
@@ -126,19 +126,21 @@ def runs() -> None:
     assert results[1].problems[0].path == "/stay/at", results[1]
     (answer,) = rightcall.answers(reply, dispatch_sync(reply, TOOLS))
     assert "2026-05-17" in answer["content"], answer
-    refused = parse('<tool_call>{"name": "look", "arguments": {"city": [1]}}</tool_call>', tools=TOOLS)
-    assert "city" in rightcall.feedback(refused)
+    rejected = parse('<tool_call>{"name": "look", "arguments": {"city": [1]}}</tool_call>', tools=TOOLS)
+    assert "city" in rightcall.feedback(rejected)
 
 
-def refuses() -> None:
+def test_errors() -> None:
     def f(connection: object, process: memoryview) -> None: ...
 
-    assert "parameter 'process' of" in said(BadTools, lambda: Toolset(f))
-    assert "wrap takes a client of openai" in said(RightcallError, lambda: rightcall.wrap(object()))
-    assert "pip install 'rightcall[http]'" in said(MissingExtra, lambda: Backend("http://127.0.0.1:9", model="m"))
+    assert "parameter 'process' of" in error_message(BadTools, lambda: Toolset(f))
+    assert "wrap takes a client of openai" in error_message(RightcallError, lambda: rightcall.wrap(object()))
+    assert "pip install 'rightcall[http]'" in error_message(
+        MissingExtra, lambda: Backend("http://127.0.0.1:9", model="m")
+    )
 
 
-def said(kind: type[Exception], function: Any) -> str:
+def error_message(kind: type[Exception], function: Any) -> str:
     try:
         function()
     except kind as error:
@@ -147,10 +149,10 @@ def said(kind: type[Exception], function: Any) -> str:
 
 
 def main() -> None:
-    for step in (reads, checks, asks, runs, refuses):
+    for step in (test_reading, test_checking, test_requests, test_dispatch, test_errors):
         step()
     loaded = [name for name in OTHERS if sys.modules.get(name) is not None]
-    assert not loaded, f"the core has loaded {loaded}"
+    assert not loaded, f"the core imported {loaded}"
     print(rightcall.__version__)
 
 

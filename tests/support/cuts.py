@@ -1,4 +1,4 @@
-"""Assertions of the cut law: the result of a test text does not depend on its chunking."""
+"""Assertions of the cut law: the result of a text does not depend on its chunking."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = [
     "hold_of_every_cut",
     "join_events",
     "markers",
-    "nothing_lost",
+    "assert_nothing_lost",
     "read",
 ]
 
 
 class Setting(NamedTuple):
-    """How a text is to be read."""
+    """The options for parsing a text."""
 
     format: str | Format
     tools: Toolset | None = None
@@ -49,17 +49,17 @@ def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: b
 
 
 def cuts(text: str, format: str | Format, *, seed: int = 0) -> list[list[str]]:
-    """The text whole, and cut in the ways of the laws."""
+    """Return the text whole, and cut as in the laws."""
     return [[text], *cuttings(format, text, seed).values()]
 
 
 def hold_of_every_cut(text: str, setting: Setting, *, seed: int = 0) -> Reply:
-    """The reply, which is the same under every cut, live or not, and has lost nothing."""
-    broken = cut_law(setting.format, text, tools=setting.tools, how=setting.how, seed=seed)
-    assert not broken, broken[0]
+    """Return the reply after checking that every cut gives it, live or not, and that it lost no text."""
+    violations = cut_law(setting.format, text, tools=setting.tools, how=setting.how, seed=seed)
+    assert not violations, violations[0]
     return read([text], setting).reply
 
 
-def nothing_lost(text: str, reply: Reply) -> None:
-    broken = nothing_lost_law(reply.format or "auto", text, reply)
-    assert not broken, broken[0]
+def assert_nothing_lost(text: str, reply: Reply) -> None:
+    violations = nothing_lost_law(reply.format or "auto", text, reply)
+    assert not violations, violations[0]

@@ -3,7 +3,7 @@
     whole, stream = WIRES["chat"]
     whole(Answer("", "Hi", ()))        the response        stream(answer, Cutter(data))        its chunks
 
-Text, reasoning, names and arguments come in pieces. `ENDS` has each provider's words for how the answer ended.
+Text, reasoning, names and arguments come in pieces. `ENDS` has each provider's values for how the answer ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 Json = dict[str, Any]
 
 
-class Wired(NamedTuple):
+class WireCall(NamedTuple):
     id: str
     name: str
     arguments: str  # JSON text
@@ -27,12 +27,12 @@ class Wired(NamedTuple):
 class Answer(NamedTuple):
     reasoning: str
     text: str
-    calls: tuple[Wired, ...]
+    calls: tuple[WireCall, ...]
     end: str = "stop"  # one of `ENDS`
 
 
 class Cutter:
-    """Splits texts and joins chunks, at places that hypothesis chooses."""
+    """Split texts and merge chunks, at places that hypothesis chooses."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.draw = data.draw
@@ -51,7 +51,7 @@ class Cutter:
 
 USAGE = {"total_tokens": 3}
 
-# How the answer ended: the word of each provider. Where a provider has none for it, nothing is tried.
+# The value of each provider for how the answer ended. Providers without a value are not tested.
 ENDS: dict[str, dict[str, str]] = {
     "stop": {"chat": "stop", "responses": "", "messages": "end_turn", "gemini": "STOP", "ollama": "stop"},
     "length": {

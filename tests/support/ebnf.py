@@ -1,9 +1,9 @@
-"""EBNF as llama.cpp and xgrammar read it, by a reader of our own that shares no code with what writes it.
+"""An independent parser of EBNF as llama.cpp and xgrammar support it. It shares no code with the grammar writer.
 
     found = Ebnf('root ::= "[" [0-9]{1,3} ("," [0-9]{1,3})* "]"')
-    found.accepts("[1,22]")      found.ends("[1] and more", 0) == [3]      found.drawn(Random(0)) == "[407]"
+    found.accepts("[1,22]")      found.ends("[1] and more", 0) == [3]      found.draw(Random(0)) == "[407]"
 
-It follows all readings of a text at once, character by character. `make gbnf` holds it against llama.cpp's matcher.
+It follows all derivations of a text at once, character by character. `make gbnf` compares it with llama.cpp's matcher.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Element = Spans | str  # one character, or a rule
 
 
 class _Link(NamedTuple):
-    """An element of an alternative, and what comes behind it."""
+    """An element of an alternative, and the element after it."""
 
     element: Element
     then: _Link | None
 
 
 class _Stack(NamedTuple):
-    """What is still to come: a link, and what comes when its alternative is done."""
+    """The remaining elements: a link, and the stack for the time when its alternative is complete."""
 
     link: _Link
     under: _Stack | None
@@ -42,26 +42,26 @@ class Ebnf:
     def __init__(self, text: str) -> None:
         self.rules: dict[str, list[tuple[Element, ...]]] = {}
         _Text(text, self.rules).read()
-        self._links = {name: [_linked(one) for one in options] for name, options in self.rules.items()}
+        self._links = {name: [_link(one) for one in options] for name, options in self.rules.items()}
         self._stacks: dict[tuple[int, int], _Stack] = {}
         self._opened: dict[int, tuple[tuple[_Stack, ...], bool]] = {}
         self._least: dict[str, int] | None = None
 
-    # -- reading -------------------------------------------------------------------------------------------------------
+    # -- matching ------------------------------------------------------------------------------------------------------
 
     def accepts(self, text: str) -> bool:
         return len(text) in self.ends(text, 0)
 
     def ends(self, text: str, start: int) -> list[int]:
-        """All places at which a text of this language that begins at `start` may end."""
+        """Return all places at which a text of this language that begins at `start` may end."""
         found: list[int] = []
-        tops, done = self._open(self._root())
+        stacks, done = self._open(self._root())
         for at in range(start, len(text) + 1):
             if done:
                 found.append(at)
-            if at == len(text) or not tops:
+            if at == len(text) or not stacks:
                 break
-            tops, done = self._step(tops, ord(text[at]))
+            stacks, done = self._step(stacks, ord(text[at]))
         return found
 
     def _root(self) -> _Stack:
@@ -73,78 +73,78 @@ class Ebnf:
             self._stacks[key] = _Stack(link, under)
         return self._stacks[key]
 
-    def _step(self, tops: tuple[_Stack, ...], code: int) -> tuple[tuple[_Stack, ...], bool]:
+    def _step(self, stacks: tuple[_Stack, ...], code: int) -> tuple[tuple[_Stack, ...], bool]:
         after: dict[int, _Stack] = {}
         done = False
-        for top in tops:
+        for top in stacks:
             spans = top.link.element
             if isinstance(spans, str) or not any(low <= code <= high for low, high in spans):
                 continue
-            then = top.under if top.link.then is None else self._stack(top.link.then, top.under)
-            if then is None:
+            following = top.under if top.link.then is None else self._stack(top.link.then, top.under)
+            if following is None:
                 done = True
                 continue
-            more, ended = self._open(then)
-            done |= ended
+            more, may_end = self._open(following)
+            done |= may_end
             after.update({id(stack): stack for stack in more})
         return tuple(after.values()), done
 
     def _open(self, stack: _Stack) -> tuple[tuple[_Stack, ...], bool]:
-        """The stacks that begin with a character, and whether nothing need come."""
+        """Return the stacks that begin with a character, and whether the text may end here."""
         if id(stack) in self._opened:
             return self._opened[id(stack)]
         found: dict[int, _Stack] = {}
         seen: set[int] = set()
-        done, waiting = False, [stack]
-        while waiting:
-            here = waiting.pop()
-            if id(here) in seen:
+        done, pending = False, [stack]
+        while pending:
+            current = pending.pop()
+            if id(current) in seen:
                 continue
-            seen.add(id(here))
-            if not isinstance(here.link.element, str):
-                found[id(here)] = here
+            seen.add(id(current))
+            if not isinstance(current.link.element, str):
+                found[id(current)] = current
                 continue
-            under = here.under if here.link.then is None else self._stack(here.link.then, here.under)
-            for option in self._links[here.link.element]:
+            under = current.under if current.link.then is None else self._stack(current.link.then, current.under)
+            for option in self._links[current.link.element]:
                 if option is not None:
-                    waiting.append(self._stack(option, under))
+                    pending.append(self._stack(option, under))
                 elif under is None:
                     done = True
                 else:
-                    waiting.append(under)
+                    pending.append(under)
         self._opened[id(stack)] = tuple(found.values()), done
         return self._opened[id(stack)]
 
     # -- drawing -------------------------------------------------------------------------------------------------------
 
-    def drawn(self, dice: Random, most: int = 200) -> str:
-        """A text of the language. Behind about `most` characters it takes the shortest way out."""
-        least = self._shortest()
+    def draw(self, dice: Random, maximum: int = 200) -> str:
+        """Return a random text of the language. After about `maximum` characters it takes the shortest derivation."""
+        minimum = self._shortest()
         out: list[str] = []
-        waiting: list[Element] = ["root"]
-        while waiting:
-            here = waiting.pop()
-            if not isinstance(here, str):
-                out.append(_one_of(here, dice))
+        pending: list[Element] = ["root"]
+        while pending:
+            current = pending.pop()
+            if not isinstance(current, str):
+                out.append(_choose_character(current, dice))
                 continue
-            options = [one for one in self.rules[here] if _cost(one, least) < _ENDLESS]
-            if len(out) > most:
-                options = [min(options, key=lambda one: _cost(one, least))]
-            waiting += reversed(dice.choice(options))
+            options = [one for one in self.rules[current] if _cost(one, minimum) < _ENDLESS]
+            if len(out) > maximum:
+                options = [min(options, key=lambda one: _cost(one, minimum))]
+            pending += reversed(dice.choice(options))
         return "".join(out)
 
     def _shortest(self) -> dict[str, int]:
-        """How many characters each rule needs at least."""
+        """Return the minimum number of characters of each rule."""
         if self._least is None:
-            least = dict.fromkeys(self.rules, _ENDLESS)
+            minimum = dict.fromkeys(self.rules, _ENDLESS)
             changed = True
             while changed:
                 changed = False
                 for name, options in self.rules.items():
-                    best = min([_cost(option, least) for option in options], default=_ENDLESS)
-                    if best < least[name]:
-                        least[name], changed = best, True
-            self._least = least
+                    best = min([_cost(option, minimum) for option in options], default=_ENDLESS)
+                    if best < minimum[name]:
+                        minimum[name], changed = best, True
+            self._least = minimum
         return self._least
 
 
@@ -152,30 +152,30 @@ _ENDLESS = 10**9
 _ROOT = _Link("root", None)
 
 
-def _linked(elements: tuple[Element, ...]) -> _Link | None:
+def _link(elements: tuple[Element, ...]) -> _Link | None:
     found: _Link | None = None
     for element in reversed(elements):
         found = _Link(element, found)
     return found
 
 
-def _cost(option: tuple[Element, ...], least: dict[str, int]) -> int:
-    """A rule costs a little by itself, so that one that only names another is never the shorter way."""
+def _cost(option: tuple[Element, ...], minimum: dict[str, int]) -> int:
+    """Return the cost of an alternative. Each rule adds a little, so that an indirection is never cheaper."""
     found = 0
     for element in option:
-        found += least[element] + 1 if isinstance(element, str) else 1 if element else _ENDLESS
+        found += minimum[element] + 1 if isinstance(element, str) else 1 if element else _ENDLESS
     return min(found, _ENDLESS)
 
 
-def _one_of(spans: Spans, dice: Random) -> str:
-    """Letters and signs more often than what is odd."""
-    usual = [(max(low, 32), min(high, 126)) for low, high in spans if low <= 126 and high >= 32]
-    low, high = dice.choice(usual if usual and dice.random() < 0.97 else spans)
+def _choose_character(spans: Spans, dice: Random) -> str:
+    """Choose a character, mostly a printable ASCII character."""
+    printable = [(max(low, 32), min(high, 126)) for low, high in spans if low <= 126 and high >= 32]
+    low, high = dice.choice(printable if printable and dice.random() < 0.97 else spans)
     return chr(dice.randint(low, min(high, low + 5000)))
 
 
 class _Text:
-    """Reads the text of a grammar into rules; groups and repetitions become rules of their own."""
+    """Parse the text of a grammar into rules; groups and repetitions become separate rules."""
 
     def __init__(self, text: str, rules: dict[str, list[tuple[Element, ...]]]) -> None:
         self.rules = rules
@@ -199,7 +199,7 @@ class _Text:
             name = self._next()[1]
             self.at += 1
             assert name not in self.rules, f"{name} is defined twice"
-            self.rules[name] = []  # its place is before those of its parts
+            self.rules[name] = []  # it comes before its parts
             self.rules[name] += self._options()
         assert self._next()[0] == "end", self._next()
         for options in list(self.rules.values()):
@@ -249,25 +249,25 @@ class _Text:
         return name
 
     def _times(self, piece: list[Element], times: str) -> list[Element]:
-        least, most = {"*": (0, -1), "+": (1, -1), "?": (0, 1)}.get(times) or _counts(times)
+        minimum, maximum = {"*": (0, -1), "+": (1, -1), "?": (0, 1)}.get(times) or _counts(times)
         one = piece[0] if len(piece) == 1 else self._rule([tuple(piece)])
-        if most < 0:
+        if maximum < 0:
             more = self._rule([])
             self.rules[more] += [(one, more), ()]
-            return [one] * least + [more]
+            return [one] * minimum + [more]
         rest: tuple[Element, ...] = ()
-        for _ in range(most - least):
+        for _ in range(maximum - minimum):
             rest = (self._rule([(one, *rest), ()]),)
-        return [one] * least + list(rest)
+        return [one] * minimum + list(rest)
 
 
 def _counts(times: str) -> tuple[int, int]:
-    least, comma, most = times[1:-1].partition(",")
-    return int(least), int(most) if most else -1 if comma else int(least)
+    minimum, comma, maximum = times[1:-1].partition(",")
+    return int(minimum), int(maximum) if maximum else -1 if comma else int(minimum)
 
 
 def _codes(text: str) -> Iterator[tuple[int, bool]]:
-    """Code points, and whether each was written with a backslash."""
+    """Yield code points, and whether each was written with a backslash."""
     for found in _CHAR.finditer(text):
         number = found[1] or found[2] or found[3]
         if number:

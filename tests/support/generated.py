@@ -1,4 +1,4 @@
-"""What the laws are tried on: calls of every type with the tools that declare them, replies, broken texts."""
+"""Hypothesis strategies for the laws: calls of every type with their tools, replies, damaged texts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ODD += [
 
 
 def strings(format: Format) -> st.SearchStrategy[str]:
-    """Text with quotes, line breaks, odd characters and the format's own markers in it."""
+    """Draw text with quotes, line breaks, unusual characters and the format's own markers."""
     piece = st.one_of(st.sampled_from(ODD), st.sampled_from(markers(format) or ["x"]), st.text(max_size=5))
     return st.one_of(st.text(max_size=8), st.lists(piece, max_size=5).map("".join))
 
@@ -89,8 +89,8 @@ SCALARS = ("string", "integer", "number", "boolean", "null", "nullable")
 
 
 @st.composite
-def typed(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> tuple[Json, Any]:
-    """A schema that fixes the type at every level, and a value of it."""
+def typed_values(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> tuple[Json, Any]:
+    """Draw a schema with a type at every level, and a value of it."""
     kind = draw(st.sampled_from(SCALARS if not depth else (*SCALARS, "string", "array", "object")))
     if kind == "string":
         return {"type": "string"}, draw(text)
@@ -105,42 +105,42 @@ def typed(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> tupl
     if kind == "null":
         return {"type": "null"}, None
     if kind == "array":
-        schema, value = draw(typed(text, depth - 1))
+        schema, value = draw(typed_values(text, depth - 1))
         return {"type": "array", "items": schema}, [value] * draw(st.integers(0, 2))
-    fields = draw(st.dictionaries(KEYS, typed(text, depth - 1), max_size=2))
+    fields = draw(st.dictionaries(KEYS, typed_values(text, depth - 1), max_size=2))
     schemas = {key: schema for key, (schema, _) in fields.items()}
     return {"type": "object", "properties": schemas}, {key: value for key, (_, value) in fields.items()}
 
 
-class Made(NamedTuple):
+class CallsWithTools(NamedTuple):
     calls: list[Call]
     tools: list[Tool]
 
 
 @st.composite
-def made_calls(draw: st.DrawFn, format: Format, text: st.SearchStrategy[str] | None = None) -> Made:
-    """One to three calls, and the tools that say what types their arguments have."""
+def calls_with_tools(draw: st.DrawFn, format: Format, text: st.SearchStrategy[str] | None = None) -> CallsWithTools:
+    """Draw one to three calls, and the tools that declare the types of their arguments."""
     text = strings(format) if text is None else text
     calls, tools = [], []
     for name in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
-        fields = draw(st.dictionaries(KEYS, typed(text), max_size=3))
+        fields = draw(st.dictionaries(KEYS, typed_values(text), max_size=3))
         schema = {"type": "object", "properties": {key: schema for key, (schema, _) in fields.items()}}
         tools.append(Tool(name=name, parameters=schema))
         arguments = {key: value for key, (_, value) in fields.items()}
-        calls.append(Call(name, arguments, draw(spelled(arguments))))
-    return Made(calls, tools)
+        calls.append(Call(name, arguments, draw(json_spellings(arguments))))
+    return CallsWithTools(calls, tools)
 
 
 @st.composite
-def spelled(draw: st.DrawFn, value: Any) -> str:
-    """The same JSON as different writers spell it."""
+def json_spellings(draw: st.DrawFn, value: Any) -> str:
+    """Draw the JSON text of a value in the style of different writers."""
     style: Json = draw(st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False}]))
     return json.dumps(value, **style)
 
 
 @st.composite
-def around(draw: st.DrawFn, format: Format, calls: list[Call]) -> list[Part]:
-    """The calls with reasoning before them and text around them, where the format has a place for it."""
+def parts_around(draw: st.DrawFn, format: Format, calls: list[Call]) -> list[Part]:
+    """Draw the calls with reasoning and text, where the format allows them."""
     parts: list[Part] = list(calls)
     if format.name not in BARE | EITHER:
         for place in draw(st.sets(st.sampled_from(range(len(calls) + 1)), max_size=2)):
@@ -154,15 +154,15 @@ def has_reasoning(format: Format) -> bool:
     return "reasoning" in format.channels.messages if format.channels else format.reasoning is not None
 
 
-def plainly(parts: list[Part] | tuple[Part, ...]) -> list[Any]:
-    """What the round trip must keep: kinds, order, names, exact values; text apart from white space at its edges."""
+def comparable_parts(parts: list[Part] | tuple[Part, ...]) -> list[Any]:
+    """Return what a round trip must keep: kinds, order, names, exact values; text without outer white space."""
     return [
         (part.name, json.dumps(part.arguments)) if isinstance(part, Call) else (type(part), part.text.strip())
         for part in parts
     ]
 
 
-# -- texts that hold a format's markers in any order ------------------------------------------------------------------
+# -- texts of a format's markers in any order -------------------------------------------------------------------------
 
 DECLARED = Toolset([tool("f", s=STRING, n=INTEGER, u=NULLABLE, o={"type": "object"}), tool("g")])
 NOISE = [
@@ -223,8 +223,8 @@ NOISE += [
 ]
 
 
-def filled(format: Format) -> list[str]:
-    """The format's markers, those with holes filled."""
+def filled_markers(format: Format) -> list[str]:
+    """Return the format's markers, with their placeholders filled."""
     names = {"name": "f", "key": "s", "type": "string", "id": "abcdefghi", "index": "0", "number": "1"}
     fields = [format.section, format.call, format.reasoning, *format.content]
     texts = [t for pair in fields if pair for marker in pair for t in marker_alternatives(marker)]
@@ -238,10 +238,10 @@ def filled(format: Format) -> list[str]:
     return [holes.sub(lambda hole: names[hole.group(1)], text) for text in (*texts, *format.ends) if text]
 
 
-def made_of_markers(format: Format) -> st.SearchStrategy[str]:
-    """Text that is nothing but markers and pieces of calls, in any order."""
+def marker_texts(format: Format) -> st.SearchStrategy[str]:
+    """Draw text of only markers and pieces of calls, in any order."""
     piece = st.one_of(
-        st.sampled_from(filled(format) or NOISE),
+        st.sampled_from(filled_markers(format) or NOISE),
         st.sampled_from(markers(format) or NOISE),
         st.sampled_from(NOISE),
         st.text(max_size=3),
@@ -250,8 +250,8 @@ def made_of_markers(format: Format) -> st.SearchStrategy[str]:
 
 
 @st.composite
-def damaged(draw: st.DrawFn, text: str, format: Format) -> str:
-    """The text with one piece of it lost, doubled, moved to the end, or with a marker put in."""
+def damaged_texts(draw: st.DrawFn, text: str, format: Format) -> str:
+    """Draw the text with one piece lost, doubled or moved to the end, or with an inserted marker."""
     start = draw(st.integers(0, len(text)))
     end = draw(st.integers(start, min(len(text), start + 40)))
     before, piece, after = text[:start], text[start:end], text[end:]

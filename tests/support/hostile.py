@@ -1,8 +1,8 @@
-"""Hostile texts and what must hold of every one of them, shared by `test_hostile.py` and `fuzz/run.py`.
+"""Hostile texts and the laws that hold for each of them, shared by `test_hostile.py` and `fuzz/run.py`.
 
-A hostile text is a *stress* (100,000 brackets, half a marker again and again, ...) put at a *place* of a reply that is
-otherwise well written: in its text, in a string argument, in a key, where a name should stand, ... The places are found
-by rendering a reply with words nobody uses and cutting it there, so that a new format is covered without a line here.
+A hostile text is a *stress* (100,000 brackets, half a marker repeated, and so on) at a *place* of an otherwise
+well-formed reply: in its text, in a string argument, in a key, instead of a name, and so on. The places are found by
+rendering a reply with unique words and cutting it there, so a new format is covered without changes here.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ TOOLS = Toolset(
 # -- the laws ----------------------------------------------------------------------------------------------------------
 
 
-class Broken(Exception):
-    """A law does not hold: which, and how."""
+class BrokenLaw(Exception):
+    """A violated law: which one, and how."""
 
     def __init__(self, law: str, detail: str) -> None:
         super().__init__(f"{law}: {detail}")
@@ -52,7 +52,7 @@ def every(step: int, text: str) -> range:
 
 
 def stream(text: str, format: str, step: int, *, live: bool = True) -> None:
-    """Only the cost of reading: nothing is kept."""
+    """Parse without storing anything, to measure the cost of parsing."""
     parser = Parser(format, tools=TOOLS, live=live)
     for start in range(0, len(text), step):
         parser.feed(text[start : start + step])
@@ -62,24 +62,24 @@ def stream(text: str, format: str, step: int, *, live: bool = True) -> None:
 def check_laws(
     text: str, format: str, cuts: list[list[int]], *, tools: Toolset | None = TOOLS, how: How = USUAL
 ) -> None:
-    """Raises `Broken` where this text breaks a law that any text must keep."""
-    ways = {f"at {at if len(at) < 20 else f'{at[0]}, {at[1]}, ...'}": cut_at(text, at) for at in cuts}
-    violations = cut_law(format, text, tools=tools, how=how, cuts=ways)
+    """Raise `BrokenLaw` if this text violates a law that holds for any text."""
+    cuttings = {f"at {at if len(at) < 20 else f'{at[0]}, {at[1]}, ...'}": cut_at(text, at) for at in cuts}
+    violations = cut_law(format, text, tools=tools, how=how, cuts=cuttings)
     if format != "auto" and how.limits is None:
         violations = violations or opener_law(FORMATS[format], text, tools=tools, how=how)
     if violations:
-        raise Broken(violations[0].law, violations[0].what)
+        raise BrokenLaw(violations[0].law, violations[0].what)
     if how.limits is not None:
         found = len(read(format, [text], tools=tools, how=how).reply.attempts)
         if found > how.limits.calls:
-            raise Broken("limits", f"{found} calls, {how.limits.calls} are allowed")
+            raise BrokenLaw("limits", f"{found} calls, {how.limits.calls} are allowed")
 
 
 # -- markers of a format, as data --------------------------------------------------------------------------------------
 
 
 def templates(format: Format) -> Iterator[str]:
-    """Every marker of a format, with its holes."""
+    """Yield every marker of a format, with its placeholders."""
     pairs = [format.section, format.call, format.reasoning, *format.content]
     for pair in pairs:
         for marker in pair or ():
@@ -98,7 +98,7 @@ def templates(format: Format) -> Iterator[str]:
             yield from marker_alternatives(body.open)
             yield body.quote
     if format.protocol is not None:
-        # So is the fence around a call outside all blocks.
+        # The fence around a call outside all blocks is a marker, too.
         yield from (*format.protocol.done, "```{name}\n", "```", "~~~{name}\n", "~~~")
     if format.channels is not None:
         yield from marker_alternatives(format.channels.start)
@@ -112,7 +112,7 @@ _FILL = {"name": "write", "key": "text", "type": "string", "id": "call_0", "inde
 
 @functools.cache
 def markers(format: str) -> tuple[str, ...]:
-    """Every marker of a format, as a model would write it."""
+    """Return every marker of a format, as a model writes it."""
     fill = re.compile(r"\{(name|key|type|id|index|number)\}")
     found = {fill.sub(lambda hole: _FILL[hole.group(1)], text) for text in templates(FORMATS[format])}
     return tuple(sorted(found - {""}))
@@ -120,12 +120,12 @@ def markers(format: str) -> tuple[str, ...]:
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
-_TEXT, _THOUGHT, _NAME, _KEY, _STRING = "zqtextqz", "zqthoughtqz", "zqnameqz", "zqkeyqz", "zqstringqz"
+_TEXT, _REASONING, _NAME, _KEY, _STRING = "zqtextqz", "zqthoughtqz", "zqnameqz", "zqkeyqz", "zqstringqz"
 _COUNT = 918273645
 _NESTED = {"a": [True, "b", {"c": _COUNT, "d": ["e", 1.5]}], "f": {"g": False}}
 
 
-def _written(format: str, parts: list[Text | Reasoning | Call]) -> str | None:
+def _render(format: str, parts: list[Text | Reasoning | Call]) -> str | None:
     try:
         return render(parts, format=format)
     except CannotCarry:
@@ -134,9 +134,9 @@ def _written(format: str, parts: list[Text | Reasoning | Call]) -> str | None:
 
 @functools.cache
 def places(format: str) -> dict[str, tuple[str, str]]:
-    """Where a stress can stand: what is before it and what is behind it."""
+    """Return the places for a stress: the text before it and the text after it."""
     call = Call("write", {"text": _STRING, "count": 3}, "")
-    wanted: dict[str, tuple[list[Text | Reasoning | Call], str]] = {
+    parts_and_words: dict[str, tuple[list[Text | Reasoning | Call], str]] = {
         "a string": ([call], _STRING),
         "a number": ([Call("write", {"count": _COUNT, "text": "a"}, "")], str(_COUNT)),
         "a list": ([Call("write", {"rows": [1, _COUNT]}, "")], str(_COUNT)),
@@ -146,11 +146,11 @@ def places(format: str) -> dict[str, tuple[str, str]]:
         "text": ([Text(_TEXT)], _TEXT),
         "text before a call": ([Text(_TEXT), call], _TEXT),
         "text after a call": ([call, Text(_TEXT)], _TEXT),
-        "reasoning": ([Reasoning(_THOUGHT), Text("a")], _THOUGHT),
+        "reasoning": ([Reasoning(_REASONING), Text("a")], _REASONING),
     }
     found = {"all": ("", "")}
-    for place, (parts, word) in wanted.items():
-        text = _written(format, parts)
+    for place, (parts, word) in parts_and_words.items():
+        text = _render(format, parts)
         if text is not None and word in text:
             before, _, after = text.partition(word)
             found[place] = (before, after)
@@ -162,7 +162,7 @@ def places(format: str) -> dict[str, tuple[str, str]]:
 
 
 def times(unit: str, size: int) -> str:
-    """This again and again, about so many characters of it."""
+    """Repeat the unit to a text of about `size` characters."""
     return unit * max(1, size // len(unit))
 
 
@@ -247,8 +247,8 @@ PLAIN: dict[str, Callable[[int], str]] = {
 
 
 @functools.cache
-def marked(format: str) -> dict[str, Callable[[int], str]]:
-    """Stresses made of a format's own markers."""
+def marker_stresses(format: str) -> dict[str, Callable[[int], str]]:
+    """Return stresses that consist of a format's own markers."""
     found: dict[str, Callable[[int], str]] = {}
     for marker in markers(format):
         core = marker.strip() or marker
@@ -272,7 +272,7 @@ def marked(format: str) -> dict[str, Callable[[int], str]]:
 
 
 def stresses(format: str) -> dict[str, Callable[[int], str]]:
-    return {**PLAIN, **marked(format)}
+    return {**PLAIN, **marker_stresses(format)}
 
 
 def hostile(format: str, place: str, stress: str, size: int) -> str:

@@ -1,6 +1,6 @@
-"""Tools made to hurt, in every size:  TOOLSETS["a chain of references"](1_000_000) -> definitions of about 1 MB.
+"""Hostile tools of any size:  TOOLSETS["a chain of references"](1_000_000) -> definitions of about 1 MB.
 
-Each may be accepted or left out; whatever is accepted must be cheap for everything that is done with tools.
+Each may be accepted or rejected. An accepted tool must be cheap in every function that uses tools.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def tool(properties: Json, name: str = "f", more: Json | None = None, **beside: 
 
 
 def _times(make: Callable[[int], Any], size: int, *, first: int = 0) -> list[Any]:
-    """As many as fit into so many characters."""
+    """Return as many items as fit into that many characters."""
     count = max(1, size // (len(json.dumps(make(10**5))) + 2))
     return [make(first + at) for at in range(count)]
 
@@ -30,26 +30,26 @@ def _members(make: Callable[[int], Any], size: int, stem: str = "k") -> Json:
 
 
 def _chain(make: Callable[[str], Json], size: int, last: Json = TEXT) -> Json:
-    """Definitions each of which holds the next."""
+    """Return definitions each of which refers to the next."""
     count = max(1, size // (len(json.dumps(make("#/$defs/d10000"))) + 12))
     return {**{f"d{at}": make(f"#/$defs/d{at + 1}") for at in range(count)}, f"d{count}": last}
 
 
-def _pointing(definitions: Json) -> list[Json]:
+def _with_definitions(definitions: Json) -> list[Json]:
     return [tool({"a": {"$ref": "#/$defs/d0"}, "k0": TEXT}, more={"$defs": definitions})]
 
 
 def _mutual(size: int) -> list[Json]:
-    """Types each of which holds all the others."""
+    """Return types each of which refers to all others."""
     count = max(2, int((size / 36) ** 0.5))
     members = {f"p{at}": {"$ref": f"#/$defs/d{at}"} for at in range(count)}
-    return _pointing({f"d{at}": {"type": "object", "properties": members} for at in range(count)})
+    return _with_definitions({f"d{at}": {"type": "object", "properties": members} for at in range(count)})
 
 
 def _doubling(word: str, levels: int) -> Json:
     last: Json = {"type": "string", "maxLength": 5}
-    made = {f"d{at}": {word: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(levels)}
-    return {**made, f"d{levels}": last}
+    definitions = {f"d{at}": {word: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(levels)}
+    return {**definitions, f"d{levels}": last}
 
 
 def _in_place(word: str, make: Callable[[int], Any]) -> Callable[[int], list[Json]]:
@@ -72,11 +72,13 @@ def _deep(word: str, levels: int) -> Json:
 
 
 TOOLSETS: dict[str, Callable[[int], list[Json]]] = {
-    "a chain of references": lambda size: _pointing(
+    "a chain of references": lambda size: _with_definitions(
         _chain(lambda to: {"type": "object", "properties": {"n": {"$ref": to}}}, size)
     ),
-    "a chain of lists": lambda size: _pointing(_chain(lambda to: {"type": "array", "items": {"$ref": to}}, size)),
-    "a chain of choices": lambda size: _pointing(
+    "a chain of lists": lambda size: _with_definitions(
+        _chain(lambda to: {"type": "array", "items": {"$ref": to}}, size)
+    ),
+    "a chain of choices": lambda size: _with_definitions(
         _chain(lambda to: {"type": "array", "items": {"anyOf": [{"$ref": to}, {"type": "null"}]}}, size)
     ),
     "types that hold each other": _mutual,
@@ -142,7 +144,7 @@ TOOLSETS: dict[str, Callable[[int], list[Json]]] = {
     "tools": _many_tools(lambda at: tool({"k0": TEXT}, f"f{at}")),
     "tools with patterns": _many_tools(lambda at: tool({"k0": {"pattern": rf"\w{{9}}x{at}"}}, f"f{at}")),
     "tools with chains": lambda size: [
-        {**_pointing(_chain(lambda to: {"properties": {"n": {"$ref": to}}}, 30_000))[0], "name": f"f{at}"}
+        {**_with_definitions(_chain(lambda to: {"properties": {"n": {"$ref": to}}}, 30_000))[0], "name": f"f{at}"}
         for at in range(max(1, size // 30_000))
     ],
     "tools with long names": _many_tools(lambda at: tool({"k0": TEXT}, f"{'f' * 200}{at}")),

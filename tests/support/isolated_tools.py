@@ -1,4 +1,4 @@
-"""Tools that a child process can import: they sleep, print, die and start others, which no tool of ours should."""
+"""Tools that a child process can import: they sleep, print, exit and start processes, as real tools should not."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def dies() -> None:
 
 
 def sleeps(pid_file: str) -> None:
-    """Starts a grandchild that sleeps as well, and notes both."""
+    """Start a grandchild that sleeps as well, and write both process IDs to the file."""
     grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     with open(pid_file + ".part", "w") as file:
         file.write(f"{os.getpid()} {grandchild.pid}")
@@ -64,7 +64,7 @@ def sleeps(pid_file: str) -> None:
 
 
 def starts_a_daemon(pid_file: str, hangs: bool, forks_twice: bool) -> str:
-    """One with a session of its own; forked twice, its parent is gone."""
+    """Start a process in its own session; forked twice, its parent is gone."""
     code = "import time; time.sleep(600)"
     if forks_twice:
         code = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"

@@ -1,4 +1,4 @@
-"""llguidance as the outside judge of a grammar: with a tokenizer of bytes, and with one that has special tokens."""
+"""llguidance as the independent matcher of a grammar: with a tokenizer of bytes, and with special tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES = LLTokenizer("byte")
 
 
 class Vocabulary:
-    """Every byte, then special tokens, then the end."""
+    """Every byte, then special tokens, then the end token."""
 
     def __init__(self, specials: list[str]) -> None:
         self.specials = {text: 256 + at for at, text in enumerate(specials)}
@@ -28,7 +28,7 @@ class Vocabulary:
         return list(text if isinstance(text, bytes) else text.encode())
 
     def encode(self, text: str) -> list[int]:
-        """Special tokens wherever their text stands."""
+        """Encode special tokens wherever their text appears."""
         if not self.specials:
             return list(text.encode())
         parts = re.split("(" + "|".join(map(re.escape, sorted(self.specials, key=len, reverse=True))) + ")", text)
@@ -42,7 +42,7 @@ class Vocabulary:
 
 
 def specials_of(format: Format) -> list[str]:
-    """The special tokens in a format's markers."""
+    """Return the special tokens in a format's markers."""
     found: dict[str, None] = {}
 
     def visit(value: object) -> None:
@@ -64,8 +64,8 @@ def specials_of(format: Format) -> list[str]:
 def vocabulary(format_name: str) -> tuple[Vocabulary, LLTokenizer]:
     from rightcall.formats import find
 
-    made = Vocabulary(specials_of(find(format_name)))
-    return made, LLTokenizer(TokenizerWrapper(made))
+    own_vocabulary = Vocabulary(specials_of(find(format_name)))
+    return own_vocabulary, LLTokenizer(TokenizerWrapper(own_vocabulary))
 
 
 def matcher(lark: str, tokenizer: LLTokenizer = BYTES) -> LLMatcher:
@@ -78,43 +78,49 @@ def matcher(lark: str, tokenizer: LLTokenizer = BYTES) -> LLMatcher:
 
 
 def accepts(lark: str, text: str) -> bool:
-    """Is this whole text in the language?"""
+    """Return whether the whole text is in the language."""
     return accepts_tokens(matcher(lark), list(text.encode()))
 
 
 def accepts_tokens(found: LLMatcher, tokens: list[int]) -> bool:
-    taken = found.try_consume_tokens(tokens)
-    assert not found.is_error() or taken < len(tokens), found.get_error()
-    return taken == len(tokens) and found.is_accepting()
+    accepted_count = found.try_consume_tokens(tokens)
+    assert not found.is_error() or accepted_count < len(tokens), found.get_error()
+    return accepted_count == len(tokens) and found.is_accepting()
 
 
-def how_far(lark: str, text: str) -> str:
-    """What of a text is taken: for the message of a test that fails."""
+def show_accepted_prefix(lark: str, text: str) -> str:
+    """Return the text with a mark after the accepted prefix, for the message of a failed test."""
     data = text.encode()
-    taken = matcher(lark).try_consume_tokens(list(data))
-    return data[:taken].decode("utf-8", "replace") + " <-here-> " + data[taken:].decode("utf-8", "replace")
+    accepted_count = matcher(lark).try_consume_tokens(list(data))
+    return (
+        data[:accepted_count].decode("utf-8", "replace")
+        + " <-here-> "
+        + data[accepted_count:].decode("utf-8", "replace")
+    )
 
 
-def drawn(found: LLMatcher, eos: int, dice: Random, most: int = 400, stay: float = 0.5) -> list[int] | None:
-    """Tokens drawn from the masks, one by one; None where the end did not come in time."""
+def draw_tokens(
+    found: LLMatcher, eos: int, dice: Random, max_tokens: int = 400, continue_rate: float = 0.5
+) -> list[int] | None:
+    """Draw tokens from the masks one by one; return None if the end was not reached in time."""
     tokens: list[int] = []
-    for _ in range(most):
+    for _ in range(max_tokens):
         mask = found.compute_bitmask()
         allowed = [8 * at + bit for at, byte in enumerate(mask) for bit in range(8) if byte >> bit & 1]
         allowed = [token for token in allowed if token != eos]
-        if found.is_accepting() and (not allowed or dice.random() > stay):
+        if found.is_accepting() and (not allowed or dice.random() > continue_rate):
             return tokens
         if not allowed:
             return tokens if found.is_accepting() else None
-        token = dice.choice(_likely(allowed, dice))
+        token = dice.choice(_prefer_common(allowed, dice))
         if not found.consume_token(token):
             return None
         tokens.append(token)
     return None
 
 
-def _likely(allowed: list[int], dice: Random) -> list[int]:
-    """Letters, digits and structure more often than odd bytes; what closes something most often."""
+def _prefer_common(allowed: list[int], dice: Random) -> list[int]:
+    """Prefer tokens that close something, then letters, digits and structure, to unusual bytes."""
     closing = [token for token in allowed if token >= 256 or chr(token) in '"}]),\n<>/|:']
     plain = [token for token in allowed if 32 <= token < 127]
     roll = dice.random()

@@ -1,4 +1,4 @@
-"""Captures in tests: a tiny domain, a run against a server on loopback, and its rows."""
+"""Captures in tests: a tiny domain, a run against a loopback server, and its rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ calls = [{ name = "list_lamps" }]
 SHOPPING: Domain = built_in_domain("shopping")
 
 
-async def capturing(
+async def run_capture_async(
     output: Path,
     *answers: Answering,
     domains: list[Domain] | None = None,
@@ -57,16 +57,16 @@ async def capturing(
     watch: Watch | None = None,
     **settings: Any,
 ) -> tuple[Capture, Loopback]:
-    """A whole run against a server that gives these answers."""
-    chosen = Settings(**{"models": ("m",), "mode": "native", **settings})
+    """Run a capture against a server that gives these answers."""
+    capture_settings = Settings(**{"models": ("m",), "mode": "native", **settings})
     async with serving(*answers) as server:
-        run = Capture(backend(server), domains or [LAMPS], chosen, output, resume=resume, watch=watch)
+        run = Capture(backend(server), domains or [LAMPS], capture_settings, output, resume=resume, watch=watch)
         await run.go()
     return run, server
 
 
-def captured(output: Path, *answers: Answering, **options: Any) -> tuple[Capture, Loopback]:
-    return asyncio.run(capturing(output, *answers, **options))
+def run_capture(output: Path, *answers: Answering, **options: Any) -> tuple[Capture, Loopback]:
+    return asyncio.run(run_capture_async(output, *answers, **options))
 
 
 def rows(output: Path) -> list[Json]:
@@ -78,7 +78,7 @@ def journal(output: Path) -> list[Json]:
 
 
 def steady(row: Json) -> Json:
-    """The row without the moment it was made at."""
+    """Return the row without its timestamps."""
     text = re.sub(r"(-run-\d{5})-\d+", r"\1", json.dumps(row, sort_keys=True))
     found: Json = json.loads(text)
     del found["metadata"]["provenance"]["captured_at_unix_ms"]

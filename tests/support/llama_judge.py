@@ -1,7 +1,7 @@
-"""llama.cpp itself as the judge of a GBNF grammar, without a model: its matcher is inside the xllamacpp wheel.
+"""llama.cpp as the matcher of a GBNF grammar, without a model: its matcher is in the xllamacpp wheel.
 
-The two functions of llama.cpp that compile a grammar and take a character are called by their C++ names. A text is
-accepted if, behind its last character, one of the stacks that are still open is empty.
+The two functions of llama.cpp that compile a grammar and consume a character are called by their C++ names. A text is
+accepted if one of the open stacks is empty after its last character.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def _library() -> Any:
 
 
 class Llama:
-    """One grammar. `accepts` starts again with every text."""
+    """One grammar. `accepts` starts from the beginning for every text."""
 
     def __init__(self, gbnf: str) -> None:
         self.gbnf = gbnf.encode()
-        self._close(self._open())  # raises for a grammar that llama.cpp refuses
+        self._close(self._open())  # raises for a grammar that llama.cpp rejects
 
     def _open(self) -> int:
         found = getattr(_library(), _INIT)(None, self.gbnf, b"root", False, None, 0, None, 0)
-        assert found, "llama.cpp does not take this grammar:\n" + self.gbnf.decode()[:3000]
+        assert found, "llama.cpp rejects this grammar:\n" + self.gbnf.decode()[:3000]
         return int(found)
 
     def _close(self, grammar: int) -> None:
@@ -63,8 +63,8 @@ class Llama:
         count = ((outer.end or 0) - (outer.begin or 0)) // ctypes.sizeof(_Vector)
         return [_Vector.from_address(outer.begin + at * ctypes.sizeof(_Vector)) for at in range(count)]
 
-    def taken(self, text: str) -> tuple[int, bool]:
-        """How many characters are taken, and whether the text may end behind them."""
+    def accepted_prefix(self, text: str) -> tuple[int, bool]:
+        """Return the number of accepted characters, and whether the text may end after them."""
         grammar = self._open()
         try:
             accept = getattr(_library(), _ACCEPT)
@@ -77,4 +77,4 @@ class Llama:
             self._close(grammar)
 
     def accepts(self, text: str) -> bool:
-        return self.taken(text) == (len(text), True)
+        return self.accepted_prefix(text) == (len(text), True)

@@ -1,4 +1,4 @@
-"""A server on this machine that does what a test tells it to, down to the byte, bad manners included.
+"""A loopback server that sends exactly the bytes that a test defines, including protocol violations.
 
 async with serving(json_answer({...}), drop) as server:      the first POST gets the first answer, and so on
     Backend(server.url)
@@ -20,8 +20,8 @@ QUICK = Retries(first=0.001, longest=0.5)
 SHORT = Timeouts(connect=5, first_byte=20, idle=20, total=30)
 
 
-class Heard(NamedTuple):
-    """One request as the server got it."""
+class ReceivedRequest(NamedTuple):
+    """One request as the server received it."""
 
     method: str
     path: str
@@ -35,8 +35,8 @@ Answering = Callable[[asyncio.StreamWriter], Awaitable[None]]
 class Loopback:
     def __init__(self, answers: tuple[Answering, ...], gets: dict[str, Answering]) -> None:
         self._answers, self._gets = answers, gets
-        self.heard: list[Heard] = []
-        self.gone = asyncio.Event()  # a client closed its end
+        self.requests: list[ReceivedRequest] = []
+        self.client_closed = asyncio.Event()  # a client closed its connection
         self.port = 0
 
     @property
@@ -44,39 +44,39 @@ class Loopback:
         return f"http://127.0.0.1:{self.port}"
 
     @property
-    def posts(self) -> list[Heard]:
-        return [each for each in self.heard if each.method == "POST"]
+    def posts(self) -> list[ReceivedRequest]:
+        return [each for each in self.requests if each.method == "POST"]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            heard = await _hear(reader)
-            if heard is None:
+            request = await _read_request(reader)
+            if request is None:
                 return
-            self.heard.append(heard)
-            leaving = asyncio.create_task(self._watch(reader))
+            self.requests.append(request)
+            watch_task = asyncio.create_task(self._watch_connection(reader))
             try:
-                await self._answer(heard)(writer)
+                await self._answer(request)(writer)
                 await writer.drain()
             finally:
-                leaving.cancel()
+                watch_task.cancel()
         except (ConnectionError, asyncio.IncompleteReadError):
-            self.gone.set()
+            self.client_closed.set()
         except asyncio.CancelledError:
             pass  # the test is over
         finally:
             writer.close()
 
-    async def _watch(self, reader: asyncio.StreamReader) -> None:
+    async def _watch_connection(self, reader: asyncio.StreamReader) -> None:
         if not await reader.read(1):
-            self.gone.set()
+            self.client_closed.set()
 
-    def _answer(self, heard: Heard) -> Answering:
-        if heard.method == "GET":
-            return self._gets.get(heard.path, answer(404, b"{}"))
+    def _answer(self, request: ReceivedRequest) -> Answering:
+        if request.method == "GET":
+            return self._gets.get(request.path, answer(404, b"{}"))
         return self._answers[min(len(self.posts), len(self._answers)) - 1]
 
 
-async def _hear(reader: asyncio.StreamReader) -> Heard | None:
+async def _read_request(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     head = await reader.readuntil(b"\r\n\r\n") if not reader.at_eof() else b""
     if not head:
         return None
@@ -84,7 +84,7 @@ async def _hear(reader: asyncio.StreamReader) -> Heard | None:
     method, path, _ = first.split(" ")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest) if name}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Heard(method, path, headers, json.loads(body) if body else None)
+    return ReceivedRequest(method, path, headers, json.loads(body) if body else None)
 
 
 @asynccontextmanager
@@ -102,12 +102,12 @@ async def serving(*answers: Answering, gets: dict[str, Answering] | None = None)
 
 
 def answer(status: int, body: bytes, **headers: str) -> Answering:
-    async def say(writer: asyncio.StreamWriter) -> None:
+    async def write_answer(writer: asyncio.StreamWriter) -> None:
         lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode() + body)
 
-    return say
+    return write_answer
 
 
 def json_answer(value: Any, status: int = 200, **headers: str) -> Answering:
@@ -121,9 +121,9 @@ def chunked(
     ends: bool = True,
     then: Callable[[asyncio.StreamWriter], Awaitable[None]] | None = None,
 ) -> Answering:
-    """An answer in pieces. Without its end (`ends=False`) the connection just breaks."""
+    """Answer in chunks. Without an end (`ends=False`) the connection breaks."""
 
-    async def say(writer: asyncio.StreamWriter) -> None:
+    async def write_answer(writer: asyncio.StreamWriter) -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         writer.write(head.encode())
         for piece in pieces:
@@ -135,25 +135,25 @@ def chunked(
         if ends:
             writer.write(b"0\r\n\r\n")
 
-    return say
+    return write_answer
 
 
 def events(*payloads: Any, done: bool = True, end: str = "\n\n") -> list[bytes]:
-    """Server-sent events of these payloads."""
-    said = [each if isinstance(each, str) else json.dumps(each) for each in payloads]
-    return [f"data: {each}{end}".encode() for each in [*said, *(["[DONE]"] if done else [])]]
+    """Return server-sent events of these payloads."""
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in payloads]
+    return [f"data: {each}{end}".encode() for each in [*texts, *(["[DONE]"] if done else [])]]
 
 
 async def drop(writer: asyncio.StreamWriter) -> None:
-    """Closes the connection without a word."""
+    """Close the connection without an answer."""
 
 
 async def silence(writer: asyncio.StreamWriter) -> None:
-    """Says nothing, for longer than any test waits."""
+    """Send nothing, for longer than any test waits."""
     await asyncio.sleep(60)
 
 
-# -- what models say ---------------------------------------------------------------------------------------------------
+# -- requests and model answers ----------------------------------------------------------------------------------------
 
 
 def get_weather(city: str) -> str:
@@ -162,8 +162,12 @@ def get_weather(city: str) -> str:
 
 
 def ask(**fields: Any) -> Request:
-    given = {"messages": [{"role": "user", "content": "Weather in Oslo?"}], "tools": [get_weather], "mode": "native"}
-    return Request(**{**given, **fields})
+    fields_given = {
+        "messages": [{"role": "user", "content": "Weather in Oslo?"}],
+        "tools": [get_weather],
+        "mode": "native",
+    }
+    return Request(**{**fields_given, **fields})
 
 
 class Addressed(Protocol):
@@ -174,8 +178,8 @@ class Addressed(Protocol):
 def backend(server: Addressed, **options: Any) -> Backend:
     key = getattr(server, "key", None)
     environ = {} if key is None else {"OPENAI_API_KEY": key.reveal()}
-    given: dict[str, Any] = {"model": "m", "timeouts": SHORT, "retries": QUICK, "environ": environ}
-    return Backend(server.url, **{**given, **options})
+    fields_given: dict[str, Any] = {"model": "m", "timeouts": SHORT, "retries": QUICK, "environ": environ}
+    return Backend(server.url, **{**fields_given, **options})
 
 
 def chat(content: str = "", *, calls: tuple[tuple[str, str], ...] = (), finish: str = "stop") -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Schemas made by hypothesis for the TypeScript declarations: hostile names, texts and enums, and values that fit.
+"""Hypothesis strategies of schemas for the TypeScript declarations: hostile names, texts and enums, and fitting values.
 
-Their types say all there is: no bounds, and in a choice no member that lets anything through, because such a member is
-left out beside ones that tell more.
+Their types are complete: there are no bounds, and no member of a choice accepts everything, because such a member is
+omitted next to more specific ones.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ NAMES = st.one_of(
 )
 
 
-class Made(NamedTuple):
+class SchemaAndValue(NamedTuple):
     schema: Any
     value: Any
 
 
 @st.composite
-def made(draw: st.DrawFn, depth: int = 3) -> Made:
-    """A schema and a value of it."""
+def schemas_with_values(draw: st.DrawFn, depth: int = 3) -> SchemaAndValue:
+    """Draw a schema and a value of it."""
     leaves = [_scalar, _enum]
     kind = draw(
         st.sampled_from(
@@ -68,7 +68,7 @@ def made(draw: st.DrawFn, depth: int = 3) -> Made:
         )
     )
     schema, value = draw(kind(depth))
-    return Made({**schema, **draw(_prose())}, value)
+    return SchemaAndValue({**schema, **draw(_prose())}, value)
 
 
 @st.composite
@@ -84,7 +84,7 @@ def _prose(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def _scalar(draw: st.DrawFn, depth: int) -> Made:
+def _scalar(draw: st.DrawFn, depth: int) -> SchemaAndValue:
     kinds: dict[str, st.SearchStrategy[Any]] = {
         "string": HOSTILE,
         "integer": st.integers(),
@@ -95,81 +95,81 @@ def _scalar(draw: st.DrawFn, depth: int) -> Made:
     name = draw(st.sampled_from(sorted(kinds)))
     value = draw(kinds[name])
     if draw(st.integers(0, 3)) == 0:
-        return Made({"type": name, "nullable": True}, draw(st.sampled_from([value, None])))
-    return Made({"type": name}, value)
+        return SchemaAndValue({"type": name, "nullable": True}, draw(st.sampled_from([value, None])))
+    return SchemaAndValue({"type": name}, value)
 
 
 @st.composite
-def _enum(draw: st.DrawFn, depth: int) -> Made:
+def _enum(draw: st.DrawFn, depth: int) -> SchemaAndValue:
     values = draw(st.lists(LITERALS, min_size=1, max_size=3, unique_by=repr))
-    return Made({"const": values[0]} if draw(st.booleans()) else {"enum": values}, values[0])
+    return SchemaAndValue({"const": values[0]} if draw(st.booleans()) else {"enum": values}, values[0])
 
 
 @st.composite
-def _array(draw: st.DrawFn, depth: int) -> Made:
-    item = draw(made(depth - 1))
-    return Made({"type": "array", "items": item.schema}, [item.value] * draw(st.integers(0, 2)))
+def _array(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    item = draw(schemas_with_values(depth - 1))
+    return SchemaAndValue({"type": "array", "items": item.schema}, [item.value] * draw(st.integers(0, 2)))
 
 
 @st.composite
-def _tuple(draw: st.DrawFn, depth: int) -> Made:
-    items = draw(st.lists(made(depth - 1), min_size=1, max_size=3))
+def _tuple(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    items = draw(st.lists(schemas_with_values(depth - 1), min_size=1, max_size=3))
     schema: Json = {"type": "array", "prefixItems": [item.schema for item in items]}
     rest = draw(st.sampled_from([None, False, "more"]))
-    more = draw(made(0))
+    more = draw(schemas_with_values(0))
     if rest is not None:
         schema["items"] = False if rest is False else more.schema
     values = [item.value for item in items]
     if draw(st.booleans()):
         schema["minItems"] = draw(st.integers(0, len(values)))
-        return Made(schema, values + [more.value] * (rest == "more"))
-    return Made(schema, values[: draw(st.integers(0, len(values)))])
+        return SchemaAndValue(schema, values + [more.value] * (rest == "more"))
+    return SchemaAndValue(schema, values[: draw(st.integers(0, len(values)))])
 
 
 @st.composite
-def _object(draw: st.DrawFn, depth: int) -> Made:
-    fields = draw(st.dictionaries(KEYS, made(depth - 1), max_size=3))
+def _object(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    fields = draw(st.dictionaries(KEYS, schemas_with_values(depth - 1), max_size=3))
     required: list[str] = [key for key in fields if draw(st.booleans())]
     schema: Json = {"type": "object", "properties": {key: item.schema for key, item in fields.items()}}
     if len(required) or draw(st.booleans()):
         schema["required"] = required
     value = {key: item.value for key, item in fields.items() if key in required or draw(st.booleans())}
-    rest, other, key = draw(st.sampled_from(["", "", "no", "any", "typed"])), draw(made(0)), draw(KEYS)
+    rest, other, key = draw(st.sampled_from(["", "", "no", "any", "typed"])), draw(schemas_with_values(0)), draw(KEYS)
     if rest:
         schema["additionalProperties"] = False if rest == "no" else True if rest == "any" else other.schema
     if rest in ("any", "typed") and key not in fields:
         value[key] = other.value
-    return Made(schema, value)
+    return SchemaAndValue(schema, value)
 
 
 @st.composite
-def _choice(draw: st.DrawFn, depth: int) -> Made:
-    members = draw(st.lists(made(depth - 1), min_size=1, max_size=3))
+def _choice(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    members = draw(st.lists(schemas_with_values(depth - 1), min_size=1, max_size=3))
     word = draw(st.sampled_from(["anyOf", "oneOf"]))
-    return Made({word: [member.schema for member in members]}, draw(st.sampled_from(members)).value)
+    return SchemaAndValue({word: [member.schema for member in members]}, draw(st.sampled_from(members)).value)
 
 
 @st.composite
-def _both(draw: st.DrawFn, depth: int) -> Made:
+def _both(draw: st.DrawFn, depth: int) -> SchemaAndValue:
     one, other = draw(_object(depth - 1)), draw(_object(depth - 1))
-    return Made({"allOf": [one.schema, other.schema]}, {**other.value, **one.value})
+    return SchemaAndValue({"allOf": [one.schema, other.schema]}, {**other.value, **one.value})
 
 
 @st.composite
-def _several(draw: st.DrawFn, depth: int) -> Made:
-    item = draw(made(depth - 1))
+def _several(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    item = draw(schemas_with_values(depth - 1))
     schema = {"type": ["array", "null"], "items": item.schema}
-    return Made(schema, draw(st.sampled_from([None, [], [item.value]])))
+    return SchemaAndValue(schema, draw(st.sampled_from([None, [], [item.value]])))
 
 
 @st.composite
-def _reference(draw: st.DrawFn, depth: int) -> Made:
-    """Into the definitions that `tool` adds."""
+def _reference(draw: st.DrawFn, depth: int) -> SchemaAndValue:
+    """Draw a reference to the definitions that `tool` adds."""
     value: Json = draw(st.sampled_from([{"next": None}, {"next": {"next": None}}]))
     if draw(st.booleans()):
-        return Made({"$ref": "#/$defs/Node"}, value)
+        return SchemaAndValue({"$ref": "#/$defs/Node"}, value)
     beside = draw(_object(0))
-    return Made({"$ref": "#/$defs/Node", **beside.schema}, {**beside.value, **value})
+    return SchemaAndValue({"$ref": "#/$defs/Node", **beside.schema}, {**beside.value, **value})
 
 
 NODE: Json = {
@@ -187,7 +187,7 @@ class Case(NamedTuple):
 
 @st.composite
 def tools(draw: st.DrawFn) -> Case:
-    """A tool that can be declared, and arguments; `fits` says whether they pass `check`."""
+    """Draw a tool that can be declared, and arguments; `fits` says whether they pass `check`."""
     schema, value = draw(_object(3))
     schema = {**schema, "$defs": {"Node": NODE}}
     tool = Tool(name=draw(NAMES), description=draw(HOSTILE), parameters=schema)
@@ -195,7 +195,7 @@ def tools(draw: st.DrawFn) -> Case:
 
 
 def is_text(value: Any) -> bool:
-    """Can this be UTF-8? A schema with a lone surrogate can be declared, but not compiled."""
+    """Return whether this can be encoded as UTF-8. A schema with a lone surrogate can be declared, but not compiled."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

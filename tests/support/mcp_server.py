@@ -37,19 +37,19 @@ async def list_tools(context: Any, params: Any) -> types.ListToolsResult:
     return types.ListToolsResult(tools=PAGES[at], next_cursor=keys[after] if after < len(keys) else None)
 
 
-def text(said: str) -> list[types.ContentBlock]:
-    return [types.TextContent(type="text", text=said)]
+def text(message: str) -> list[types.ContentBlock]:
+    return [types.TextContent(type="text", text=message)]
 
 
 async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    given = params.arguments or {}
+    arguments = params.arguments or {}
     if params.name == "add":
-        total = given["a"] + given["b"]
+        total = arguments["a"] + arguments["b"]
         return types.CallToolResult(content=text(str(total)), structured_content={"sum": total})
     if params.name == "fail":
         return types.CallToolResult(content=text("it broke"), is_error=True)
     if params.name == "say.it":
-        return types.CallToolResult(content=[*text(given["a-b"]), *text("over")])
+        return types.CallToolResult(content=[*text(arguments["a-b"]), *text("over")])
     if params.name == "picture":
         return types.CallToolResult(content=[types.ImageContent(type="image", data="AA==", mime_type="image/png")])
     raise MCPError(-32602, "no such tool")

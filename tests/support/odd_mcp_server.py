@@ -1,4 +1,4 @@
-"""An MCP server that misbehaves, written without the SDK, which would not let it.
+"""An MCP server that violates the protocol, written without the SDK, which would prevent that.
 
 python tests/support/odd_mcp_server.py
 """
@@ -18,8 +18,8 @@ def send(id: Any, **fields: Any) -> None:
     print(json.dumps({"jsonrpc": "2.0", "id": id, **fields}), flush=True)
 
 
-def listed() -> dict[str, Any]:
-    """The same page again and again."""
+def list_page() -> dict[str, Any]:
+    """Return the same page for every cursor."""
     return {"tools": [{"name": name, "inputSchema": SCHEMA} for name in NAMES], "nextCursor": "again"}
 
 
@@ -42,7 +42,7 @@ def main() -> None:
                 about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "odd", "version": "1"}}
                 send(id, result={"protocolVersion": params["protocolVersion"], **about})
             case "tools/list":
-                send(id, result=listed())
+                send(id, result=list_page())
             case "tools/call":
                 call(id, params["name"])
             case _ if id is not None:

@@ -1,6 +1,6 @@
-"""Schemas put together by hypothesis from every keyword there is, rightly and wrongly, and all that is done with tools.
+"""Hypothesis strategies of schemas with every keyword, used rightly and wrongly, and every function that uses tools.
 
-Most are refused when they are declared; with what is accepted, nothing may raise but what a docstring names.
+Most are rejected when they are declared. With an accepted one, no function may raise an undocumented exception.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ VALUES = st.recursive(
 )
 
 
-def _words(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]:
+def _keyword_strategies(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]:
     several = st.lists(inner, min_size=1, max_size=3)
     mapped = st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
     names = st.lists(st.sampled_from(KEYS), max_size=3, unique=True)
@@ -132,33 +132,33 @@ def _words(inner: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]:
 
 @st.composite
 def schemas(draw: st.DrawFn, depth: int = 3) -> Any:
-    """A schema with up to five keywords; now and then one of the wrong kind."""
+    """Draw a schema with up to five keywords; sometimes one of them has the wrong type."""
     if draw(st.integers(0, 12)) == 0 or depth == 0:
         return draw(st.sampled_from([True, False, {}, {"type": "string"}, {"type": "integer"}]))
-    words = _words(schemas(depth - 1))
-    chosen = draw(st.lists(st.sampled_from(sorted(words)), max_size=5, unique=True))
-    made = {word: draw(words[word]) for word in chosen}
+    keywords = _keyword_strategies(schemas(depth - 1))
+    chosen = draw(st.lists(st.sampled_from(sorted(keywords)), max_size=5, unique=True))
+    schema = {word: draw(keywords[word]) for word in chosen}
     if draw(st.integers(0, 60)) == 0 and chosen:
-        made[chosen[0]] = draw(st.sampled_from(WILD))
-    return made
+        schema[chosen[0]] = draw(st.sampled_from(WILD))
+    return schema
 
 
 @st.composite
 def parameters(draw: st.DrawFn) -> Json:
     root = draw(schemas(2))
     members = draw(st.dictionaries(st.sampled_from(KEYS), schemas(), max_size=3))
-    made: Json = {**(root if isinstance(root, dict) else {}), "type": "object", "properties": members}
-    made["$defs"] = {f"d{at}": draw(schemas(2)) for at in range(3)}
-    return made
+    schema: Json = {**(root if isinstance(root, dict) else {}), "type": "object", "properties": members}
+    schema["$defs"] = {f"d{at}": draw(schemas(2)) for at in range(3)}
+    return schema
 
 
-def tools_of(given: list[Json]) -> Toolset:
-    """What is accepted of these parameters, each with code to run."""
-    made = [Tool(name=f"f{at}", parameters=each, run=lambda **_: "done") for at, each in enumerate(given)]
-    return Toolset.lenient(made)
+def tools_of(parameters_list: list[Json]) -> Toolset:
+    """Return the accepted tools of these parameters, each with a function to run."""
+    tools = [Tool(name=f"f{at}", parameters=each, run=lambda **_: "done") for at, each in enumerate(parameters_list)]
+    return Toolset.lenient(tools)
 
 
-# -- all that is done with tools ---------------------------------------------------------------------------------------
+# -- functions that use tools ------------------------------------------------------------------------------------------
 
 
 def _answer(name: str, arguments: str) -> Json:
@@ -172,27 +172,27 @@ def _stream(tools: Toolset, name: str, arguments: str) -> None:
     stream.close()
 
 
-def _in_pieces(text: str, tools: Toolset, format: str) -> None:
+def _feed_chunks(text: str, tools: Toolset, format: str) -> None:
     parser = Parser(format, tools=tools, live=True)
     for start in range(0, len(text), 7):
         parser.feed(text[start : start + 7])
     parser.close()
 
 
-def _written(tools: Toolset, format: str) -> None:
+def _compile_grammar(tools: Toolset, format: str) -> None:
     try:
-        made = grammar(tools, format=format, isolate="open")
+        compiled = grammar(tools, format=format, isolate="open")
     except (GrammarCompileError, EmptyToolList):
         return
-    for write in (made.gbnf, made.lark, made.json_schema, made.structural_tag, made.regex):
+    for write in (compiled.gbnf, compiled.lark, compiled.json_schema, compiled.structural_tag, compiled.regex):
         with contextlib.suppress(GrammarCompileError):
             write()
     for server in ("llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"):
         with contextlib.suppress(GrammarCompileError):
-            made.for_server(server)
+            compiled.for_server(server)
 
 
-def _rendered(call: Call, tools: Toolset, format: str) -> str:
+def _render_or_empty(call: Call, tools: Toolset, format: str) -> str:
     try:
         return render(call, format=format, tools=tools)
     except CannotCarry:
@@ -200,24 +200,27 @@ def _rendered(call: Call, tools: Toolset, format: str) -> str:
 
 
 def uses(tools: Toolset, format: str, arguments: Json) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Everything that is done with tools, by name."""
-    written = json.dumps(arguments)
+    """Yield every function that uses tools, with its name."""
+    arguments_text = json.dumps(arguments)
     for tool in tools:
         call = Call(tool.name, arguments)
         name = tool.name
-        text = _rendered(call, tools, format) or f'<tool_call>{{"name": "{name}", "arguments": {written}}}</tool_call>'
-        yield "render", lambda call=call: _rendered(call, tools, format)  # type: ignore[misc]
+        text = (
+            _render_or_empty(call, tools, format)
+            or f'<tool_call>{{"name": "{name}", "arguments": {arguments_text}}}</tool_call>'
+        )
+        yield "render", lambda call=call: _render_or_empty(call, tools, format)  # type: ignore[misc]
         yield "parse", lambda text=text: parse(text, tools=tools, format=format)  # type: ignore[misc]
         yield "parse, lenient", lambda text=text: parse(text[:-9], tools=tools, repair="lenient")  # type: ignore[misc]
-        yield "Parser", lambda text=text: _in_pieces(text, tools, format)  # type: ignore[misc]
+        yield "Parser", lambda text=text: _feed_chunks(text, tools, format)  # type: ignore[misc]
         yield "detect", lambda text=text: detect(text, tools=tools)  # type: ignore[misc]
-        yield "read", lambda name=name: read(_answer(name, written), tools=tools)  # type: ignore[misc]
-        yield "Stream", lambda name=name: _stream(tools, name, written)  # type: ignore[misc]
+        yield "read", lambda name=name: read(_answer(name, arguments_text), tools=tools)  # type: ignore[misc]
+        yield "Stream", lambda name=name: _stream(tools, name, arguments_text)  # type: ignore[misc]
         yield "check", lambda call=call: check(call, tools)  # type: ignore[misc]
-        yield "repair", lambda name=name: repair(Call(name, {}, written[:-1]), tools, policy="lenient")  # type: ignore[misc]
+        yield "repair", lambda name=name: repair(Call(name, {}, arguments_text[:-1]), tools, policy="lenient")  # type: ignore[misc]
         yield "dispatch", lambda call=call: dispatch_sync(call, tools)  # type: ignore[misc]
-        yield "svg", lambda name=name: _picture(tools, format, name)  # type: ignore[misc]
-    yield "grammar", lambda: _written(tools, format)
+        yield "svg", lambda name=name: _draw_picture(tools, format, name)  # type: ignore[misc]
+    yield "grammar", lambda: _compile_grammar(tools, format)
     yield "contract", lambda: contract(tools, budget=200)
     yield "contract of a format", lambda: contract(tools, format=format)
     yield "relaxed", lambda: (tools.relaxed, tools.notes, [tools.kinds(name) for name in tools.names])
@@ -225,6 +228,6 @@ def uses(tools: Toolset, format: str, arguments: Json) -> Iterator[tuple[str, Ca
         yield f"to {provider}", lambda provider=provider: json.dumps(to_provider(tools, provider))  # type: ignore[misc]
 
 
-def _picture(tools: Toolset, format: str, name: str) -> None:
+def _draw_picture(tools: Toolset, format: str, name: str) -> None:
     with contextlib.suppress(GrammarCompileError):
         grammar(tools, format=format, isolate="open").svg(name)

@@ -1,6 +1,6 @@
 """A body kind that rightcall does not have, in one file:  f: name=value;name=value.
 
-Values are JSON. `test_body_kinds.py` puts it into `BODIES` and holds it to all that the others are held to.
+Values are JSON. `test_body_kinds.py` adds it to `BODIES` and runs all tests of the other body kinds on it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from rightcall.parsing.markers import seq as patterns
 from rightcall.strict_json import Undecodable
 from rightcall.types import Call
 
-_NAME = Pat(r"[\w.\-]++", r"[\w.\-]*+")  # no colon: the first one ends it
+_NAME = Pat(r"[\w.\-]++", r"[\w.\-]*+")  # no colon: the first colon ends the name
 _WORD = re.compile(r"[\w.\-]*\s*\Z").match
 
 
 class Pairs(Body, frozen=True):
-    """`is_` stands between a name and its value, `then` between two arguments."""
+    """`is_` separates a name and its value, `then` separates two arguments."""
 
     is_: str = "="
     then: str = ";"
@@ -66,7 +66,7 @@ class PairsReader(BodyReader):
         builder.finish(found)
 
     def _end(self, builder: CallBuilder) -> Steps[None]:
-        """The call's close must follow: a name that was cut off looks like the end of the arguments."""
+        """Require the call's close: a truncated name looks like the end of the arguments."""
         close = builder.compiled.call_ends.close
         yield from builder.peek()
         if close is None or (yield from builder.test(close)):

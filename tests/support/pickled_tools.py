@@ -1,4 +1,4 @@
-"""Tools that can be imported, for tests that send toolsets to other processes."""
+"""Importable tools for tests that send toolsets to other processes."""
 
 from pydantic import BaseModel
 
@@ -7,7 +7,7 @@ from rightcall import tool
 
 @tool(read_only=True, aliases={"town": "city"})
 def look(city: str, days: int = 1) -> str:
-    """Looks at the sky."""
+    """Look at the sky."""
     return f"{days} days of sun in {city}"
 
 
@@ -21,8 +21,8 @@ class Place(BaseModel):
     name: str
 
 
-def ran(text: str, toolset: object) -> list[str]:
-    """What the calls in a text come to."""
+def run_calls(text: str, toolset: object) -> list[str]:
+    """Return the results of the calls in a text."""
     from rightcall import dispatch_sync, parse
 
     return [result.text for result in dispatch_sync(parse(text, tools=toolset), toolset)]  # type: ignore[arg-type]

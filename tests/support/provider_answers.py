@@ -1,4 +1,4 @@
-"""Answers as providers send them, small enough to read, and what a reply made of them says."""
+"""Small answers of providers, and what a reply to them has."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def item(name: Any = "f", arguments: Any = '{"x": 1}', **more: Any) -> Json:
 
 
 def delta(*entries: Any, **fields: Any) -> Json:
-    """A chunk of a chat stream."""
+    """Return a chunk of a chat stream."""
     calls = {"tool_calls": list(entries)} if entries else {}
     return {"choices": [{"index": 0, "delta": {**calls, **fields}, "finish_reason": None}]}
 
 
 def entry(index: Any = None, id: Any = None, name: Any = None, arguments: Any = None) -> Json:
-    """A piece of a call in it."""
+    """Return a piece of a call in a chunk."""
     function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
     head = {key: value for key, value in (("index", index), ("id", id)) if value is not None}
     return {**head, "function": function}

@@ -1,8 +1,8 @@
-"""The proxy in front of a server of this machine that does what a test tells it to, and clients of every dialect.
+"""The proxy in front of a loopback server with defined answers, and clients of every dialect.
 
 async with proxied(chunked(events(...)), api="chat") as proxy:
-    got = await proxy.ask("messages", stream=True)
-    got.status, got.reply, got.wrong
+    response = await proxy.ask("messages", stream=True)
+    response.status, response.reply, response.wrong
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SCHEMA = {
 DIALECTS: tuple[Api, ...] = ("chat", "responses", "messages", "ollama", "gemini")
 
 
-def asked(api: Api, *, stream: bool, tools: bool = True, **more: Any) -> tuple[str, Json]:
-    """Path and body of a question in this dialect."""
+def build_request(api: Api, *, stream: bool, tools: bool = True, **more: Any) -> tuple[str, Json]:
+    """Return path and body of a question in this dialect."""
     function = {"name": "get_weather", "description": "The weather.", "parameters": SCHEMA}
     user = {"role": "user", "content": "Weather in Oslo?"}
     body: Json = {"model": "m", "stream": stream, **more}
@@ -55,8 +55,8 @@ def asked(api: Api, *, stream: bool, tools: bool = True, **more: Any) -> tuple[s
     return f"/v1beta/models/m:{verb}", {"contents": contents, **more, **({"tools": [declared]} if tools else {})}
 
 
-class Got(NamedTuple):
-    """What a client got: status, headers, bytes, the reply they are, and how they break the rules of the dialect."""
+class ProxyResponse(NamedTuple):
+    """A client's response: status, headers, bytes, the parsed reply, and violations of the dialect's rules."""
 
     status: int
     headers: dict[str, str]
@@ -71,32 +71,38 @@ class Proxied:
 
     async def ask(
         self, api: Api, *, stream: bool, tools: bool = True, headers: dict[str, str] | None = None, **more: Any
-    ) -> Got:
-        """Asks in this dialect, as a stream or not."""
-        path, body = asked(api, stream=stream, tools=tools, **more)
+    ) -> ProxyResponse:
+        """Send a question in this dialect, as a stream or not."""
+        path, body = build_request(api, stream=stream, tools=tools, **more)
         async with self.session.post(self.proxy.address + path, json=body, headers=headers) as answer:
             data = await answer.read()
-            told = {name.lower(): value for name, value in answer.headers.items()}
-            return got(api, answer.status, told, data, stream=stream)
+            headers_received = {name.lower(): value for name, value in answer.headers.items()}
+            return parse_response(api, answer.status, headers_received, data, stream=stream)
 
 
-def got(api: Api, status: int, headers: dict[str, str], data: bytes, *, stream: bool) -> Got:
+def parse_response(api: Api, status: int, headers: dict[str, str], data: bytes, *, stream: bool) -> ProxyResponse:
     if status != 200:
-        return Got(status, headers, data, Reply(), [])
+        return ProxyResponse(status, headers, data, Reply(), [])
     if not stream:
-        return Got(status, headers, data, read(json.loads(data), api=api), conforms(json.loads(data), api))
+        return ProxyResponse(status, headers, data, read(json.loads(data), api=api), conforms(json.loads(data), api))
     reader = Stream(api)
     reader.feed(data)
     reader.close()
-    return Got(status, headers, data, reader.reply, conforms(data, api))
+    return ProxyResponse(status, headers, data, reader.reply, conforms(data, api))
 
 
 @asynccontextmanager
 async def proxied(*answers: Answering, api: Api = "chat", profile: str = "", **settings: Any) -> AsyncIterator[Proxied]:
-    """The proxy before a server that speaks `api` and gives these answers."""
-    given: Json = {"mode": "native", "port": 0, "first_byte_seconds": 20.0, "idle_seconds": 20.0, "stop_seconds": 1.0}
+    """Run the proxy in front of a server that uses `api` and gives these answers."""
+    defaults: Json = {
+        "mode": "native",
+        "port": 0,
+        "first_byte_seconds": 20.0,
+        "idle_seconds": 20.0,
+        "stop_seconds": 1.0,
+    }
     async with serving(*answers) as server:
         upstream = UpstreamSettings(url=server.url, api=api, name="server", profile=profile)
-        made = ProxySettings(upstream=(upstream,), **cast(Any, {**given, **settings}))
-        async with Proxy(made) as proxy, aiohttp.ClientSession() as session:
+        proxy_settings = ProxySettings(upstream=(upstream,), **cast(Any, {**defaults, **settings}))
+        async with Proxy(proxy_settings) as proxy, aiohttp.ClientSession() as session:
             yield Proxied(proxy, server, session)

@@ -1,4 +1,4 @@
-"""Short questions about a reply, and short ways to make calls and tools."""
+"""Helpers that inspect a reply, and that create calls and tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NULLABLE: Json = {"type": ["string", "null"]}
 EITHER = {name for name, format in FORMATS.items() if getattr(format.bodies[0], "content", "")}
 """Formats that carry text or calls, never both."""
 BARE = {name for name, format in FORMATS.items() if not has_opener(format)} - EITHER
-"""Formats that write nothing before a call, which therefore opens only where the reply begins."""
+"""Formats that have no text before a call, so a call can begin only at the beginning of a reply."""
 
 
 def is_distinctive_reasoning(name: str, side: int) -> bool:
@@ -52,7 +52,7 @@ def tool(name: str = "f", **properties: Json) -> Tool:
 TOOLS = Toolset([tool("f", s=STRING, n=INTEGER), tool("get_weather", city=STRING), tool("g")])
 
 
-def made(name: str, **arguments: Any) -> Call:
+def make_call(name: str, **arguments: Any) -> Call:
     return Call(name, arguments, json.dumps(arguments))
 
 
@@ -61,7 +61,7 @@ def hermes(inside: str) -> str:
 
 
 def read(text: str, format: str, tools: Toolset | None = TOOLS, **how: Any) -> Reply:
-    """The reply to a text, the same under every cut. Nothing is repaired unless `how` says so."""
+    """Return the reply to a text, which is the same under every cut. By default nothing is repaired."""
     return hold_of_every_cut(text, Setting(format, tools, **{"repair": "off", **how}))
 
 
@@ -74,21 +74,21 @@ def codes(reply: Reply) -> list[str]:
 
 
 NOTES = {"looks_like_a_call", "opener_without_call", "stray_marker"}
-"""What is told of text that was not taken for a call. It blocks nothing."""
+"""Problems of text that was not parsed as a call. They block nothing."""
 
 
 def notes(reply: Reply) -> set[str]:
-    """Which of those notes the reply has."""
+    """Return which of those notes the reply has."""
     return {problem.code for problem in reply.problems} & NOTES
 
 
 def wrong(reply: Reply) -> list[str]:
-    """The codes of all problems that are none of those notes."""
+    """Return the codes of all problems that are not notes."""
     return [problem.code for problem in reply.problems if problem.blocking or problem.code not in NOTES]
 
 
 def blocking(reply: Reply) -> list[tuple[str, int | None]]:
-    """The problems that keep a call from running, with its index."""
+    """Return the blocking problems, with the index of their call."""
     return [(problem.code, problem.call) for problem in reply.problems if problem.blocking]
 
 
@@ -96,5 +96,5 @@ def runnable(reply: Reply) -> Args:
     return [(call.name, call.arguments) for call in reply.calls]
 
 
-def kept(reply: Reply, text: str) -> bool:
+def is_kept(reply: Reply, text: str) -> bool:
     return text in reply.content or any(text in call.raw for call in reply.attempts)

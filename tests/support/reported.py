@@ -1,4 +1,4 @@
-"""Replies as logs have them, good and bad in every way that a report counts; tallied."""
+"""Logged replies with every kind of result that a report counts, and their tally."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = (GOOD, REPAIRED, REFUSED, CUT, NEAR, LEAKED, PLAIN)
 LEFT_IN_TEXT = {"model": "m", "choices": [{"message": {"role": "assistant", "content": GOOD}, "finish_reason": "stop"}]}
 
 
-def logged(
+def logged_reply(
     text: str, line: int = 1, *, model: str = "qwen", server: str = "vllm", path: str = "a.jsonl"
 ) -> LoggedReply:
     reply = parse(text, tools=TOOLS, format="hermes")
@@ -47,12 +47,12 @@ def logged(
     )
 
 
-def answered(response: object, line: int = 1) -> LoggedReply:
+def read_reply(response: object, line: int = 1) -> LoggedReply:
     reply = read(response, tools=TOOLS)
     return LoggedReply(reply=reply, model="qwen", format=reply.format, path="a.jsonl", line=line)
 
 
-def tallied(replies: Iterable[LoggedReply]) -> ReplyTally:
+def tally_replies(replies: Iterable[LoggedReply]) -> ReplyTally:
     tally = ReplyTally()
     for each in replies:
         tally.add(each)

@@ -1,4 +1,4 @@
-"""Work on rows that tests hand to engines; in a module of its own, so that workers elsewhere can import it."""
+"""Row functions that tests pass to engines; in a separate module, so that worker processes can import it."""
 
 import os
 import signal
@@ -10,25 +10,25 @@ from rightcall.storage.jsonl import LineFault, encode_row
 
 
 class Numbered:
-    """Every row with how many characters it has; what is no row is told."""
+    """Add the number of characters to every row; report malformed rows."""
 
     key = "numbered"
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        made = RowOutcome()
+        outcome = RowOutcome()
         lines = []
         for line, row in batch.rows():
-            made.rows += 1
+            outcome.rows += 1
             if isinstance(row, LineFault):
-                made.add_fault(line, row.message)
+                outcome.add_fault(line, row.message)
             else:
                 lines.append(encode_row({**row, "size": len(row["text"])}))
-        made.data = b"".join(lines)
-        return made
+        outcome.data = b"".join(lines)
+        return outcome
 
 
 class KillsOnce(Numbered):
-    """Kills the process that it runs in, once for each mark in the folder."""
+    """Kill its own process, once for each mark file in the folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

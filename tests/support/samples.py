@@ -27,7 +27,7 @@ class Sample(NamedTuple):
     templates: list[str]
     text: str
     expect: Expected
-    lossy: bool  # the template destroyed something, so the text no longer says all that was meant
+    lossy: bool  # the template lost data, so the text does not have all of the original
 
 
 def files() -> list[Path]:
@@ -45,17 +45,17 @@ def samples() -> tuple[Sample, ...]:
 
 def _sample(row: dict[str, Any]) -> Sample:
     expect = row["expect"]
-    wanted = Expected(
+    expected = Expected(
         [(call["name"], call["arguments"]) for call in expect["calls"]],
         (expect["content"] or "").strip(),
         (expect["reasoning"] or "").strip(),
     )
-    given = {key: row[key] for key in ("id", "format", "shape", "tools", "templates", "text")}
-    return Sample(**given, expect=wanted, lossy="lossy" in row)
+    fields = {key: row[key] for key in ("id", "format", "shape", "tools", "templates", "text")}
+    return Sample(**fields, expect=expected, lossy="lossy" in row)
 
 
 def outcome(reply: Reply) -> Expected:
-    """What a sample's `expect` says, of a reply: white space at the outer edges does not count."""
+    """Return the data of a reply in the form of a sample's `expect`, without outer white space."""
     return Expected(
         [(call.name, call.arguments) for call in reply.attempts], reply.content.strip(), reply.reasoning.strip()
     )
@@ -68,6 +68,6 @@ def toolset(key: str) -> Toolset:
 
 @cache
 def exceptions() -> dict[str, str]:
-    """Samples that do not give what is expected, and why."""
+    """Return the samples that do not give the expected result, with the reasons."""
     found: dict[str, str] = tomllib.loads((CORPUS / "exceptions.toml").read_text("utf-8"))["exceptions"]
     return found

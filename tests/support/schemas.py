@@ -1,4 +1,4 @@
-"""Schemas with every keyword a grammar can say, each with a value that fits it."""
+"""Hypothesis strategies of schemas with every keyword that a grammar can express, each with a fitting value."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ def _array(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int) -> Pair:
 def _object(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int, names: st.SearchStrategy[str] = KEYS) -> Pair:
     fields = draw(st.dictionaries(names, pairs(text, depth - 1), max_size=4))
     required = [key for key in fields if draw(st.booleans())]
-    given = [key for key in draw(st.permutations(list(fields))) if key in required or draw(st.booleans())]
+    present = [key for key in draw(st.permutations(list(fields))) if key in required or draw(st.booleans())]
     schema: Json = {"type": "object", "properties": {key: one for key, (one, _) in fields.items()}}
     if required:
         schema["required"] = required
     if draw(st.booleans()):
         schema["additionalProperties"] = False
     if draw(st.integers(0, 2)) == 0:
-        schema |= draw(st.sampled_from([{"minProperties": len(given)}, {"maxProperties": len(given)}]))
-    return schema, {key: fields[key][1] for key in given}
+        schema |= draw(st.sampled_from([{"minProperties": len(present)}, {"maxProperties": len(present)}]))
+    return schema, {key: fields[key][1] for key in present}
 
 
 def _either(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int) -> Pair:
@@ -98,7 +98,7 @@ def _either(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int) -> Pair:
 
 @st.composite
 def pairs(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> Pair:
-    """A schema and a value that fits."""
+    """Draw a schema and a fitting value."""
     kinds = ["whole", "decimal", "text", "text", "boolean", "null", "nullable", "constant"]
     kind = draw(st.sampled_from([*kinds, *(["array", "object", "either"] if depth > 0 else [])]))
     if kind in ("boolean", "null"):
@@ -114,7 +114,7 @@ def pairs(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> Pair
 
 @st.composite
 def tools_and_calls(draw: st.DrawFn, text: st.SearchStrategy[str]) -> tuple[list[Tool], list[Call]]:
-    """One to three tools, and a call of each."""
+    """Draw one to three tools, and a call of each."""
     tools, calls = [], []
     for name in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
         schema, value = _object(draw, text, 2)

@@ -1,4 +1,4 @@
-"""A server on this machine that gives one answer to every POST, whole or as a stream, and keeps what it was asked."""
+"""A loopback server that answers every POST, whole or as a stream, and records the requests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ Answers = Callable[[str, Json], Json | list[Json]]
 
 def _frames(payloads: list[Json], path: str) -> Iterator[bytes]:
     for payload in payloads:
-        named = f"event: {payload['type']}\n" if "type" in payload else ""
-        yield f"{named}data: {json.dumps(payload)}\n\n".encode()
+        event_line = f"event: {payload['type']}\n" if "type" in payload else ""
+        yield f"{event_line}data: {json.dumps(payload)}\n\n".encode()
     if path.endswith("/chat/completions"):
         yield b"data: [DONE]\n\n"
 
 
 @contextmanager
 def scripted(answers: Answers, gets: dict[str, Json] | None = None) -> Iterator[tuple[str, list[Json]]]:
-    """Its address, and the bodies of the requests so far. A list is streamed, in pieces that cut it anywhere. `gets` is
-    what each path is to GET; others are 404."""
-    asked: list[Json] = []
+    """Run the server; yield its address and the list of request bodies.
+
+    A list is streamed, in pieces that cut it anywhere. `gets` has the answer for each path of a GET request; other
+    paths give 404.
+    """
+    bodies: list[Json] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -39,7 +42,7 @@ def scripted(answers: Answers, gets: dict[str, Json] | None = None) -> Iterator[
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            asked.append(body)
+            bodies.append(body)
             answer = answers(self.path, body)
             self.send_response(200)
             streamed = isinstance(answer, list)
@@ -57,7 +60,7 @@ def scripted(answers: Answers, gets: dict[str, Json] | None = None) -> Iterator[
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}", bodies
     finally:
         server.shutdown()
         server.server_close()

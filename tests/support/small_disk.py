@@ -1,9 +1,9 @@
-"""A disk of its own for a command: small, and gone with it.
+"""A small disk for one command, which disappears with the command.
 
     subprocess.run([*on_small_disk(folder), sys.executable, "tests/support/starved.py", str(folder), "1"])
 
-A tmpfs over the folder, in a name space of mounts that only the command sees. The kernel may not allow it: then the
-command has the folder as it is, and what it does about full disks is up to it.
+It is a tmpfs over the folder, in a mount namespace of the command. If the kernel does not allow it, the command gets
+the folder unchanged and must handle the missing disk.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SMALL = 64 << 20
 
 
 def on_small_disk(folder: Path) -> list[str]:
-    """What to put before a command, so that `folder` is a disk of 64 MB for it; nothing where that is not allowed."""
+    """Return a command prefix that makes `folder` a disk of 64 MB; an empty list if that is not allowed."""
     mount = f'mount -t tmpfs -o size={_SMALL} tmpfs "$0" && exec "$@"'
-    before = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder)]
-    if shutil.which("unshare") is None or subprocess.run([*before, "true"], capture_output=True).returncode:
+    prefix = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder)]
+    if shutil.which("unshare") is None or subprocess.run([*prefix, "true"], capture_output=True).returncode:
         return []
-    return before
+    return prefix
 
 
 def is_small_disk(folder: Path) -> bool:
-    """Is this such a disk? One that is larger is nobody's to fill."""
+    """Return whether this is such a disk. A larger disk must not be filled."""
     disk = os.statvfs(folder)
     return disk.f_blocks * disk.f_frsize <= _SMALL
 
@@ -36,7 +36,7 @@ def page_size(folder: Path) -> int:
 
 
 def leave_room(folder: Path, pages: int) -> Path:
-    """Fills the disk that `folder` is on, but for so many `pages`, with one file. Removing that makes room again."""
+    """Fill the disk of `folder` with one file, except for `pages` pages. Remove the file to free the disk."""
     ballast = folder / "ballast"
     disk = os.statvfs(folder)
     with ballast.open("wb") as file:

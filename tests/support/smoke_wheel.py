@@ -1,9 +1,9 @@
-"""Builds the wheel as a release would (from the sdist), installs it in a clean venv and uses it there.
+"""Build the wheel as a release does (from the sdist), install it in a clean venv and use it there.
 
-First as it comes, with two dependencies: what the library can do then, and how the command says what it lacks. Then
-with the extra that the command needs.
+First it has only its two dependencies: the library is tested, and the command must report the missing extra. Then the
+extra of the command is installed.
 
-Run by `make smoke`, not collected by pytest: it needs the network and takes a while.
+`make smoke` runs it; pytest does not collect it, because it needs the network and is slow.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 CORE = {"rightcall", "msgspec", "jsonschema-rs"}
-LISTED = """
+LIST_PACKAGES = """
 import re
 from importlib.metadata import distributions
 print(*{re.sub("[_.]", "-", each.metadata["Name"].lower()) for each in distributions()} - {"pip", "setuptools"})
@@ -43,7 +43,7 @@ def build(folder: Path) -> Path:
     assert "rightcall/py.typed" in names, names
     assert any(name.endswith("/licenses/LICENSE") for name in names), names
     strangers = [name for name in names if not name.startswith(("rightcall/", "rightcall-"))]
-    assert not strangers, f"the wheel holds files that are not ours to install: {strangers}"
+    assert not strangers, f"the wheel contains files outside of the package: {strangers}"
     return wheel
 
 
@@ -60,8 +60,8 @@ def pip(bin_folder: Path, what: str) -> None:
 
 def use_core(bin_folder: Path, cwd: Path) -> None:
     python = str(bin_folder / "python")
-    installed = set(run(python, "-I", "-c", LISTED, cwd=cwd).split())
-    assert installed == CORE, f"`pip install rightcall` brings {installed}"
+    installed = set(run(python, "-I", "-c", LIST_PACKAGES, cwd=cwd).split())
+    assert installed == CORE, f"`pip install rightcall` installs {installed}"
     version = run(python, "-I", str(ROOT / "tests" / "support" / "core_alone.py"), cwd=cwd).strip()
     assert version, "rightcall.__version__ is empty"
     lacking = subprocess.run([str(bin_folder / "rightcall"), "formats"], cwd=cwd, capture_output=True, text=True)
@@ -77,7 +77,7 @@ def use_command(bin_folder: Path, cwd: Path) -> None:
 
 
 def run(*command: str, cwd: Path, stdin: str = "") -> str:
-    """stdout of the command; when it fails, everything it said."""
+    """Return stdout of the command. If it fails, exit with all of its output."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=environment, input=stdin, capture_output=True, text=True, timeout=600)
     if done.returncode:

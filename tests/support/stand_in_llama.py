@@ -1,8 +1,8 @@
-"""A package `xllamacpp` for tests: the names that rightcall uses, and a server that answers without a model.
+"""A fake package `xllamacpp` for tests: the names that rightcall uses, and a server that answers without a model.
 
-The real one is tried where it and the model are there. This one says the last message, word by word, or how much it
-was sent (`count`), or ends its process (`die`). A model file that says `GGUF damaged` cannot be loaded, one that says
-`GGUF slow` takes a minute, and the template of one that says `GGUF tools` shows tools. Adapters are listed as models.
+The real package is tested where it and the model are installed. This one repeats the last message word by word, or
+returns the size of the request (`count`), or ends its process (`die`). A model file with the text `GGUF damaged` cannot
+be loaded, `GGUF slow` takes a minute, and with `GGUF tools` the template supports tools. Adapters are listed as models.
 """
 
 from pathlib import Path
@@ -84,8 +84,8 @@ DIES = "import os, signal\nos.kill(os.getpid(), signal.{})\n"
 MISSING = "raise ModuleNotFoundError(\"No module named 'xllamacpp'\")\n"
 
 
-def put(folder: Path, source: str = PACKAGE) -> Path:
-    """The folder with the package in it."""
+def write_package(folder: Path, source: str = PACKAGE) -> Path:
+    """Write the package into the folder, and return the folder."""
     folder.mkdir(exist_ok=True)
     (folder / "xllamacpp.py").write_text(source, "utf-8")
     return folder

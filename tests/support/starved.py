@@ -1,11 +1,10 @@
-"""Commands that are killed, or have no more room, at every step that they take on a disk: forks of one process.
+"""Kill commands, or take their disk space, at every step in which they use the disk; in forks of one process.
 
-    python tests/support/starved.py FOLDER STRIDE     prints one JSON line per job: faults and attempts
+    python tests/support/starved.py FOLDER STRIDE     print one JSON line per job: faults and attempts
 
-Every call of a function that changes files is counted in the child; before the n-th it is ended by SIGKILL. A limit on
-the size of files stands in for a disk that is full; where the folder is a small disk of its own (`small_disk`), that is
-filled, too. Everything is imported once, so that a try costs a fork. A stride of more than 1 tries only every
-so-manieth step.
+The child counts its calls of functions that change files; SIGKILL ends it before the n-th call. A limit on the size of
+files simulates a full disk. If the folder is a small disk of its own (`small_disk`), that disk is filled, too.
+Everything is imported once, so an attempt costs only a fork. A stride n greater than 1 tests only every n-th step.
 """
 
 from __future__ import annotations
@@ -28,24 +27,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-COUNTED = "open write fsync fdatasync rename unlink ftruncate".split()
-_left: list[int] = []  # calls until the process is killed; empty: it is not
+COUNTED_FUNCTIONS = "open write fsync fdatasync rename unlink ftruncate".split()
+_calls_left: list[int] = []  # calls until the process is killed; empty: it is not killed
 
 
-def _counted(do: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(*given: Any, **named: Any) -> Any:
-        if _left:
-            _left[0] -= 1
-            if _left[0] < 0:
+def _count_calls(do: Callable[..., Any]) -> Callable[..., Any]:
+    def count_and_call(*args: Any, **kwargs: Any) -> Any:
+        if _calls_left:
+            _calls_left[0] -= 1
+            if _calls_left[0] < 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return do(*given, **named)
+        return do(*args, **kwargs)
 
-    return counted
+    return count_and_call
 
 
-for _name in COUNTED:  # before anything is imported that keeps one of them
+for _name in COUNTED_FUNCTIONS:  # before a module is imported that stores one of them
     if hasattr(os, _name):
-        setattr(os, _name, _counted(getattr(os, _name)))
+        setattr(os, _name, _count_calls(getattr(os, _name)))
 
 import typer  # noqa: E402
 
@@ -68,7 +67,7 @@ from rightcall.datasets.rows.sources import RowBatch, sources_of  # noqa: E402
 from rightcall.evaluation.evaluation_run import EvalSettings, Evaluation  # noqa: E402
 from rightcall.evaluation.suites import find_cases  # noqa: E402
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # it is started by its path, without pytest
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # started by its path, without pytest
 from support.captured import rows, write  # noqa: E402
 from support.small_disk import is_small_disk, leave_room, page_size  # noqa: E402
 
@@ -76,24 +75,24 @@ APP = typer.main.get_command(app)
 
 
 class Job(NamedTuple):
-    """Something that writes `files` into the folder it is given, anew or by going on."""
+    """A command that writes `files` into the given folder, from the beginning or by resuming."""
 
     name: str
-    work: Callable[[Path], int]
+    run: Callable[[Path], int]
     files: tuple[str, ...]
     appends: bool = False
 
 
 def command(*args: str) -> Callable[[Path], int]:
-    def work(folder: Path) -> int:
-        told = [arg.format(here=folder, there=folder.parent) for arg in args]
-        return int(APP.main(told, standalone_mode=False) or 0)
+    def run_command(folder: Path) -> int:
+        arguments = [arg.format(here=folder, there=folder.parent) for arg in args]
+        return int(APP.main(arguments, standalone_mode=False) or 0)
 
-    return work
+    return run_command
 
 
 def record(folder: Path) -> int:
-    """The same few requests, as often as it is asked."""
+    """Record the same few requests each time."""
     backend = Recorder(ReplayBackend(folder.parent / "tape.jsonl", strict=False), folder / "tape.jsonl")
     for text in ("Hi", "And?", "Bye"):
         backend.complete_sync(Request(messages=[{"role": "user", "content": text}], model="m"))
@@ -106,8 +105,8 @@ def capture(folder: Path) -> int:
     return 0
 
 
-class Obliging(BaseBackend):
-    """Calls the first tool that it is offered."""
+class FirstToolBackend(BaseBackend):
+    """A backend that calls the first offered tool."""
 
     async def complete(self, request: Request) -> Answer:
         assert request.toolset
@@ -117,13 +116,13 @@ class Obliging(BaseBackend):
 
 def evaluate(folder: Path) -> int:
     settings = EvalSettings(model="m", configurations=("bare", "+repair"), max_turns=1)
-    run = Evaluation(Obliging(), find_cases(["questions"], limit=4), settings, folder / "e.jsonl", resume=True)
+    run = Evaluation(FirstToolBackend(), find_cases(["questions"], limit=4), settings, folder / "e.jsonl", resume=True)
     asyncio.run(run.go())
     return 0
 
 
 class Echo:
-    """Work on rows that writes each of them again."""
+    """A row function that writes each row again."""
 
     key = "echo"
 
@@ -133,7 +132,7 @@ class Echo:
 
 
 def parts(folder: Path) -> int:
-    """In many parts, each of which may be the last; gone on with if there are some."""
+    """Write many parts, each of which may be the last; resume if there are some."""
     with FileSink(folder / "out.jsonl", CAPTURE, resume=True) as sink:
         map_rows(sources_of([str(folder.parent / "rows.jsonl")]), Echo(), sink, InlineEngine(), part_size=4_000)
     return 0
@@ -158,7 +157,7 @@ JOBS = (
 
 
 def prepare(folder: Path) -> None:
-    """What the jobs read; made of fewer rows first, so that an old file differs from a new one."""
+    """Write the input of the jobs; first with fewer rows, so that an old file differs from a new one."""
     (folder / "tape.jsonl").write_bytes(CAPTURE_RECORDING.read_bytes())
     for number, names in enumerate((("right",), ())):
         at = folder / ("old" if not number else "new")
@@ -168,16 +167,16 @@ def prepare(folder: Path) -> None:
         export([at / "rows.jsonl"], at / "logs.jsonl", to="sharegpt")
 
 
-def take(folder: Path, which: str) -> None:
+def copy_inputs(folder: Path, which: str) -> None:
     for name in ("rows.jsonl", "verifier.jsonl", "logs.jsonl"):
         (folder / name).write_bytes((folder / which / name).read_bytes())
 
 
-# -- one try -----------------------------------------------------------------------------------------------------------
+# -- one attempt -------------------------------------------------------------------------------------------------------
 
 
-def tried(job: Job, folder: Path, *, kill_at: int | None = None, most: int | None = None) -> int:
-    """The exit code of a child that does the job; -9 if it was killed."""
+def run_attempt(job: Job, folder: Path, *, kill_at: int | None = None, max_bytes: int | None = None) -> int:
+    """Return the exit code of a child that runs the job; -9 if it was killed."""
     child = os.fork()
     if not child:
         code = 99
@@ -185,14 +184,14 @@ def tried(job: Job, folder: Path, *, kill_at: int | None = None, most: int | Non
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
-            if most is not None:
+            if max_bytes is not None:
                 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-                resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+                resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
             if kill_at is not None:
-                _left.append(kill_at)
+                _calls_left.append(kill_at)
             code = _code(job, folder)
         finally:
-            _left.clear()
+            _calls_left.clear()
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -201,17 +200,17 @@ def _code(job: Job, folder: Path) -> int:
     from rightcall.errors import FileFailed
 
     try:
-        return job.work(folder)
+        return job.run(folder)
     except SystemExit as error:
         return int(error.code or 0)
     except FileFailed:
         return 1
-    except Exception as error:  # noqa: BLE001 - the edge of a process: typer's Exit has its code
+    except Exception as error:  # noqa: BLE001 - the outermost frame of the process: typer's Exit has the exit code
         return int(getattr(error, "exit_code", 98))
 
 
 def state(job: Job, folder: Path) -> dict[str, bytes | None]:
-    """The files, without what tells the time."""
+    """Return the contents of the files, without timestamps."""
     paths = {name: folder / name for name in job.files}
     return {name: _steady(path.read_bytes()) if path.exists() else None for name, path in paths.items()}
 
@@ -226,50 +225,49 @@ def drafts(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if name.startswith(".")]
 
 
-# -- all tries of a job ------------------------------------------------------------------------------------------------
+# -- all attempts of a job ---------------------------------------------------------------------------------------------
 
 
 class Trial:
     def __init__(self, job: Job, folder: Path, stride: int) -> None:
         self.stride = stride
         self.job, self.folder, self.here = job, folder, folder / job.name
-        self.kept = folder / f"{job.name}.old"
+        self.old_copy = folder / f"{job.name}.old"
         self.wrong: list[str] = []
-        self.tries = 0
-        self.old = self._made("old")
-        self.here.rename(self.kept)
-        self.new = self._made("new")
+        self.attempts = 0
+        self.old = self._run_first("old")
+        self.here.rename(self.old_copy)
+        self.new = self._run_first("new")
 
-    def _made(self, which: str) -> dict[str, bytes | None]:
+    def _run_first(self, which: str) -> dict[str, bytes | None]:
         shutil.rmtree(self.here, ignore_errors=True)
         self.here.mkdir()
-        take(self.folder, which)
-        code = self._warmed() if which == "old" else tried(self.job, self.here)
+        copy_inputs(self.folder, which)
+        code = self._run_here() if which == "old" else run_attempt(self.job, self.here)
         if code:
             self.wrong.append(f"{which}: exit code {code}")
         return state(self.job, self.here)
 
-    def _warmed(self) -> int:
-        """Done in this very process, so that what is kept for later is there in every fork; but for what makes threads,
-        which do not survive one."""
+    def _run_here(self) -> int:
+        """Run the job in this process, so that its caches exist in every fork. Jobs with threads run in a fork."""
         if self.job.name in ("capture", "eval", "record", "parquet"):
-            return tried(self.job, self.here)
+            return run_attempt(self.job, self.here)
         with redirect_stdout(io.StringIO()):
-            return self.job.work(self.here)
+            return self.job.run(self.here)
 
     def reset(self) -> None:
-        """The old files are there; nothing, where files are appended to."""
+        """Restore the old files; or nothing, if files are appended to."""
         shutil.rmtree(self.here, ignore_errors=True)
         if self.job.appends:
             self.here.mkdir()
         else:
-            shutil.copytree(self.kept, self.here)
+            shutil.copytree(self.old_copy, self.here)
 
     def kill(self) -> None:
         for number in range(0, 10_000, self.stride):
             self.reset()
-            code = tried(self.job, self.here, kill_at=number)
-            self._look(f"killed before step {number}")
+            code = run_attempt(self.job, self.here, kill_at=number)
+            self._check_files(f"killed before step {number}")
             if code != -signal.SIGKILL:
                 if number < 8 or code:
                     self.wrong.append(f"ended with {code} before step {number}")
@@ -278,11 +276,13 @@ class Trial:
 
     def starve(self) -> None:
         sizes = [len(data) for data in self.new.values() if data]
-        for most in sorted({0, 50, min(sizes) // 2, max(sizes) // 2, max(sizes) - 200}):
-            self._without_room(f"with room for {most}", partial(tried, self.job, self.here, most=most))
+        for max_bytes in sorted({0, 50, min(sizes) // 2, max(sizes) // 2, max(sizes) - 200}):
+            self._without_room(
+                f"with room for {max_bytes}", partial(run_attempt, self.job, self.here, max_bytes=max_bytes)
+            )
 
     def fill(self) -> None:
-        """The disk itself is full, but for fewer pages than the largest file has."""
+        """Fill the disk, except for fewer pages than the largest file has."""
         needed = -(-max([len(data) for data in self.new.values() if data]) // page_size(self.folder))
         for pages in sorted({0, needed // 2, needed - 1}):
             self._without_room(f"on a disk with {pages} pages left", partial(self._on_full_disk, pages))
@@ -290,7 +290,7 @@ class Trial:
     def _on_full_disk(self, pages: int) -> int:
         ballast = leave_room(self.folder, pages)
         try:
-            return tried(self.job, self.here)
+            return run_attempt(self.job, self.here)
         finally:
             ballast.unlink()
 
@@ -298,39 +298,40 @@ class Trial:
         self.reset()
         before = state(self.job, self.here)
         code = go()
-        self._look(when)
+        self._check_files(when)
         if code != 1:
             self.wrong.append(f"{when}: exit code {code}")
         if not self.job.appends and state(self.job, self.here) != before:
-            self.wrong.append(f"{when}: the old files are not as they were")
+            self.wrong.append(f"{when}: the old files changed")
         if drafts(self.here):
             self.wrong.append(f"{when}: {drafts(self.here)} is left")
         self._finish(f"and again, after it was {when}")
 
-    def _look(self, when: str) -> None:
-        """Every file is the old one or the new one; one that is appended to is whole lines of the new one, and a
-        part of a line at most."""
-        self.tries += 1
+    def _check_files(self, when: str) -> None:
+        """Check that every file is the old or the new one; an appended file is a prefix of the new one."""
+        self.attempts += 1
         for name, data in state(self.job, self.here).items():
             if self.job.appends:
                 if data is not None and not (self.new[name] or b"").startswith(data):
-                    self.wrong.append(f"{when}: {name} is no beginning of what it should be")
+                    self.wrong.append(f"{when}: {name} is no prefix of the new file")
             elif data not in (self.old[name], self.new[name]):
                 self.wrong.append(f"{when}: {name} is neither old nor new")
 
     def _finish(self, when: str) -> None:
-        if self.job.name == "record":  # asked again, more is added
-            code, path = tried(self.job, self.here), self.here / "tape.jsonl"
+        if self.job.name == "record":  # running it again appends more
+            code, path = run_attempt(self.job, self.here), self.here / "tape.jsonl"
             if code or len(load_cassette(path).exchanges) < 3:
-                self.wrong.append(f"{when}: it cannot be gone on with ({code})")
+                self.wrong.append(f"{when}: it cannot be resumed ({code})")
             return
-        code = tried(self.job, self.here)
+        code = run_attempt(self.job, self.here)
         if code or state(self.job, self.here) != self.new or drafts(self.here):
-            self.wrong.append(f"{when}: run again it ends with {code}, {drafts(self.here)}, and is not as new")
+            self.wrong.append(
+                f"{when}: run again it ends with {code}, {drafts(self.here)}, and the files differ from the new ones"
+            )
 
 
 def _preload() -> None:
-    """What commands import when they run, once for all forks."""
+    """Import the modules that commands import when they run, once for all forks."""
     for package in ("backends", "capture", "datasets", "evaluation", "cli"):
         for module in pkgutil.iter_modules([str(Path(rightcall.__file__).parent / package)]):
             if module.name not in ("__main__", "llama_child", "pytest_plugin"):
@@ -342,7 +343,7 @@ def _preload() -> None:
 def trials(folder: Path, stride: int) -> Iterator[dict[str, Any]]:
     _preload()
     prepare(folder)
-    gc.freeze()  # no child goes over what all of them share
+    gc.freeze()  # no child collects the objects that all of them share
     for job in JOBS:
         trial = Trial(job, folder, stride)
         if not trial.wrong:
@@ -351,9 +352,9 @@ def trials(folder: Path, stride: int) -> Iterator[dict[str, Any]]:
         is_filled = is_small_disk(folder) and not trial.wrong
         if is_filled:
             trial.fill()
-        yield {"job": job.name, "tries": trial.tries, "filled": is_filled, "wrong": trial.wrong[:20]}
+        yield {"job": job.name, "tries": trial.attempts, "filled": is_filled, "wrong": trial.wrong[:20]}
 
 
 if __name__ == "__main__":
-    for told in trials(Path(sys.argv[1]), int(sys.argv[2])):
-        print(json.dumps(told), flush=True)
+    for result in trials(Path(sys.argv[1]), int(sys.argv[2])):
+        print(json.dumps(result), flush=True)

@@ -1,9 +1,9 @@
-"""What reading costs, in steps that are counted: the same on every machine, however busy it is.
+"""The cost of parsing in counted steps, which is the same on every machine under any load.
 
-The package is loaded a second time, from its own source with a meter written into it. A step is a call, a turn of a
-loop, or a character or item that a built-in looks at or copies: the text that `find`, `re` or a comparison goes over,
-the slice that is made, the pieces that are joined. So a scan from the start with every chunk, or a join with every
-chunk, is counted although each of them is one call in C.
+The package is loaded a second time, from its source with a meter inserted. A step is a call, an iteration of a loop, or
+a character or item that a built-in reads or copies: the text that `find`, `re` or a comparison scans, the slice that is
+created, the pieces that are joined. So a scan from the start with every chunk, or a join with every chunk, is counted
+although each of them is one call in C.
 
     growth(lambda size: "<" * size, Way("hermes", pieces=4, live=True))  # 4: linear, 16: quadratic
 """
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 PACKAGE = "rightcall"
 _GROWING = (list, dict, set)
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
-# Built-ins that do not look at all of what they are given.
+# Built-ins that do not read all of their arguments.
 _CONSTANT: set[Any] = {
     len,
     isinstance,
@@ -47,17 +47,17 @@ _CONSTANT_METHODS = set(
     "append pop get add discard setdefault items keys values popitem send close throw appendleft popleft".split()
 )
 _COPYING = set("copy insert remove reverse sort index count".split())
-_FROM_A_PLACE = {"find", "index", "rfind", "count"}  # methods of text that may be given a start and an end
-_TESTS = {"startswith", "endswith"}  # look at no more than what they look for
+_FROM_A_PLACE = {"find", "index", "rfind", "count"}  # methods of text with an optional start and end
+_TESTS = {"startswith", "endswith"}  # read no more than the length of the search text
 
 
 class Meter:
-    """Counts. `steps` goes up with everything that the metered package does."""
+    """Counter. `steps` increases with every operation of the metered package."""
 
     def __init__(self) -> None:
         self.steps = 0
 
-    # -- what the rewritten source calls -------------------------------------------------------------------------------
+    # -- called by the rewritten source --------------------------------------------------------------------------------
 
     def call(self, function: Any, /, *args: Any, **named: Any) -> Any:
         result = function(*args, **named)
@@ -75,7 +75,7 @@ class Meter:
         return result
 
     def grow(self, a: Any, b: Any) -> Any:
-        """`a += b`: a list grows in place, a string is copied."""
+        """Evaluate `a += b`: a list grows in place, a string is copied."""
         self.steps += 1 + _size(b) + (0 if isinstance(a, (list, set, dict)) else _size(a))
         a += b
         return a
@@ -112,7 +112,7 @@ def _size(value: Any) -> int:
 
 
 def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
-    """What a call of a built-in looks at, in characters and items. Calls of Python functions count their own steps."""
+    """Return what a call of a built-in reads, in characters and items. Python functions count their own steps."""
     kind, owner = type(function), getattr(function, "__self__", None)
     if kind is FunctionType or (kind is MethodType and not isinstance(owner, _SIZED)):
         if not _is_foreign(function):
@@ -120,15 +120,17 @@ def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
     elif kind is BuiltinMethodType and type(owner) in _GROWING and function.__name__ in _CONSTANT_METHODS:
         return 0
     if isinstance(owner, re.Pattern):
-        return _searched(function, args, result)
+        return _searched_length(function, args, result)
     if isinstance(owner, str) and isinstance(function, BuiltinMethodType):
-        return _of_text(owner, function.__name__, args, result)
+        return _text_method_cost(owner, function.__name__, args, result)
     if isinstance(owner, _SIZED):
         name = getattr(function, "__name__", "")
         return 0 if name in _CONSTANT_METHODS else sum(map(_size, args)) + (_size(owner) if name in _COPYING else 0)
     if _is_constant(function) or not _is_foreign(function):
         return 0
-    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], int):  # a scanner, from a place to its end
+    if (
+        len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], int)
+    ):  # a scanner, from a position to its end
         ends = isinstance(result, tuple) and isinstance(result[-1], int)
         return max(0, (result[-1] if ends else len(args[0])) - args[1])
     return sum(map(_size, args))
@@ -142,31 +144,33 @@ def _is_constant(function: Any) -> bool:
 
 
 def _is_foreign(function: Any) -> bool:
-    """Not of the package: a built-in, or Python of another package, which does its work unseen."""
+    """Return whether the function is not of the package: a built-in or of another package, which is not metered."""
     return not str(getattr(function, "__module__", "") or "").startswith(PACKAGE)
 
 
-def _searched(function: Any, args: tuple[Any, ...], result: Any) -> int:
-    """How far a pattern looked: to the end of what it found, or of the text."""
+def _searched_length(function: Any, args: tuple[Any, ...], result: Any) -> int:
+    """Return how far a pattern searched: to the end of its match, or of the text."""
     numbers = [arg for arg in args if isinstance(arg, int)]
     text: Any = next((arg for arg in args if isinstance(arg, (str, bytes))), "")
     start, end = numbers[0] if numbers else 0, min([len(text), *numbers[1:2]])
     if isinstance(result, re.Match):
         end = result.end()
     elif function.__name__ in ("match", "fullmatch"):
-        end = max([found.end() for each in _beginnings(function.__self__) if (found := each.match(text, start))] or [0])
+        end = max([found.end() for each in _prefixes(function.__self__) if (found := each.match(text, start))] or [0])
     return max(0, end - start)
 
 
 @cache
-def _beginnings(pattern: re.Pattern[str]) -> list[re.Pattern[str]]:
-    """The pattern cut off behind each of its parts, as far as it can be taken apart: how far one that does not match
-    has looked, is as far as the last of these matches."""
+def _prefixes(pattern: re.Pattern[str]) -> list[re.Pattern[str]]:
+    """Return the pattern truncated after each of its parts, as far as it can be split.
+
+    A pattern that does not match searched as far as the last of these matches.
+    """
     parser: Any = importlib.import_module("re._parser")
     compiler: Any = importlib.import_module("re._compiler")
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     found: list[re.Pattern[str]] = []
-    for items in _sequences(tree):
+    for items in _alternatives_of(tree):
         for end in range(1, len(items) + 1):
             try:
                 found.append(compiler.compile(parser.SubPattern(tree.state, items[:end]), pattern.flags))
@@ -175,24 +179,24 @@ def _beginnings(pattern: re.Pattern[str]) -> list[re.Pattern[str]]:
     return found
 
 
-def _sequences(items: Any) -> Iterator[list[Any]]:
-    """A pattern's parts, and where the first is a choice or a group, those of each choice."""
+def _alternatives_of(items: Any) -> Iterator[list[Any]]:
+    """Yield a pattern's parts; if the first is a choice or a group, those of each choice."""
     parts = list(items)
     if len(parts) > 1:
         yield parts
     match parts[:1]:
         case [(kind, (_, choices))] if str(kind) == "BRANCH":
             for each in choices:
-                yield from _sequences(each)
+                yield from _alternatives_of(each)
         case [(kind, (_, _, _, inner))] if str(kind) == "SUBPATTERN":
-            yield from _sequences(inner)
+            yield from _alternatives_of(inner)
         case [(kind, (_, inner))] if str(kind) == "ASSERT":
-            yield from _sequences(inner)
+            yield from _alternatives_of(inner)
         case [(kind, inner)] if str(kind) == "ATOMIC_GROUP":
-            yield from _sequences(inner)
+            yield from _alternatives_of(inner)
 
 
-def _of_text(owner: str, name: str, args: tuple[Any, ...], result: Any) -> int:
+def _text_method_cost(owner: str, name: str, args: tuple[Any, ...], result: Any) -> int:
     if name == "join":
         return _size(result)
     if name in _TESTS:
@@ -207,24 +211,24 @@ def _of_text(owner: str, name: str, args: tuple[Any, ...], result: Any) -> int:
     return len(owner)
 
 
-# -- writing the meter into the source ---------------------------------------------------------------------------------
+# -- inserting the meter into the source -------------------------------------------------------------------------------
 
 _METER = "__meter__"
 
 
-def _to(method: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+def _meter_call(method: str, *args: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
     meter = ast.Attribute(ast.Name(_METER, ast.Load()), method, ast.Load())
     return ast.Call(meter, list(args), keywords or [])
 
 
 class Rewriter(ast.NodeTransformer):
-    """Every operation that can cost more than a step goes through the meter."""
+    """Route every operation that can cost more than one step through the meter."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "globals", "TypeVar", "NewType"):
             return node
-        return _to("call", node.func, *node.args, keywords=node.keywords)
+        return _meter_call("call", node.func, *node.args, keywords=node.keywords)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
@@ -232,11 +236,11 @@ class Rewriter(ast.NodeTransformer):
             return node
         none = ast.Constant(None)
         edges = [edge or none for edge in (node.slice.lower, node.slice.upper, node.slice.step)]
-        return _to("slice", node.value, ast.Call(ast.Name("slice", ast.Load()), edges, []))
+        return _meter_call("slice", node.value, ast.Call(ast.Name("slice", ast.Load()), edges, []))
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        return _to("add", node.left, node.right) if isinstance(node.op, ast.Add) else node
+        return _meter_call("add", node.left, node.right) if isinstance(node.op, ast.Add) else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
@@ -248,7 +252,7 @@ class Rewriter(ast.NodeTransformer):
             if isinstance(target, ast.Name)
             else ast.Attribute(target.value, target.attr, ast.Load())
         )
-        return ast.Assign([target], _to("grow", again, node.value))
+        return ast.Assign([target], _meter_call("grow", again, node.value))
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
@@ -257,30 +261,30 @@ class Rewriter(ast.NodeTransformer):
         left, right = node.left, node.comparators[0]
         match node.ops[0]:
             case ast.In():
-                return _to("holds", left, right)
+                return _meter_call("holds", left, right)
             case ast.NotIn():
-                return ast.UnaryOp(ast.Not(), _to("holds", left, right))
+                return ast.UnaryOp(ast.Not(), _meter_call("holds", left, right))
             case ast.Eq():
-                return _to("equal", left, right)
+                return _meter_call("equal", left, right)
         return node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        return _to("text", node)
+        return _meter_call("text", node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
         self.generic_visit(node)
-        node.iter = _to("each", node.iter)
+        node.iter = _meter_call("each", node.iter)
         return node
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
         if not node.is_async:
-            node.iter = _to("each", node.iter)
+            node.iter = _meter_call("each", node.iter)
         return node
 
     def visit_While(self, node: ast.While) -> ast.AST:
         self.generic_visit(node)
-        node.test = ast.BoolOp(ast.And(), [_to("turn"), node.test])
+        node.test = ast.BoolOp(ast.And(), [_meter_call("turn"), node.test])
         return node
 
 
@@ -318,9 +322,10 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class Metered:
-    """A second copy of the package, with a meter in it. Use it inside `with package.on():`.
+    """A second copy of the package with a meter. Use it inside `with package.on():`.
 
-    `changes` are made to the source of modules, by name, before they are loaded: to try what the meter sees.
+    `changes` are applied to the source of modules, by name, before they are loaded: to test that the meter detects
+    them.
     """
 
     def __init__(self, changes: dict[str, Callable[[str], str]] | None = None) -> None:
@@ -330,15 +335,15 @@ class Metered:
 
     @contextmanager
     def on(self) -> Iterator[Metered]:
-        """While this lasts, the package is the metered one, for what it imports late too."""
-        others = _take_out()
+        """Make the metered package the imported one, including its late imports."""
+        others = _remove_package()
         sys.modules.update(self._modules)
         sys.meta_path.insert(0, self._finder)
         try:
             yield self
         finally:
             sys.meta_path.remove(self._finder)
-            self._modules = _take_out()
+            self._modules = _remove_package()
             sys.modules.update(others)
 
     def load(self, name: str) -> Any:
@@ -346,7 +351,7 @@ class Metered:
 
     @cached_property
     def toolset(self) -> Any:
-        """`TOOLS`, declared with the metered package. Ask for it inside `with package.on():`."""
+        """Return `TOOLS`, declared with the metered package. Use it inside `with package.on():`."""
         rightcall = self.load(PACKAGE)
         return rightcall.Toolset(
             [
@@ -361,14 +366,14 @@ class Metered:
         return self.meter.steps - before
 
 
-def _take_out() -> dict[str, ModuleType]:
+def _remove_package() -> dict[str, ModuleType]:
     names = [name for name in sys.modules if name.startswith(PACKAGE) and name.partition(".")[0] == PACKAGE]
     return {name: sys.modules.pop(name) for name in names}
 
 
 # -- growth ------------------------------------------------------------------------------------------------------------
 
-MOST = 4.6  # of four times the text; whatever is linear stays below
+MOST = 4.6  # for four times the text; a linear cost stays below
 TOOLS = {
     "write": {
         "text": {"type": "string"},
@@ -381,8 +386,8 @@ TOOLS = {
 }
 
 
-class Way(NamedTuple):
-    """How a text is read: whole, or in pieces of so many characters."""
+class ReadingMode(NamedTuple):
+    """How a text is parsed: whole, or in chunks of `pieces` characters."""
 
     format: str
     pieces: int = 0
@@ -395,51 +400,55 @@ def shared() -> Metered:
     return Metered()
 
 
-def growth_of(work: Callable[[Any, Any, int], object], *, size: int = 300, package: Metered | None = None) -> float:
-    """As `growth`, of any work: it is given the metered package, a toolset of that, and a size."""
+def measure_growth(
+    function: Callable[[Any, Any, int], object], *, size: int = 300, package: Metered | None = None
+) -> float:
+    """Measure the growth of any function, which gets the metered package, a toolset and a size."""
     metered = package or shared()
 
-    def counted(size: int) -> float:
+    def steps_per_size(size: int) -> float:
         with metered.on():
             rightcall = metered.load(PACKAGE)
             tools = metered.toolset
-            return metered.count(lambda: work(rightcall, tools, size)) / size
+            return metered.count(lambda: function(rightcall, tools, size)) / size
 
-    counted(size)
-    small, large = counted(size), counted(4 * size)
+    steps_per_size(size)
+    small, large = steps_per_size(size), steps_per_size(4 * size)
     for times in (16, 64):
         if 4 * large > MOST * small:
-            small, large = large, counted(times * size)
+            small, large = large, steps_per_size(times * size)
     return 4 * large / small
 
 
-def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package: Metered | None = None) -> float:
-    """How many times as many steps four times the text takes (4: linear, 16: quadratic).
+def growth(
+    text_of: Callable[[int], str], mode: ReadingMode, *, size: int = 300, package: Metered | None = None
+) -> float:
+    """Return the factor of the steps for four times the text (4: linear, 16: quadratic).
 
-    What is bounded, such as how far a marker is looked for, may look worse on small texts: a larger one decides.
+    A bounded cost, such as the search range for a marker, may look worse on small texts, so a larger text decides.
     """
-    # What is made once, for a format or at first use, is no cost of the text: a short one is read before.
+    # Objects that are created once, for a format or at first use, are no cost of the text: parse a short text first.
     texts = [text_of(size // 4), text_of(size), text_of(4 * size)]
-    _, small, large = _per_character(texts, way, package)
+    _, small, large = _per_character(texts, mode, package)
     for times in (16, 64):
         if 4 * large > MOST * small:
-            small, (large,) = large, _per_character([text_of(times * size)], way, package)
+            small, (large,) = large, _per_character([text_of(times * size)], mode, package)
     return 4 * large / small
 
 
-def _per_character(texts: list[str], way: Way, package: Metered | None) -> list[float]:
+def _per_character(texts: list[str], mode: ReadingMode, package: Metered | None) -> list[float]:
     metered = package or shared()
     with metered.on():
         rightcall = metered.load(PACKAGE)
         tools = metered.toolset
-        return [metered.count(partial(_read, rightcall, text, way, tools)) / len(text) for text in texts]
+        return [metered.count(partial(_read, rightcall, text, mode, tools)) / len(text) for text in texts]
 
 
-def _read(rightcall: Any, text: str, way: Way, tools: Any) -> None:
-    if not way.pieces:
-        rightcall.parse(text, format=way.format, tools=tools, rescue=way.rescue)
+def _read(rightcall: Any, text: str, mode: ReadingMode, tools: Any) -> None:
+    if not mode.pieces:
+        rightcall.parse(text, format=mode.format, tools=tools, rescue=mode.rescue)
         return
-    parser = rightcall.Parser(way.format, tools=tools, live=way.live, rescue=way.rescue)
-    for start in range(0, len(text), way.pieces):
-        parser.feed(text[start : start + way.pieces])
+    parser = rightcall.Parser(mode.format, tools=tools, live=mode.live, rescue=mode.rescue)
+    for start in range(0, len(text), mode.pieces):
+        parser.feed(text[start : start + mode.pieces])
     parser.close()

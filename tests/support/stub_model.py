@@ -1,6 +1,6 @@
-"""A model on loopback for captures: what it says depends on the request alone, and some of it is bad on purpose.
+"""A model server on loopback for captures: its answer depends only on the request, and some answers are invalid.
 
-python tests/support/stub_model.py          prints its port and serves until its standard input ends
+python tests/support/stub_model.py          print the port and serve until standard input ends
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def answer(body: Json) -> Json:
-    """Calls of the first two turns by the user's words, then a text. Some calls are cut, unnamed or of no such tool."""
+    """Return calls in the first two turns, then text. Some calls are truncated, unnamed or of an unknown tool."""
     turn = sum(message["role"] == "assistant" for message in body["messages"])
     words = json.dumps([body["model"], body.get("seed"), body["messages"]], sort_keys=True)
     dice = hashlib.sha256(words.encode()).digest()
@@ -40,8 +40,8 @@ def _call(body: Json, dice: bytes, at: int) -> Json:
     if kind == 0:
         arguments = arguments[:-1]  # never closed
     name = "no_such_tool" if kind == 1 else tool["name"]
-    made: Json = {"type": "function", "function": {"name": name, "arguments": arguments}}
-    return made if kind == 2 else {"id": f"call_{dice[12] % 2}", **made}  # none, or one that comes again
+    call: Json = {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return call if kind == 2 else {"id": f"call_{dice[12] % 2}", **call}  # no id, or a duplicate id
 
 
 def _value(schema: Json) -> Any:
@@ -49,7 +49,7 @@ def _value(schema: Json) -> Any:
     return schema["enum"][0] if "enum" in schema else kinds.get(schema.get("type", ""), "0042")
 
 
-class _Serving(BaseHTTPRequestHandler):
+class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
@@ -68,23 +68,23 @@ class _Serving(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """Do not log."""
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """Clients that are killed hang up in the middle."""
+        """Ignore clients that are killed and close the connection."""
 
 
-def served() -> ThreadingHTTPServer:
-    """A running server; `shutdown` ends it."""
-    server = _Server(("127.0.0.1", 0), _Serving)
+def start_server() -> ThreadingHTTPServer:
+    """Start a server and return it; `shutdown` ends it."""
+    server = _Server(("127.0.0.1", 0), _Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     return server
 
 
 if __name__ == "__main__":
-    running = served()
+    running = start_server()
     print(running.server_port, flush=True)
     sys.stdin.read()
     running.shutdown()

@@ -1,12 +1,12 @@
-"""Structural tags, the documents that vLLM and SGLang hand to xgrammar, interpreted from their public documentation.
+"""Structural tags, the documents that vLLM and SGLang pass to xgrammar, interpreted from their public documentation.
 
     judge = Tag({"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "content": {...}, "end": "</a>"}})
-    judge.accepts("<a>{}</a>")      judge.drawn(Random(0))
+    judge.accepts("<a>{}</a>")      judge.draw(Random(0), value)
 
 A format matches a chunk of text; here it gives every place at which such a chunk may end. Nothing of rightcall is used:
-JSON is read by `json`, a schema is judged by `jsonschema`, a grammar by `ebnf.py`. Two things are more lenient than
-xgrammar, which writes members in the order of their declaration and leaves undeclared ones out: whatever xgrammar
-accepts is accepted here.
+JSON is parsed by `json`, a schema is checked by `jsonschema`, a grammar by `ebnf.py`. Two rules are more lenient than
+in xgrammar, which requires the declared order of members and no undeclared ones: everything that xgrammar accepts is
+accepted here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIELDS = {
 
 
 class Tag:
-    """One document. Raises AssertionError for one that the documentation does not describe."""
+    """One document. Raise AssertionError for a document that the documentation does not describe."""
 
     def __init__(self, document: Json) -> None:
         assert set(document) == {"type", "format"} and document["type"] == "structural_tag"
@@ -70,7 +70,7 @@ class Tag:
             "grammar": lambda one, text, at: set(self.grammars[one["grammar"]].ends(text, at)),
             "any_text": lambda one, text, at: _free(text, at, one.get("excludes", ())),
             "sequence": self._sequence,
-            "or": lambda one, text, at: _joined(self.ends(part, text, at) for part in one["elements"]),
+            "or": lambda one, text, at: _union(self.ends(part, text, at) for part in one["elements"]),
             "tag": self._tag,
             "triggered_tags": self._triggered,
             "tags_with_separator": self._separated,
@@ -80,34 +80,34 @@ class Tag:
     def _sequence(self, format: Json, text: str, at: int) -> set[int]:
         places = {at}
         for part in format["elements"]:
-            places = _joined(self.ends(part, text, place) for place in places)
+            places = _union(self.ends(part, text, place) for place in places)
         return places
 
     def _tag(self, tag: Json, text: str, at: int) -> set[int]:
-        begun = _literal(tag["begin"], text, at)
+        starts = _literal(tag["begin"], text, at)
         content = tag["content"]
-        if content["type"] == "any_text":  # the end is not part of the text before it
+        if content["type"] == "any_text":  # the end marker is not part of the text before it
             content = {**content, "excludes": [*content.get("excludes", ()), tag["end"]]}
-        inside = _joined(self.ends(content, text, place) for place in begun)
-        return _joined(_literal(tag["end"], text, place) for place in inside)
+        content_ends = _union(self.ends(content, text, place) for place in starts)
+        return _union(_literal(tag["end"], text, place) for place in content_ends)
 
     def _tags(self, format: Json, text: str, places: Iterable[int]) -> set[int]:
-        return _joined(self._tag(tag, text, place) for place in places for tag in format["tags"])
+        return _union(self._tag(tag, text, place) for place in places for tag in format["tags"])
 
     def _triggered(self, format: Json, text: str, at: int) -> set[int]:
-        """Free text up to a trigger, a tag that it begins, and so on. `at_least_one`: a tag is the first thing."""
-        once, needed = format.get("stop_after_first"), format.get("at_least_one")
-        without = [*format["triggers"], *format.get("excludes", ())]
+        """Match free text up to a trigger, a tag that it begins, and so on. `at_least_one`: a tag comes first."""
+        once, required = format.get("stop_after_first"), format.get("at_least_one")
+        excluded = [*format["triggers"], *format.get("excludes", ())]
         found: set[int] = set()
         done: set[int] = set()
         places = {at}
-        if needed:
+        if required:
             places = self._tags(format, text, places)
             if once:
                 return places
         while places - done:
             done |= places
-            free = _joined(_free(text, place, without) for place in places)
+            free = _union(_free(text, place, excluded) for place in places)
             found |= free
             begins = {place for place in free if any(text.startswith(one, place) for one in format["triggers"])}
             places = self._tags(format, text, begins)
@@ -122,20 +122,20 @@ class Tag:
             found |= places
             if format.get("stop_after_first"):
                 break
-            behind = _joined(_literal(format["separator"], text, place) for place in places)
-            places = self._tags(format, text, behind)
+            after_separators = _union(_literal(format["separator"], text, place) for place in places)
+            places = self._tags(format, text, after_separators)
         return found
 
     # -- drawing -------------------------------------------------------------------------------------------------------
 
-    def drawn(self, dice: Random, value: Callable[[Json], str]) -> str:
-        """A text that it accepts. `value` writes the JSON of a schema, which is accepted only if it fits."""
-        return self._drawn(self.format, dice, value)
+    def draw(self, dice: Random, value: Callable[[Json], str]) -> str:
+        """Return a random text that it accepts. `value` writes the JSON of a schema, accepted only if it fits."""
+        return self._draw(self.format, dice, value)
 
-    def _drawn(self, format: Json, dice: Random, value: Callable[[Json], str]) -> str:
+    def _draw(self, format: Json, dice: Random, value: Callable[[Json], str]) -> str:
         def many(tags: list[Json], between: Callable[[], str]) -> str:
             count = 1 if format.get("stop_after_first") else dice.randint(1, 2)
-            parts = [self._drawn(dice.choice(tags), dice, value) for _ in range(count)]
+            parts = [self._draw(dice.choice(tags), dice, value) for _ in range(count)]
             return "".join([piece for part in parts for piece in (between(), part)][1:])
 
         kind = format["type"]
@@ -144,9 +144,9 @@ class Tag:
         if kind == "json_schema":
             return value(format["json_schema"])
         if kind == "grammar":
-            return self.grammars[format["grammar"]].drawn(dice, dice.choice([0, 20, 60]))
+            return self.grammars[format["grammar"]].draw(dice, dice.choice([0, 20, 60]))
         if kind == "tag":
-            return str(format["begin"]) + self._drawn(format["content"], dice, value) + str(format["end"])
+            return str(format["begin"]) + self._draw(format["content"], dice, value) + str(format["end"])
         if kind == "triggered_tags":
             words = ["", "", " ", "\n", "Well. ", "A\n\nb: "]
             before = "" if format.get("at_least_one") else dice.choice(words)
@@ -154,10 +154,10 @@ class Tag:
         if kind == "tags_with_separator":
             return many(format["tags"], lambda: str(format["separator"]))
         elements = [dice.choice(format["elements"])] if kind == "or" else format["elements"]
-        return "".join([self._drawn(one, dice, value) for one in elements])
+        return "".join([self._draw(one, dice, value) for one in elements])
 
 
-def _joined(sets: Iterable[set[int]]) -> set[int]:
+def _union(sets: Iterable[set[int]]) -> set[int]:
     return {place for one in sets for place in one}
 
 
@@ -165,9 +165,9 @@ def _literal(value: str, text: str, at: int) -> set[int]:
     return {at + len(value)} if text.startswith(value, at) else set()
 
 
-def _free(text: str, at: int, without: Iterable[str]) -> set[int]:
-    """Every end of free text in which none of these stands."""
-    ends = [place + len(one) for one in without if (place := text.find(one, at)) >= 0]
+def _free(text: str, at: int, excluded: Iterable[str]) -> set[int]:
+    """Return every end of free text without these texts."""
+    ends = [place + len(one) for one in excluded if (place := text.find(one, at)) >= 0]
     return set(range(at, min(ends) if ends else len(text) + 1))
 
 
@@ -176,7 +176,7 @@ class _NotStrict(ValueError):
 
 
 def _json(schema: Json, text: str, at: int) -> set[int]:
-    """The end of the JSON value that begins here, if it fits. A number may be over sooner."""
+    """Return the end of the JSON value that begins here, if it fits. A number may end earlier."""
     try:
         value, end = _DECODER.raw_decode(text, at)
     except ValueError:
@@ -195,12 +195,12 @@ def _fits(schema: Json, text: str) -> bool:
 
 def _members(pairs: list[tuple[str, Any]]) -> Json:
     if len(dict(pairs)) < len(pairs):
-        raise _NotStrict("a member stands twice")
+        raise _NotStrict("a duplicate member")
     return dict(pairs)
 
 
-def _refused(word: str) -> Any:
+def _reject_constant(word: str) -> Any:
     raise _NotStrict(f"{word} is no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_refused, strict=True)
+_DECODER = json.JSONDecoder(object_pairs_hook=_members, parse_constant=_reject_constant, strict=True)

@@ -1,5 +1,5 @@
-"""A terminal of any width, for commands that run in this process: what they draw on it, without colours. And one for a
-process of its own, which somebody sits at."""
+"""Pseudo-terminals: of any width for a command in this process, with its output without colours; and an interactive one
+for a command in a separate process."""
 
 import fcntl
 import os
@@ -20,14 +20,14 @@ from typing import NamedTuple
 import pytest
 
 from rightcall.cli.app import app
-from support.command import hear_ctrl_c
+from support.command import accept_ctrl_c
 
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Drawn(NamedTuple):
+class TerminalOutput(NamedTuple):
     lines: list[str]
-    told: list[str]  # standard error
+    stderr_lines: list[str]
     code: int
 
 
@@ -36,7 +36,7 @@ class _Screen:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         attributes = termios.tcgetattr(theirs)
-        attributes[1] &= ~termios.OPOST  # line breaks as they are written
+        attributes[1] &= ~termios.OPOST  # do not convert line breaks
         termios.tcsetattr(theirs, termios.TCSANOW, attributes)
         self.file = TextIOWrapper(os.fdopen(theirs, "wb", 0), "utf-8", write_through=True)
         self._data: list[bytes] = []
@@ -47,7 +47,7 @@ class _Screen:
         while True:
             try:
                 data = os.read(self._ours, 1 << 16)
-            except OSError:  # nobody holds the other end any more
+            except OSError:  # the other end is closed
                 return
             self._data.append(data)
 
@@ -70,19 +70,19 @@ def _terminal(width: int) -> Iterator[tuple[_Screen, _Screen]]:
         yield out, err
 
 
-def drawn(*args: str, width: int) -> Drawn:
-    """What the command draws on a terminal of this width."""
+def run_on_terminal(*args: str, width: int) -> TerminalOutput:
+    """Return the output of the command on a terminal of this width."""
     code = 0
     with _terminal(width) as (out, err):
         try:
             app(list(args), prog_name="rightcall")
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-    return Drawn(out.close(), err.close(), code)
+        except SystemExit as exit_request:
+            code = int(exit_request.code or 0)
+    return TerminalOutput(out.close(), err.close(), code)
 
 
-class Sitting:
-    """A command in a terminal of its own: what it shows, and what somebody types."""
+class TerminalSession:
+    """A command in its own terminal: its output, and typed input."""
 
     def __init__(self, *args: str, **env: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -94,34 +94,34 @@ class Sitting:
             stdout=theirs,
             stderr=theirs,
             env={**os.environ, **plain, **env},
-            preexec_fn=_own_terminal,
+            preexec_fn=_set_controlling_terminal,
         )
         os.close(theirs)
 
-    def until(self, *wanted: str) -> str:
-        """What it shows, up to and with these texts in this order."""
-        return until(self._ours, *[text.encode() for text in wanted]).decode()
+    def until(self, *expected: str) -> str:
+        """Return the output of a terminal up to and including these texts in this order."""
+        return until(self._ours, *[text.encode() for text in expected]).decode()
 
-    def types(self, text: str) -> None:
+    def type_text(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
-    def stops(self, wanted: str) -> None:
-        """Ctrl-C at the prompt until it shows this. One that comes before `input` listens is lost in CPython."""
+    def interrupt_until(self, expected: str) -> None:
+        """Press Ctrl-C at the prompt until this is shown. CPython loses a signal that comes before `input` waits."""
         for _ in range(20):
-            self.types("\x03")
-            if shows(self._ours, 3, wanted.encode())[1]:
+            self.type_text("\x03")
+            if read_terminal(self._ours, 3, expected.encode())[1]:
                 return
-        raise AssertionError(f"it did not show {wanted}")
+        raise AssertionError(f"it did not show {expected}")
 
-    def leaves(self) -> int:
-        """Ctrl-C at the prompt until it ends, and how it ended."""
+    def interrupt_until_end(self) -> int:
+        """Press Ctrl-C at the prompt until the command ends, and return its exit status."""
         for _ in range(20):
-            self.types("\x03")
+            self.type_text("\x03")
             with suppress(subprocess.TimeoutExpired):
                 return self.process.wait(3)
         raise AssertionError("it did not end")
 
-    def __enter__(self) -> "Sitting":
+    def __enter__(self) -> "TerminalSession":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -130,26 +130,26 @@ class Sitting:
         os.close(self._ours)
 
 
-def _own_terminal() -> None:
-    """Ctrl-C is heard, also if whoever started the tests ignores it."""
-    hear_ctrl_c()
+def _set_controlling_terminal() -> None:
+    """Accept Ctrl-C even if the process that started the tests ignores it."""
+    accept_ctrl_c()
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def until(terminal: int, *wanted: bytes) -> bytes:
+def until(terminal: int, *expected: bytes) -> bytes:
     """What a terminal shows, up to and with these texts in this order."""
-    seen, found = shows(terminal, 60, *wanted)
-    assert found, seen
-    return seen
+    output, found = read_terminal(terminal, 60, *expected)
+    assert found, output
+    return output
 
 
-def shows(terminal: int, seconds: float, *wanted: bytes) -> tuple[bytes, bool]:
-    """What a terminal shows within this time, and whether these texts came, in this order."""
-    seen, rest, end = b"", list(wanted), time.monotonic() + seconds
+def read_terminal(terminal: int, seconds: float, *expected: bytes) -> tuple[bytes, bool]:
+    """Return the output of a terminal within this time, and whether these texts appeared in this order."""
+    output, remaining, end = b"", list(expected), time.monotonic() + seconds
     at = 0
-    while rest and select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0]:
-        seen += os.read(terminal, 4096)
-        while rest and (found := seen.find(rest[0], at)) >= 0:
-            at = found + len(rest.pop(0))
-    return seen, not rest
+    while remaining and select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0]:
+        output += os.read(terminal, 4096)
+        while remaining and (found := output.find(remaining[0], at)) >= 0:
+            at = found + len(remaining.pop(0))
+    return output, not remaining

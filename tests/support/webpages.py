@@ -1,4 +1,4 @@
-"""Pages as commands make them, of hostile text and of plain, for the tests of pages."""
+"""Pages as commands make them, of hostile and of plain text, for the tests of pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rightcall.evaluation.reports.log_changes import compare_logs
 from rightcall.evaluation.reports.report_page import report_page
 from rightcall.evaluation.webpage import WebPage
 from support.captured import rows, write
-from support.reported import TEXTS, hermes, logged, tallied
+from support.reported import TEXTS, hermes, logged_reply, tally_replies
 
 HOSTILE = '</title></pre></svg><script>document.title = "owned"</script><img src=x onerror="alert(1)">\u202e\x00&amp;'
 MODELS = (
@@ -35,29 +35,33 @@ MODELS = (
 
 
 def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
-    """A report, one with a comparison, one of nothing, the page of a dataset, those of an evaluation and of a doctor;
-    with hostile text wherever it may come from outside."""
+    """Yield pages of reports, a comparison, an empty report, a dataset, evaluations and the doctor.
+
+    Hostile text is everywhere where text may come from outside.
+    """
     call = hermes(f'{{"name": "get_weather", "arguments": {{}}, "x": "{hostile[:40]}"}}')
     texts = [*TEXTS, *TEXTS, f"{hostile} get_weather(city={hostile!r})", f"{hostile}\n{call}", f"{call[:-30]}{hostile}"]
-    named = [*MODELS, hostile]
-    now = tallied(logged(text, at, model=name, server=hostile) for at, text in enumerate(texts) for name in named)
-    then = tallied(
-        logged(text, at, model=name, server=hostile) for at, text in enumerate(TEXTS[:2] * 9) for name in named
+    names = [*MODELS, hostile]
+    now = tally_replies(
+        logged_reply(text, at, model=name, server=hostile) for at, text in enumerate(texts) for name in names
+    )
+    earlier = tally_replies(
+        logged_reply(text, at, model=name, server=hostile) for at, text in enumerate(TEXTS[:2] * 9) for name in names
     )
     yield report_page(now, hostile)
-    yield report_page(now, hostile, comparison=compare_logs(then, now), old=hostile)
-    yield report_page(tallied(()), hostile)
+    yield report_page(now, hostile, comparison=compare_logs(earlier, now), old=hostile)
+    yield report_page(tally_replies(()), hostile)
     row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
     yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)
-    yield eval_page(evaluated(hostile, 9), hostile, [hostile])
-    yield compare_page(evaluated(hostile, 9), evaluated(hostile, 3), hostile, hostile)
-    yield doctor_page(diagnosis(hostile))
+    yield eval_page(example_evaluation(hostile, 9), hostile, [hostile])
+    yield compare_page(example_evaluation(hostile, 9), example_evaluation(hostile, 3), hostile, hostile)
+    yield doctor_page(example_diagnosis(hostile))
     silent = SpokenDialect(api="chat", spoken=False, says=hostile)
     yield doctor_page(Diagnosis(url=hostile, model=hostile, dialects=(silent,)))
 
 
-def evaluated(hostile: str, right: int) -> EvalTally:
-    """Two configurations of ten cases each, of which so many are right in the second."""
+def example_evaluation(hostile: str, right: int) -> EvalTally:
+    """Return two configurations of ten cases each; `right` cases are right in the second."""
     return EvalTally(
         EvalRow(
             suite=hostile,
@@ -77,8 +81,8 @@ def evaluated(hostile: str, right: int) -> EvalTally:
     )
 
 
-def diagnosis(hostile: str) -> Diagnosis:
-    """One of every verdict, with a proxy beside it."""
+def example_diagnosis(hostile: str) -> Diagnosis:
+    """Return a diagnosis with every verdict, with and without a proxy."""
     shown = ProbeEvidence(request=hostile, status=200, answer=hostile, answer_left_out=7)
     verdicts: list[tuple[Verdict, str]] = [("fault", "bad_ids"), *[(each, "") for each in VERDICTS[1:]]]
     plain = ProbeResult(probe="", title="a probe", api="chat", way="whole", verdict="ok", says=hostile, passed=1, of=3)
