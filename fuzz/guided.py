@@ -1,4 +1,4 @@
-"""The same laws under atheris, which changes the text by what the code does with it. Started by `run.py`.
+"""Check the same laws with atheris, which mutates texts guided by coverage. Started by `run.py`.
 
 python fuzz/guided.py -max_total_time=60 [--format=hermes]      (other options are libFuzzer's)
 """
@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
 import atheris  # noqa: E402
 
-# Named one by one: `import rightcall` alone brings none of them, and what is not instrumented guides nothing.
+# Named one by one: `import rightcall` alone imports none of them, and only instrumented modules guide the search.
 with atheris.instrument_imports(include=["rightcall.parsing", "rightcall.parsing.values", "rightcall.repairs"]):
     import rightcall.parsing.parser
     import rightcall.parsing.rendering
@@ -24,12 +24,12 @@ with atheris.instrument_imports(include=["rightcall.parsing", "rightcall.parsing
 from rightcall.formats import FORMATS  # noqa: E402
 from support.hostile import check_laws, markers, places  # noqa: E402
 
-ASKED = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
-NAMES = [rightcall.formats.find(name).name for name in ASKED] or list(FORMATS)
+FORMAT_OPTIONS = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
+NAMES = [rightcall.formats.find(name).name for name in FORMAT_OPTIONS] or list(FORMATS)
 
 
-def one(data: bytes) -> None:
-    """The first byte says which format, the second where the text is cut, the rest is the text."""
+def check_input(data: bytes) -> None:
+    """Check one input: the first byte selects the format, the second the cut, the remainder is the text."""
     if len(data) < 3:
         return
     format = NAMES[data[0] % len(NAMES)]
@@ -49,15 +49,15 @@ def write_words(path: Path) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         (folder / "seeds").mkdir()
         write_seeds(folder / "seeds")
         write_words(folder / "words")
         options = [a for a in sys.argv[1:] if not a.startswith("--format=")]
         crash = f"-artifact_prefix={folder}/"
         atheris.Setup(
-            [sys.argv[0], f"-dict={folder}/words", "-max_len=400", crash, *options, str(folder / "seeds")], one
+            [sys.argv[0], f"-dict={folder}/words", "-max_len=400", crash, *options, str(folder / "seeds")], check_input
         )
         atheris.Fuzz()
 

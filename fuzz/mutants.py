@@ -1,13 +1,13 @@
-"""Bugs of one line, put into the source one at a time: do the tests see them?    fuzz/mutants.py
+"""Insert one-line bugs into the source, one at a time, and check that the tests fail.    fuzz/mutants.py
 
-    --only 'GBNF|id'   only the bugs whose name this expression finds
+    --only 'GBNF|id'   only the bugs whose name matches this expression
     --processes 2
-    --most 0           so many may be missed
+    --most 0           the number of bugs that may be missed
 
-Each bug of `mutants.toml` says where it is put in and which checks must fail then: test files, or laws of a format. The
-tree is copied, the source here is never touched. Every check also runs without any bug: one that fails then shows
-nothing. The exit status is 1 if more bugs are missed than may be, if a check fails without a bug, or if a bug no longer
-fits the source, because its line was changed: then it must be put in anew, or another one in its place.
+Each bug of `mutants.toml` defines where it is inserted and which checks must fail: test files, or laws of a format. The
+tree is copied; the source here is never changed. Every check also runs without a bug: a check that fails then proves
+nothing. The exit status is 1 if too many bugs are missed, if a check fails without a bug, or if a bug does not match
+the source any more because its line was changed: then adapt or replace it.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "fuzz", "evals", "tools", "pyproject.toml")
 SEED = 12
 LONGEST = 600.0  # seconds for a check without a bug
-PATIENCE = 4  # a bug may make a check take so many times longer before it counts as hanging
+PATIENCE = 4  # with a bug, a check may take this many times longer before it counts as hanging
 GRACE = 30.0
 
 
 class Mutant(NamedTuple):
     name: str
     file: str
-    find: str  # stands once in the file
+    find: str  # occurs once in the file
     put: str
     checks: tuple[str, ...]
 
     def fault(self) -> str:
-        """Why it cannot be put in; empty if it can."""
+        """Return why the bug cannot be inserted, or an empty string."""
         path = ROOT / "src/rightcall" / self.file
         if not path.exists():
-            return f"there is no {self.file}"
+            return f"the file {self.file} does not exist"
         count = path.read_text().count(self.find)
-        return "" if count == 1 else f"{self.find!r} stands {count} times in {self.file}"
+        return "" if count == 1 else f"{self.find!r} occurs {count} times in {self.file}"
 
 
 class Outcome(NamedTuple):
     mutant: Mutant
-    seen_by: str  # the check that failed; empty where none did
+    caught_by: str  # the check that failed; empty if none did
     seconds: float
 
 
@@ -68,53 +68,53 @@ class Run(NamedTuple):
 
 
 def main() -> int:
-    asked = arguments()
-    mutants = [mutant for mutant in read() if re.search(asked.only, mutant.name)]
+    options = parse_arguments()
+    mutants = [mutant for mutant in read_mutants() if re.search(options.only, mutant.name)]
     stale = [f"  {mutant.name}: {fault}" for mutant in mutants if (fault := mutant.fault())]
     if stale:
-        print("these bugs no longer fit the source; put them in anew:", *stale, sep="\n")
+        print("these bugs do not match the source any more: adapt or replace them:", *stale, sep="\n")
         return 1
     started = time.monotonic()
     missed = list[str]()
-    with trees(asked.processes) as free, ThreadPoolExecutor(asked.processes) as pool:
-        judge = Judge(free)
-        for outcome in pool.map(judge.judge, mutants):
-            by = f"caught by {outcome.seen_by}" if outcome.seen_by else "MISSED"
-            print(f"{outcome.seconds:6.1f} s  {outcome.mutant.name}: {by}", flush=True)
-            missed += [] if outcome.seen_by else [outcome.mutant.name]
-    for check, said in judge.broken.items():
-        print(f"fails without any bug: {check}\n{said}")
+    with trees(options.processes) as free, ThreadPoolExecutor(options.processes) as pool:
+        mutant_runner = MutantRunner(free)
+        for outcome in pool.map(mutant_runner.run_checks, mutants):
+            verdict = f"caught by {outcome.caught_by}" if outcome.caught_by else "MISSED"
+            print(f"{outcome.seconds:6.1f} s  {outcome.mutant.name}: {verdict}", flush=True)
+            missed += [] if outcome.caught_by else [outcome.mutant.name]
+    for check, output in mutant_runner.broken.items():
+        print(f"fails without any bug: {check}\n{output}")
     print(f"{len(mutants)} bugs, {len(missed)} missed, in {time.monotonic() - started:.0f} s", *missed, sep="\n  ")
-    return 1 if len(missed) > asked.most or judge.broken else 0
+    return 1 if len(missed) > options.most or mutant_runner.broken else 0
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Puts bugs in, one at a time, and looks whether the tests see them.")
-    parser.add_argument("--only", default="", help="only the bugs whose name this expression finds")
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Insert bugs one at a time and check that the tests fail.")
+    parser.add_argument("--only", default="", help="only the bugs whose name matches this expression")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--most", type=int, default=0, help="so many may be missed")
+    parser.add_argument("--most", type=int, default=0, help="the number of bugs that may be missed")
     return parser.parse_args()
 
 
-def read() -> list[Mutant]:
+def read_mutants() -> list[Mutant]:
     data = tomllib.loads((ROOT / "fuzz/mutants.toml").read_text())
     return [Mutant(m["name"], m["file"], m["find"], m["put"], tuple(m["checks"])) for m in data["mutant"]]
 
 
-# -- trees to put bugs into --------------------------------------------------------------------------------------------
+# -- copies of the tree ------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def trees(count: int) -> Iterator[Queue[Path]]:
-    """Copies of the tree; whoever takes one puts it back as it was."""
+    """Yield a queue of copies of the tree. A user of a copy returns it unchanged."""
     free = Queue[Path]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         for number in range(count):
-            free.put(copied(Path(folder) / str(number)))
+            free.put(copy_tree(Path(folder) / str(number)))
         yield free
 
 
-def copied(tree: Path) -> Path:
+def copy_tree(tree: Path) -> Path:
     tree.mkdir()
     for name in COPIED:
         source = ROOT / name
@@ -123,23 +123,23 @@ def copied(tree: Path) -> Path:
         else:
             shutil.copy(source, tree / name)
     compileall.compile_dir(tree / "src", quiet=2)
-    (tree / ".git").mkdir()  # the end of the way up, for what looks for the project's folder
+    (tree / ".git").mkdir()  # ends the search for the project's folder in parent folders
     return tree
 
 
 @contextmanager
-def bugged(tree: Path, mutant: Mutant) -> Iterator[None]:
+def inserted(tree: Path, mutant: Mutant) -> Iterator[None]:
     path = tree / "src/rightcall" / mutant.file
     source = path.read_text()
     try:
-        put(path, source.replace(mutant.find, mutant.put))
+        write_source(path, source.replace(mutant.find, mutant.put))
         yield
     finally:
-        put(path, source)
+        write_source(path, source)
 
 
-def put(path: Path, source: str) -> None:
-    """Python takes a compiled file for fresh by size and whole seconds, which two versions may share."""
+def write_source(path: Path, source: str) -> None:
+    """Write the file and remove its compiled files: Python compares size and whole seconds, which may be equal."""
     path.write_text(source)
     for old in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
         old.unlink()
@@ -148,40 +148,40 @@ def put(path: Path, source: str) -> None:
 # -- the checks --------------------------------------------------------------------------------------------------------
 
 
-class Judge:
-    """Puts bugs in and runs their checks. What a check gives without any bug is looked at once."""
+class MutantRunner:
+    """Inserts bugs and runs their checks. The result of a check without a bug is cached."""
 
     def __init__(self, free: Queue[Path]) -> None:
         self._free = free
         self._clean: dict[str, Run] = {}
 
-    def judge(self, mutant: Mutant) -> Outcome:
+    def run_checks(self, mutant: Mutant) -> Outcome:
         started = time.monotonic()
         tree = self._free.get()
         try:
-            seen_by = next((check for check in mutant.checks if self._sees(check, mutant, tree)), "")
+            caught_by = next((check for check in mutant.checks if self._catches(check, mutant, tree)), "")
         finally:
             self._free.put(tree)
-        return Outcome(mutant, seen_by, time.monotonic() - started)
+        return Outcome(mutant, caught_by, time.monotonic() - started)
 
-    def _sees(self, check: str, mutant: Mutant, tree: Path) -> bool:
-        """Does it fail with the bug, and only with it?"""
+    def _catches(self, check: str, mutant: Mutant, tree: Path) -> bool:
+        """Return whether the check fails with the bug, and only with it."""
         if check not in self._clean:
             self._clean[check] = run(check, tree, LONGEST)
         clean = self._clean[check]
         if clean.failed:
             return False
-        with bugged(tree, mutant):
+        with inserted(tree, mutant):
             return run(check, tree, GRACE + PATIENCE * clean.seconds).failed
 
     @property
     def broken(self) -> dict[str, str]:
-        """The checks that fail without any bug, and what they said."""
+        """Return the checks that fail without any bug, with their output."""
         return {check: run.tail for check, run in self._clean.items() if run.failed}
 
 
 def run(check: str, tree: Path, limit: float) -> Run:
-    """A check that does not end in time has failed."""
+    """Run a check. A check that does not end in time has failed."""
     started = time.monotonic()
     environment = {
         **os.environ,
@@ -200,17 +200,17 @@ def run(check: str, tree: Path, limit: float) -> Run:
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=limit)
+        output, _ = process.communicate(timeout=limit)
         failed = process.returncode != 0
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        said, _ = process.communicate()
+        output, _ = process.communicate()
         failed = True
-    return Run(failed, time.monotonic() - started, said[-2_000:])
+    return Run(failed, time.monotonic() - started, output[-2_000:])
 
 
 def command(check: str) -> list[str]:
-    """`tests/...` with options of pytest, or `law NAME FORMAT`: the same seed tries the same examples."""
+    """Return the command of a check: `tests/...` with options of pytest, or `law NAME FORMAT` with a fixed seed."""
     words = shlex.split(check)
     if words[0] == "law":
         law, format = words[1:]

@@ -1,4 +1,4 @@
-"""Texts that are nearly right: a rendered reply, spoiled in a few places."""
+"""Texts that are almost well formed: a rendered reply with a few mutations."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ def all_markers() -> tuple[str, ...]:
 
 
 def sample(format: str, rng: Random) -> str:
-    """A reply as a model would write it, with one odd thing in it."""
-    found = places(format)
-    before, after = found[rng.choice(list(found))]
+    """Return a reply as a model writes it, with one unusual piece in it."""
+    places_found = places(format)
+    before, after = places_found[rng.choice(list(places_found))]
     own = markers(format)
-    made: str = before + rng.choice([*_WORDS, *own, "a\nb", ""]) + after
-    return made
+    text: str = before + rng.choice([*_WORDS, *own, "a\nb", ""]) + after
+    return text
 
 
-def mutated(format: str, rng: Random) -> str:
+def mutated_sample(format: str, rng: Random) -> str:
     return mutated_text(sample(format, rng), format, rng)
 
 
 def mutated_text(text: str, format: str, rng: Random) -> str:
-    """This text, spoiled in a few places."""
+    """Apply a few mutations to the text."""
     for _ in range(rng.randint(0, 6)):
-        text = _once(text, format, rng)
+        text = _mutate_once(text, format, rng)
     return text
 
 
 def small_stress(format: str, rng: Random) -> str:
-    """A hostile shape, small enough to be read one character at a time."""
+    """Return a hostile shape, small enough to be parsed one character at a time."""
     kinds = stresses(format)
     before, after = rng.choice(list(places(format).values()))
     return before + kinds[rng.choice(list(kinds))](rng.choice((1, 30, 150, 400))) + after
 
 
 def noise(format: str, rng: Random) -> str:
-    """Markers, halves of markers and words in any order."""
+    """Return markers, halves of markers and words in any order."""
     own = markers(format) or _WORDS
     out: list[str] = []
     for _ in range(rng.randint(1, 12)):
@@ -72,7 +72,7 @@ def noise(format: str, rng: Random) -> str:
     return "".join(out)
 
 
-def _once(text: str, format: str, rng: Random) -> str:
+def _mutate_once(text: str, format: str, rng: Random) -> str:
     start = rng.randint(0, len(text))
     end = min(len(text), start + rng.choice((1, 1, 2, 5, 20, 80)))
     change = rng.randrange(8)

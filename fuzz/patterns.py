@@ -1,7 +1,7 @@
-"""Every regular expression of the source, attacked: for each of its repeats, texts that match it and then fail.
+"""Attack every regular expression of the source: for each of its repeats, texts that match it and then fail.
 
-A pattern is known when it is compiled: `re.compile` is watched while the package is imported and every format made
-ready. How it is used (`match`, `search`, ...) is read in the source, where it can be; else it is tried in both ways.
+Patterns are collected when they are compiled: `re.compile` is wrapped while the package is imported and every format is
+compiled. Their methods (`match`, `search`, ...) are determined from the source if possible; otherwise both are tried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import rightcall
 
 SOURCE = Path(rightcall.__file__).resolve().parent
 SHORT, LONG = 1_000, 20_000  # characters
-SLOW = 0.02  # CPU seconds: a pattern that goes over the text once takes a fiftieth of that
+SLOW = 0.02  # CPU seconds: a pattern that scans the text once takes a fiftieth of that
 UNBOUNDED = 1_000  # repeats; fewer cost the same however long the text is
 MOST_ATTACKS = 40  # on one pattern
 _PARSER: Any = importlib.import_module("re._parser")
@@ -33,38 +33,38 @@ _CLASSES = {"CATEGORY_DIGIT": "1", "CATEGORY_SPACE": " ", "CATEGORY_WORD": "a", 
 _CLASSES |= {"CATEGORY_NOT_DIGIT": "a", "CATEGORY_NOT_WORD": " "}
 
 
-class Found(NamedTuple):
+class SourcePattern(NamedTuple):
     source: str
     flags: int
     place: str
     methods: tuple[str, ...]
 
 
-# -- which there are ---------------------------------------------------------------------------------------------------
+# -- collection --------------------------------------------------------------------------------------------------------
 
 
-def known() -> list[Found]:
-    """Every pattern that the package compiles, with where and how it is used."""
+def find_patterns() -> list[SourcePattern]:
+    """Return every pattern that the package compiles, with its location and methods."""
     seen: set[tuple[Any, int, str]] = set()
     compile = re._compile  # type: ignore[attr-defined]
 
-    def watched(pattern: Any, flags: Any) -> Any:
-        made = compile(pattern, flags)
-        if isinstance(made.pattern, str):
-            seen.add((made.pattern, made.flags, _caller()))
-        return made
+    def compile_and_record(pattern: Any, flags: Any) -> Any:
+        compiled = compile(pattern, flags)
+        if isinstance(compiled.pattern, str):
+            seen.add((compiled.pattern, compiled.flags, _caller()))
+        return compiled
 
-    re._compile = watched  # type: ignore[attr-defined]
+    re._compile = compile_and_record  # type: ignore[attr-defined]
     try:
         _use_everything()
     finally:
         re._compile = compile  # type: ignore[attr-defined]
     ours = {(source, flags, _methods(place)): place for source, flags, place in sorted(seen) if place}
-    return [Found(source, flags, place, methods) for (source, flags, methods), place in ours.items()]
+    return [SourcePattern(source, flags, place, methods) for (source, flags, methods), place in ours.items()]
 
 
 def _caller() -> str:
-    """The place that asked for it, if that is in the package."""
+    """Return the location of the call, if it is in the package."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("re", "functools"):
         frame = frame.f_back
@@ -73,8 +73,8 @@ def _caller() -> str:
 
 
 def _use_everything() -> None:
-    """Loads every module anew, beside the one in use, and makes every format ready."""
-    others = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "rightcall"}
+    """Import every module again, next to the one in use, and compile every format."""
+    modules = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "rightcall"}
     try:
         package = importlib.import_module("rightcall")
         for module in pkgutil.walk_packages(package.__path__, "rightcall."):
@@ -91,14 +91,14 @@ def _use_everything() -> None:
     finally:
         for name in [name for name in sys.modules if name.partition(".")[0] == "rightcall"]:
             del sys.modules[name]
-        sys.modules.update(others)
+        sys.modules.update(modules)
 
 
 def _load(name: str) -> None:
     try:
         importlib.import_module(name)
     except ImportError:
-        print(f"patterns: {name} cannot be loaded here; its patterns are left out", file=sys.stderr)
+        print(f"patterns: cannot import {name}; its patterns are skipped", file=sys.stderr)
 
 
 @functools.cache
@@ -106,18 +106,18 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
-@functools.cache  # a line may make hundreds of patterns
+@functools.cache  # one line may compile hundreds of patterns
 def _methods(place: str) -> tuple[str, ...]:
-    """How the pattern of this line is used: said behind `re.compile(...)`, or wherever its name stands in the file."""
+    """Return the methods that are called on the pattern of this line, or on its name anywhere in the file."""
     file, _, line = place.rpartition(":")
     tree = _tree(SOURCE / file)
     uses = {
         node.value: node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in _METHODS
     }
     here = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno <= int(line) <= _end(node)]
-    said = {uses[node] for node in here if node in uses}
-    if said:
-        return tuple(sorted(said))
+    methods_here = {uses[node] for node in here if node in uses}
+    if methods_here:
+        return tuple(sorted(methods_here))
     names = {
         target.id
         for node in tree.body
@@ -133,11 +133,11 @@ def _end(node: Any) -> int:
     return int(node.end_lineno or node.lineno)
 
 
-# -- texts that hurt ---------------------------------------------------------------------------------------------------
+# -- attacks -----------------------------------------------------------------------------------------------------------
 
 
 def attacks(source: str, flags: int) -> Iterator[tuple[str, str]]:
-    """What stands before and what is repeated, for each repeat of the pattern."""
+    """Yield the prefix and the repeated text, for each repeat of the pattern."""
     tree = _PARSER.parse(source, flags & ~re.DEBUG & ~re.UNICODE)
     seen: set[tuple[str, str]] = set()
     for before, body in _repeats(list(tree), ""):
@@ -149,7 +149,7 @@ def attacks(source: str, flags: int) -> Iterator[tuple[str, str]]:
 
 
 def _repeats(items: list[Any], before: str) -> Iterator[tuple[str, Any]]:
-    """Each repeat that may be long, and a text that leads to it."""
+    """Yield each repeat that may be long, and a text that leads to it."""
     for kind, argument in items:
         name = str(kind)
         if name in _REPEATS:
@@ -170,28 +170,28 @@ def _repeats(items: list[Any], before: str) -> Iterator[tuple[str, Any]]:
 
 
 def _samples(body: Any) -> set[str]:
-    """Short texts that a repeat's body matches: each of its choices, and several members of a class."""
+    """Return short texts that a repeat's body matches: each of its choices, and several members of a class."""
     parts = list(body)
-    found = {_sample(parts)}
+    patterns_found = {_sample(parts)}
     if len(parts) == 1:
         kind, argument = parts[0]
         if str(kind) == "IN":
-            found |= {char for char in " \n\ta1_,.:-<\"'`\\\0=|é" if re.fullmatch(_class(argument), char)}
+            patterns_found |= {char for char in " \n\ta1_,.:-<\"'`\\\0=|é" if re.fullmatch(_class(argument), char)}
         elif str(kind) == "SUBPATTERN":
-            found |= _samples(argument[3])
+            patterns_found |= _samples(argument[3])
         elif str(kind) == "BRANCH":
-            found |= {text for choice in argument[1] for text in _samples(choice)}
-    return found
+            patterns_found |= {text for choice in argument[1] for text in _samples(choice)}
+    return patterns_found
 
 
 def _class(items: Any) -> re.Pattern[str]:
     compiler: Any = importlib.import_module("re._compiler")
-    made: re.Pattern[str] = compiler.compile(_PARSER.SubPattern(_PARSER.State(), [(_PARSER.IN, items)]))
-    return made
+    pattern: re.Pattern[str] = compiler.compile(_PARSER.SubPattern(_PARSER.State(), [(_PARSER.IN, items)]))
+    return pattern
 
 
 def _sample(items: list[Any]) -> str:
-    """A text that these parts match, but for what looks around."""
+    """Return a text that these parts match, ignoring lookarounds."""
     out = ""
     for kind, argument in items:
         match str(kind):
@@ -216,14 +216,14 @@ def _sample(items: list[Any]) -> str:
     return out
 
 
-# -- what they cost ----------------------------------------------------------------------------------------------------
+# -- cost --------------------------------------------------------------------------------------------------------------
 
 
 def _use(pattern: re.Pattern[str], method: str) -> Callable[[str], object]:
     if method == "sub":
         return lambda text: pattern.sub("", text)
-    found = getattr(pattern, method)
-    return (lambda text: list(found(text))) if method == "finditer" else found
+    patterns_found = getattr(pattern, method)
+    return (lambda text: list(patterns_found(text))) if method == "finditer" else patterns_found
 
 
 def _seconds(run: Callable[[str], object], text: str) -> float:
@@ -232,11 +232,11 @@ def _seconds(run: Callable[[str], object], text: str) -> float:
     return time.process_time() - start
 
 
-def slow(found: Found) -> str | None:
-    """A text on which this pattern is more than linear, if one was found."""
-    pattern = re.compile(found.source, found.flags)
-    for before, unit in islice(attacks(found.source, found.flags), MOST_ATTACKS):
-        for method in found.methods:
+def find_slow_text(patterns_found: SourcePattern) -> str | None:
+    """Return a text for which this pattern is superlinear, or None if none was found."""
+    pattern = re.compile(patterns_found.source, patterns_found.flags)
+    for before, unit in islice(attacks(patterns_found.source, patterns_found.flags), MOST_ATTACKS):
+        for method in patterns_found.methods:
             for after in _FAILS:
                 if _is_slow(_use(pattern, method), before, unit, after):
                     return f"{method} of {before!r} + {unit!r} * n + {after!r}"
@@ -244,7 +244,7 @@ def slow(found: Found) -> str | None:
 
 
 def _is_slow(run: Callable[[str], object], before: str, unit: str, after: str) -> bool:
-    for size in (24, 100):  # what doubles with each character is not tried with more
+    for size in (24, 100):  # a cost that doubles with each character is not tested with longer texts
         if _seconds(run, before + unit * size + after) > SLOW:
             return True
     short = _seconds(run, before + unit * (SHORT // len(unit)) + after)
@@ -259,10 +259,14 @@ def _is_slow(run: Callable[[str], object], before: str, unit: str, after: str) -
 
 
 def attack_all() -> list[str]:
-    """Prints the patterns that are more than linear, and says how many there are."""
-    found = known()
-    wrong = [f"{each.place}: {each.source[:120]!r}: {text}" for each in found if (text := slow(each)) is not None]
+    """Print and return the superlinear patterns."""
+    patterns_found = find_patterns()
+    wrong = [
+        f"{each.place}: {each.source[:120]!r}: {text}"
+        for each in patterns_found
+        if (text := find_slow_text(each)) is not None
+    ]
     for each in wrong:
         print(each, flush=True)
-    print(f"patterns: {len(found)} of the source attacked, {len(wrong) or 'none'} superlinear", flush=True)
+    print(f"patterns: {len(patterns_found)} of the source attacked, {len(wrong) or 'none'} superlinear", flush=True)
     return wrong

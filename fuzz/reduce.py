@@ -1,4 +1,4 @@
-"""The smallest text that still fails: slices are left out, ever smaller ones, as long as the failure stays."""
+"""Reduce a failing text: remove smaller and smaller slices, as long as the text still fails."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 
-def reduced(text: str, fails: Callable[[str], bool], *, seconds: float = 15.0) -> str:
+def reduce_text(text: str, fails: Callable[[str], bool], *, seconds: float = 15.0) -> str:
     deadline = time.monotonic() + seconds
     pieces = 2
     while len(text) > 1 and time.monotonic() < deadline:
         size = max(1, len(text) // pieces)
-        smaller = _without_one(text, size, fails, deadline)
+        smaller = _remove_slice(text, size, fails, deadline)
         if smaller is not None:
             text, pieces = smaller, max(2, pieces - 1)
         elif size == 1:
@@ -21,7 +21,7 @@ def reduced(text: str, fails: Callable[[str], bool], *, seconds: float = 15.0) -
     return text
 
 
-def _without_one(text: str, size: int, fails: Callable[[str], bool], deadline: float) -> str | None:
+def _remove_slice(text: str, size: int, fails: Callable[[str], bool], deadline: float) -> str | None:
     for start in range(0, len(text), size):
         smaller = text[:start] + text[start + size :]
         if time.monotonic() > deadline:

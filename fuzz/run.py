@@ -1,14 +1,13 @@
-"""Throws hostile text at every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
+"""Parse hostile text with every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
 
-Six kinds of case in turn: spoiled renderings, shapes made to hurt, noise, what hypothesis comes up with, what each law
-makes for itself, and the corpus, spoiled, for every function there is (`targets.py`: parse, read, stream, repair,
-check, grammar, dispatch). For each the laws must hold and limits be honoured, and for large shapes the steps must grow
-with the size and no faster (`superlinear.py` looks for more of that). Where `atheris` is installed, it looks on for a
-quarter of the time, led by what the code does.
+There are six kinds of cases: mutated renderings, hostile shapes, noise, texts from hypothesis, the examples of each
+law, and the mutated corpus for every function (`targets.py`: parse, read, stream, repair, check, grammar, dispatch).
+For each case the laws and limits must hold, and for large shapes the steps must grow linearly (`superlinear.py`
+searches more for that). If `atheris` is installed, it searches for a quarter of the time, guided by coverage.
 
-The first failure is made as small as it will get and printed as Python or as a line for `tests/corpus/regressions/`;
-the exit status is 1. Every run draws a new seed, and prints it. With --keep-going the
-search goes on, and one failure of each kind is printed. --target repair tries only that function.
+The first failure is reduced and printed as Python or as a line for `tests/corpus/regressions/`; the exit status is 1.
+Every run draws a new seed and prints it. With --keep-going the search continues, and one failure of each kind is
+printed. --target repair tests only that function.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
-from mutate import mutated, noise, small_stress  # noqa: E402
-from reduce import reduced  # noqa: E402
+from mutate import mutated_sample, noise, small_stress  # noqa: E402
+from reduce import reduce_text  # noqa: E402
 from targets import TARGETS  # noqa: E402
 
 import rightcall  # noqa: E402
@@ -51,7 +50,7 @@ class Hang(Exception):
 
 
 class Setting(NamedTuple):
-    """Everything about one case but its text, so that a smaller text can be tried under the same."""
+    """All options of one case except its text, so that a smaller text can be tested with the same options."""
 
     format: str
     tools: Toolset | None
@@ -71,27 +70,27 @@ class Failure(NamedTuple):
 
 
 def main() -> int:
-    asked = arguments()
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    options = parse_arguments()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     rng = random.Random(seed)
-    names = [rightcall.formats.find(asked.format).name] if asked.format else list(FORMATS)
+    names = [rightcall.formats.find(options.format).name] if options.format else list(FORMATS)
     signal.signal(signal.SIGPROF, _hang)
-    print(f"seed {seed}, {len(names)} formats, {asked.seconds:g} s")
+    print(f"seed {seed}, {len(names)} formats, {options.seconds:g} s")
     guided = has_atheris()
-    deadline = time.monotonic() + asked.seconds * (0.75 if guided else 1.0)
-    tried = Counter[str]()
-    failures = search(names, rng, deadline, tried, only=asked.target, keep_going=asked.keep_going)
+    deadline = time.monotonic() + options.seconds * (0.75 if guided else 1.0)
+    counts = Counter[str]()
+    failures = search(names, rng, deadline, counts, only=options.target, keep_going=options.keep_going)
     if guided and not failures:
-        failures += coverage_guided(asked.seconds * 0.25, asked.format)
+        failures += run_atheris(options.seconds * 0.25, options.format)
     for failure in failures:
         print(f"\n{failure.law}\n{failure.detail}\n\n{failure.repro}")
-    print(f"\n{tried.total()} cases, {len(failures) or 'no'} law{'s' * (len(failures) > 1)} broken, seed {seed}")
-    print("  " + ", ".join([f"{kind} {count}" for kind, count in sorted(tried.items())]))
+    print(f"\n{counts.total()} cases, {len(failures) or 'no'} law{'s' * (len(failures) > 1)} broken, seed {seed}")
+    print("  " + ", ".join([f"{kind} {count}" for kind, count in sorted(counts.items())]))
     return 1 if failures else 0
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Throws hostile text at every format.")
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Parse hostile text with every format.")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="the same seed gives the same texts")
     parser.add_argument("--format", help="only this format")
@@ -104,53 +103,53 @@ def search(
     names: list[str],
     rng: random.Random,
     deadline: float,
-    tried: Counter[str],
+    counts: Counter[str],
     *,
     only: str | None = None,
     keep_going: bool = False,
 ) -> list[Failure]:
-    found: dict[str, Failure] = {}
-    while time.monotonic() < deadline and (keep_going or not found):
+    failures_found: dict[str, Failure] = {}
+    while time.monotonic() < deadline and (keep_going or not failures_found):
         format = rng.choice(names)
-        kind, failure = (only, on_target(only, rng)) if only else attack(format, rng)
+        kind, failure = (only, run_target(only, rng)) if only else run_case(format, rng)
         if failure is not None:
             key = f"{kind} {failure.law} {type(FORMATS[format].bodies[0]).__name__ if kind not in TARGETS else ''}"
-            found[key] = min(found.get(key, failure), failure, key=lambda f: len(f.repro))
-        tried[kind] += 1
-        progress(tried.total(), deadline)
-    return [found[kind] for kind in sorted(found)]
+            failures_found[key] = min(failures_found.get(key, failure), failure, key=lambda f: len(f.repro))
+        counts[kind] += 1
+        print_progress(counts.total(), deadline)
+    return [failures_found[kind] for kind in sorted(failures_found)]
 
 
-def attack(format: str, rng: random.Random) -> tuple[str, Failure | None]:
-    """One case, mostly small: large ones take a second each."""
+def run_case(format: str, rng: random.Random) -> tuple[str, Failure | None]:
+    """Run one case, mostly a small one: large ones take a second each."""
     turn = rng.random()
     if turn < 0.35:
-        return "texts", any_text(format, rng)
+        return "texts", check_any_text(format, rng)
     if turn < 0.5:
-        return "laws", own_examples(format, rng)
+        return "laws", check_law_examples(format, rng)
     if turn < 0.98:
         target = rng.choice(list(TARGETS))
-        return target, on_target(target, rng)
+        return target, run_target(target, rng)
     if turn < 0.99:
-        return "growth", growth(format, rng)
+        return "growth", check_growth(format, rng)
     if turn < 0.992:
-        return "large", big(format, rng)
-    return "hypothesis", by_hypothesis(format, rng)
+        return "large", check_big_text(format, rng)
+    return "hypothesis", check_hypothesis_texts(format, rng)
 
 
-def on_target(name: str, rng: random.Random) -> Failure | None:
-    """One case of one function, made as small as it will get where it fails."""
+def run_target(name: str, rng: random.Random) -> Failure | None:
+    """Run one case of one function, and reduce its text if it fails."""
     case = TARGETS[name](rng)
-    wrong = guarded(lambda: case.judge(case.text))
+    wrong = run_guarded(lambda: case.check(case.text))
     if wrong is None:
         return None
     law = wrong[0]
-    small = reduced(case.text, lambda text: (guarded(lambda: case.judge(text)) or ("", ""))[0] == law)
-    detail = (guarded(lambda: case.judge(small)) or wrong)[1]
+    small = reduce_text(case.text, lambda text: (run_guarded(lambda: case.check(text)) or ("", ""))[0] == law)
+    detail = (run_guarded(lambda: case.check(small)) or wrong)[1]
     return Failure(f"{name}: {law}", detail, case.repro(small))
 
 
-def progress(count: int, deadline: float) -> None:
+def print_progress(count: int, deadline: float) -> None:
     if sys.stderr.isatty() and count % 50 == 0:
         print(f"\r{count} cases, {max(0, deadline - time.monotonic()):.0f} s left  ", end="", file=sys.stderr)
 
@@ -158,29 +157,31 @@ def progress(count: int, deadline: float) -> None:
 # -- the laws ----------------------------------------------------------------------------------------------------------
 
 
-def own_examples(format: str, rng: random.Random) -> Failure | None:
-    """A few examples that a law makes for itself, from a seed that nobody tried before."""
+def check_law_examples(format: str, rng: random.Random) -> Failure | None:
+    """Check a few examples of a law, with a new seed."""
     law = rng.choice(list(LAWS))
     for case in LAWS[law].cases(FORMATS[format], rng.randrange(10**9), 4):
-        failure = judged_case(format, case)
+        failure = check_law_case(format, case)
         if failure is not None:
             return failure
     return None
 
 
-def judged_case(format: str, case: Case) -> Failure | None:
-    found: list[Violation] = []
-    wrong = guarded(lambda: found.extend(check_case(FORMATS[format], case)))
-    if wrong is None and found:
-        wrong = found[0].law, found[0].what
+def check_law_case(format: str, case: Case) -> Failure | None:
+    failures_found: list[Violation] = []
+    wrong = run_guarded(lambda: failures_found.extend(check_case(FORMATS[format], case)))
+    if wrong is None and failures_found:
+        wrong = failures_found[0].law, failures_found[0].what
     return Failure(*wrong, line(case, format, tools="laws")) if wrong is not None else None
 
 
-def any_text(format: str, rng: random.Random) -> Failure | None:
-    make = rng.choice((mutated, mutated, mutated, small_stress, noise))
-    wire = rng.choice(list(FORMATS)) if rng.random() < 0.2 else format  # a model may write another than was said
+def check_any_text(format: str, rng: random.Random) -> Failure | None:
+    make = rng.choice((mutated_sample, mutated_sample, mutated_sample, small_stress, noise))
+    wire = (
+        rng.choice(list(FORMATS)) if rng.random() < 0.2 else format
+    )  # a model may write another format than the declared one
     text = make(wire, rng)
-    return judged(text, setting(format, rng))
+    return check_text(text, setting(format, rng))
 
 
 def setting(format: str, rng: random.Random) -> Setting:
@@ -204,13 +205,13 @@ def setting(format: str, rng: random.Random) -> Setting:
     )
 
 
-def judged(text: str, how: Setting) -> Failure | None:
-    found = violation(text, how)
-    if found is None:
+def check_text(text: str, how: Setting) -> Failure | None:
+    failures_found = violation(text, how)
+    if failures_found is None:
         return None
-    law = found[0]
-    small = reduced(text, lambda smaller: (violation(smaller, how) or ("", ""))[0] == law)
-    detail = (violation(small, how) or found)[1]
+    law = failures_found[0]
+    small = reduce_text(text, lambda smaller: (violation(smaller, how) or ("", ""))[0] == law)
+    detail = (violation(small, how) or failures_found)[1]
     tools = "TOOLS" if how.tools is not None else "None"
     cuts = f"[list(range(1, len(text))), {how.cuts(small)[1]}]"
     repro = f"text = {small!r}\ncheck_laws(text, {how.format!r}, {cuts}, tools={tools}, how={how.how!r})"
@@ -218,12 +219,12 @@ def judged(text: str, how: Setting) -> Failure | None:
 
 
 def violation(text: str, how: Setting) -> tuple[str, str] | None:
-    """Which law this text breaks, and how."""
-    return guarded(lambda: check_laws(text, how.format, how.cuts(text), tools=how.tools, how=how.how))
+    """Return the law that this text violates, and how."""
+    return run_guarded(lambda: check_laws(text, how.format, how.cuts(text), tools=how.tools, how=how.how))
 
 
-def guarded(run: Callable[[], object]) -> tuple[str, str] | None:
-    """What goes wrong when this runs, however it goes wrong."""
+def run_guarded(run: Callable[[], object]) -> tuple[str, str] | None:
+    """Run the function, and return what went wrong, whatever the kind of failure."""
     signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
     try:
         run()
@@ -231,7 +232,7 @@ def guarded(run: Callable[[], object]) -> tuple[str, str] | None:
         return broken.law, str(broken)
     except Hang:
         return "hang", f"more than {CASE_SECONDS:g} CPU-seconds"
-    except Exception as error:  # noqa: BLE001 - any exception at all is what this looks for; it is reported as a failure
+    except Exception as error:  # noqa: BLE001 - every exception is reported as a failure
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
         return f"exception {type(error).__name__} at {where}", repr(error)[:500]
@@ -244,8 +245,8 @@ def _hang(number: int, frame: FrameType | None) -> None:
     raise Hang
 
 
-def by_hypothesis(format: str, rng: random.Random) -> Failure | None:
-    """Texts from hypothesis, which looks for its own kind of odd."""
+def check_hypothesis_texts(format: str, rng: random.Random) -> Failure | None:
+    """Check texts from hypothesis."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
@@ -254,7 +255,7 @@ def by_hypothesis(format: str, rng: random.Random) -> Failure | None:
     )
     texts = st.lists(st.one_of(piece, st.text(max_size=8)), max_size=12).map("".join)
     how = setting(format, rng)
-    found: list[Failure] = []
+    failures_found: list[Failure] = []
 
     @seed(how.seed)
     @settings(
@@ -266,41 +267,43 @@ def by_hypothesis(format: str, rng: random.Random) -> Failure | None:
     )
     @given(texts)
     def try_one(text: str) -> None:
-        if not found:
-            failure = judged(text, how)
-            found.extend([failure] if failure else [])
+        if not failures_found:
+            failure = check_text(text, how)
+            failures_found.extend([failure] if failure else [])
 
     try_one()
-    return found[0] if found else None
+    return failures_found[0] if failures_found else None
 
 
 # -- cost --------------------------------------------------------------------------------------------------------------
 
 
-def growth(format: str, rng: random.Random) -> Failure | None:
-    """Do the steps that a shape takes grow faster than its size?"""
+def check_growth(format: str, rng: random.Random) -> Failure | None:
+    """Return a failure if the steps for a shape grow faster than its size."""
     place = rng.choice(list(hostile.places(format)))
     stress = rng.choice(list(hostile.stresses(format)))
-    way = steps.ReadingMode(format, rng.choice((0, 1, 4)), rng.random() < 0.5)
-    found: list[float] = []
-    wrong = guarded(
-        lambda: found.append(steps.growth(lambda size: hostile.hostile(format, place, stress, size), way, size=500))
+    mode = steps.ReadingMode(format, rng.choice((0, 1, 4)), rng.random() < 0.5)
+    failures_found: list[float] = []
+    wrong = run_guarded(
+        lambda: failures_found.append(
+            steps.growth(lambda size: hostile.hostile(format, place, stress, size), mode, size=500)
+        )
     )
-    how = f"growth(lambda size: hostile({format!r}, {place!r}, {stress!r}, size), {way!r}, size=500)"
+    how = f"growth(lambda size: hostile({format!r}, {place!r}, {stress!r}, size), {mode!r}, size=500)"
     if wrong is not None:
         return Failure(*wrong, how)
-    if found[0] > steps.MOST:
-        return Failure("linear", f"four times the text takes {found[0]:.1f} times the steps", how)
+    if failures_found[0] > steps.MOST:
+        return Failure("linear", f"four times the text takes {failures_found[0]:.1f} times the steps", how)
     return None
 
 
-def big(format: str, rng: random.Random) -> Failure | None:
-    """Very large texts, whole: no exception, no hang."""
+def check_big_text(format: str, rng: random.Random) -> Failure | None:
+    """Parse very large texts: no exception, no hang."""
     own = hostile.markers(format) or ("[",)
     near = rng.choice(own).strip()[:-1] or "<"
     text = rng.choice(("[" * 100_000, "{" * 100_000, "<" * BIG, near * (BIG // len(near)), '{"a":"' + "a" * BIG))
     before, _ = rng.choice(list(hostile.places(format).values()))
-    wrong = guarded(lambda: hostile.stream(before + text, format, rng.choice((100, 4096, BIG * 2))))
+    wrong = run_guarded(lambda: hostile.stream(before + text, format, rng.choice((100, 4096, BIG * 2))))
     return Failure(*wrong, f"{format}: {before!r} + {text[:40]!r}... ({len(text)} characters)") if wrong else None
 
 
@@ -314,12 +317,12 @@ def has_atheris() -> bool:
     return False
 
 
-def coverage_guided(seconds: float, format: str | None) -> list[Failure]:
+def run_atheris(seconds: float, format: str | None) -> list[Failure]:
     command = [sys.executable, str(HERE / "guided.py"), f"-max_total_time={max(1, round(seconds))}"]
-    done = subprocess.run([*command, *([f"--format={format}"] if format else [])], capture_output=True, text=True)
-    if done.returncode == 0:
+    process = subprocess.run([*command, *([f"--format={format}"] if format else [])], capture_output=True, text=True)
+    if process.returncode == 0:
         return []
-    return [Failure("found by atheris", (done.stdout + done.stderr)[-3000:], " ".join(command))]
+    return [Failure("found by atheris", (process.stdout + process.stderr)[-3000:], " ".join(command))]
 
 
 if __name__ == "__main__":

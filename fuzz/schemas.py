@@ -1,8 +1,8 @@
-"""Throws odd tools at everything that is done with tools: nothing may raise, whatever was accepted.
+"""Pass unusual tools to every function that uses tools: with an accepted tool, none may raise.
 
-    python fuzz/schemas.py --seconds 300          # and --seed n for the same ones again
+    python fuzz/schemas.py --seconds 300          # add --seed n to repeat a run
 
-Each kind of failure is shown once, with the tools that brought it about.
+Each kind of failure is printed once, with the tools that caused it.
 """
 
 from __future__ import annotations
@@ -29,45 +29,45 @@ from support.odd_schemas import VALUES, parameters, tools_of, uses  # noqa: E402
 SLOW = 5.0  # CPU-seconds, for one use of tools as small as these
 
 
-class Found:
-    """What went wrong, each kind once."""
+class Findings:
+    """The failures, one of each kind."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, str] = {}
-        self.tried = self.accepted = 0
+        self.checked = self.accepted = 0
 
-    def try_one(self, schemas: list[Json], format: str, arguments: Json) -> None:
-        self.tried += 1
-        about = f"{schemas!r}, format={format!r}, arguments={arguments!r}"
-        made: list[Any] = []
-        if not self.guarded("declare", lambda: made.append(tools_of(schemas)), about):
+    def check_tools(self, schemas: list[Json], format: str, arguments: Json) -> None:
+        self.checked += 1
+        description = f"{schemas!r}, format={format!r}, arguments={arguments!r}"
+        toolsets: list[Any] = []
+        if not self.run_guarded("declare", lambda: toolsets.append(tools_of(schemas)), description):
             return
-        self.accepted += bool(len(made[0]))
+        self.accepted += bool(len(toolsets[0]))
         try:
-            for what, use in uses(made[0], format, arguments):
-                self.guarded(what, use, about)
-        except Exception as error:  # noqa: BLE001 - what makes the uses themselves fail is a finding like any other
-            self.report("uses", error, about)
+            for what, use in uses(toolsets[0], format, arguments):
+                self.run_guarded(what, use, description)
+        except Exception as error:  # noqa: BLE001 - an exception of `uses` itself is a finding, too
+            self.report("uses", error, description)
 
-    def guarded(self, what: str, use: Callable[[], object], about: str) -> bool:
+    def run_guarded(self, what: str, use: Callable[[], object], description: str) -> bool:
         start = time.process_time()
         try:
             use()
-        except Exception as error:  # noqa: BLE001 - any exception at all is what this looks for; it is reported
-            self.report(what, error, about)
+        except Exception as error:  # noqa: BLE001 - every exception is reported
+            self.report(what, error, description)
             return False
         if time.process_time() - start > SLOW:
-            self.kinds.setdefault(f"{what}: slow", f"{what} took {time.process_time() - start:.1f} s\n{about}")
+            self.kinds.setdefault(f"{what}: slow", f"{what} took {time.process_time() - start:.1f} s\n{description}")
         return True
 
-    def report(self, what: str, error: Exception, about: str) -> None:
+    def report(self, what: str, error: Exception, description: str) -> None:
         last = traceback.extract_tb(error.__traceback__)[-1]
         kind = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno} in {last.name}"
-        self.kinds.setdefault(kind, f"{what}: {error!r:.300}\n{about}")
+        self.kinds.setdefault(kind, f"{what}: {error!r:.300}\n{description}")
 
 
-def search(seconds: float, start: int) -> Found:
-    found = Found()
+def search(seconds: float, start: int) -> Findings:
+    findings = Findings()
     end = time.monotonic() + seconds
     at = start
     while time.monotonic() < end:
@@ -85,26 +85,27 @@ def search(seconds: float, start: int) -> Found:
             st.sampled_from(sorted(FORMATS)),
             st.dictionaries(st.sampled_from(["a", "b", "é", "zz"]), VALUES, max_size=3),
         )
-        def try_one(schemas: list[Json], format: str, arguments: Json) -> None:
+        def check_example(schemas: list[Json], format: str, arguments: Json) -> None:
             if time.monotonic() < end:
-                found.try_one(schemas, format, arguments)
+                findings.check_tools(schemas, format, arguments)
 
-        try_one()
+        check_example()
         at += 1
-    return found
+    return findings
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=None)
-    asked = parser.parse_args()
-    start = random.randrange(2**32) if asked.seed is None else asked.seed
-    found = search(asked.seconds, start)
-    for kind, about in found.kinds.items():
-        print(f"== {kind}\n{about}\n")
-    print(f"seed {start}: {found.tried} toolsets, {found.accepted} accepted, {len(found.kinds)} kinds of failure")
-    return 1 if found.kinds else 0
+    options = parser.parse_args()
+    start = random.randrange(2**32) if options.seed is None else options.seed
+    findings = search(options.seconds, start)
+    for kind, description in findings.kinds.items():
+        print(f"== {kind}\n{description}\n")
+    counts = f"{findings.checked} toolsets, {findings.accepted} accepted, {len(findings.kinds)} kinds of failure"
+    print(f"seed {start}: {counts}")
+    return 1 if findings.kinds else 0
 
 
 if __name__ == "__main__":

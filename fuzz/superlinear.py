@@ -1,15 +1,15 @@
-"""Looks for texts whose cost grows faster than they do.    fuzz/superlinear.py [--seconds 60] [--seed 1]
+"""Search for texts with superlinear cost.    fuzz/superlinear.py [--seconds 60] [--seed 1]
 
-A text is a prefix (an opener, half a call, a fence, a thought, ...) and a unit, or two, again and again: markers, parts
-of them, brackets, quotes, escapes, blanks. It is read by one of `WORKS`: whole, in pieces, live, as an answer of a
-provider, as arguments to be repaired. Two judges: the steps counted by `tests/support/steps.py` (a text four times as
-long must not take more than four times as many), and CPU time, which also shows what a pattern does when it retries.
-`patterns.py` attacks every regular expression of the source; --patterns does only that.
+A text is a prefix (an opener, half a call, a fence, reasoning, ...) and one or two repeated units: markers, parts of
+them, brackets, quotes, escapes, blanks. One of `WORKS` processes it: whole, in pieces, live, as a provider's answer,
+as arguments to repair. Two measures are used: the steps counted by `tests/support/steps.py` (a text four times as long
+must not take more than four times as many), and CPU time, which includes the backtracking of patterns. `patterns.py`
+attacks every regular expression of the source; --patterns does only that.
 
-    --case '{"work": "parse", "format": "hermes", "before": "<tool_call>", "unit": "[", "after": ""}'    this again
-    --cases 100        so many, whatever they take
+    --case '{"work": "parse", "format": "hermes", "before": "<tool_call>", "unit": "[", "after": ""}'    repeat a case
+    --cases 100        the number of cases, without a time limit
 
-The same seed tries the same cases. Each that is found is printed as its --case; the exit status is then 1.
+The same seed gives the same cases. Each superlinear case is printed for --case; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from rightcall.formats import FORMATS  # noqa: E402
 from support.hostile import TOOLS, markers, places  # noqa: E402
 from support.steps import MOST, measure_growth  # noqa: E402
 
-SMALL = 250  # characters, of the least text whose steps are counted
-LARGE = 16_000  # of the text that is timed
-SLOW = 15e-6  # CPU seconds for a character: below this nothing is quadratic at that size
+SMALL = 250  # characters of the smallest text whose steps are counted
+LARGE = 16_000  # characters of the text that is timed
+SLOW = 15e-6  # CPU seconds for a character: below this no cost is quadratic at that size
 
 UNITS = (
     *" \n\t\r,:;=.-_/\\|<>(){}[]'\"`#*~01a\0",
@@ -127,36 +127,36 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _parser(size: int, *, live: bool = False, hold: bool = False) -> Work:
-    def work(package: Any, tools: Any, format: str, text: str) -> None:
+    def run_work(package: Any, tools: Any, format: str, text: str) -> None:
         parser = package.Parser(format, tools=tools, live=live, hold=hold)
         for piece in pieces(text, size or len(text) // 2 + 1):
             parser.feed(piece)
         parser.close()
         assert parser.reply is not None
 
-    return work
+    return run_work
 
 
 def _stream(chunk: Callable[[str], Any], size: int, *, live: bool = False) -> Work:
-    def work(package: Any, tools: Any, format: str, text: str) -> None:
+    def run_work(package: Any, tools: Any, format: str, text: str) -> None:
         stream = package.Stream(tools=tools, format=format, live=live)
         for piece in pieces(text, size):
             stream.feed(chunk(piece))
         stream.close()
         assert stream.reply is not None
 
-    return work
+    return run_work
 
 
-def _said(text: str) -> Any:
+def _content_chunk(text: str) -> Any:
     return {"choices": [{"index": 0, "delta": {"content": text}}]}
 
 
-def _thought(text: str) -> Any:
+def _reasoning_chunk(text: str) -> Any:
     return {"choices": [{"index": 0, "delta": {"reasoning_content": text}}]}
 
 
-def _sent(text: str) -> Any:
+def _call_chunk(text: str) -> Any:
     call = {"index": 0, "id": "a", "function": {"name": "write", "arguments": text}}
     return {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
 
@@ -169,12 +169,12 @@ def _native(text: str) -> Any:
     return _message(tool_calls=[{"id": "a", "function": {"name": "write", "arguments": text}}])
 
 
-def _repaired(policy: str) -> Work:
-    def work(package: Any, tools: Any, format: str, text: str) -> None:
+def _repair_with(policy: str) -> Work:
+    def run_work(package: Any, tools: Any, format: str, text: str) -> None:
         call = package.repair(package.Call("write", {}, text), tools, policy=policy)
         package.check(call, tools)
 
-    return work
+    return run_work
 
 
 WORKS: dict[str, Work] = {
@@ -195,14 +195,14 @@ WORKS: dict[str, Work] = {
         _message(reasoning_content=text), tools=tools, format=format
     ),
     "read, a text": lambda package, tools, format, text: package.read(text, tools=tools),
-    "stream": _stream(_said, 11),
-    "stream, live": _stream(_said, 16, live=True),
-    "stream, thoughts": _stream(_thought, 16),
-    "stream, a call": _stream(_sent, 16),
-    "stream, a call, live": _stream(_sent, 11, live=True),
+    "stream": _stream(_content_chunk, 11),
+    "stream, live": _stream(_content_chunk, 16, live=True),
+    "stream, thoughts": _stream(_reasoning_chunk, 16),
+    "stream, a call": _stream(_call_chunk, 16),
+    "stream, a call, live": _stream(_call_chunk, 11, live=True),
     "stream, bytes": _stream(lambda piece: piece.encode("utf-8", "replace"), 3),
-    "repair": _repaired("safe"),
-    "repair, lenient": _repaired("lenient"),
+    "repair": _repair_with("safe"),
+    "repair, lenient": _repair_with("lenient"),
 }
 
 
@@ -211,7 +211,7 @@ WORKS: dict[str, Work] = {
 
 @functools.cache
 def units(format: str) -> tuple[str, ...]:
-    """What is repeated: of every format the same, and its own markers, whole and in part."""
+    """Return the repeated units: the common ones, and the format's own markers, whole and in part."""
     own = {
         part for marker in markers(format) for part in (marker, marker.strip()[:-1], marker.strip()[:3], marker + "a")
     }
@@ -220,9 +220,9 @@ def units(format: str) -> tuple[str, ...]:
 
 @functools.cache
 def beginnings(format: str) -> tuple[str, ...]:
-    """What stands before: of every format the same, its markers, and a reply up to each of its places."""
+    """Return the prefixes: the common ones, the format's markers, and a reply up to each of its places."""
     own = {before for before, _ in places(format).values()} | set(markers(format))
-    own |= {before + after for before, after in places(format).values()}  # behind a whole call
+    own |= {before + after for before, after in places(format).values()}  # after a whole call
     return (*BEFORE, *sorted(own - set(BEFORE)))
 
 
@@ -235,26 +235,28 @@ def draw(rng: random.Random, formats: list[str]) -> Case:
     return Case(rng.choice(list(WORKS)), format, before, unit, after)
 
 
-# -- judges ------------------------------------------------------------------------------------------------------------
+# -- measures ----------------------------------------------------------------------------------------------------------
 
 
 def times(case: Case) -> float:
-    """How many times as many steps four times the text takes."""
-    work = WORKS[case.work]
-    return measure_growth(lambda package, tools, size: work(package, tools, case.format, case.text(size)), size=SMALL)
+    """Return the factor of the steps for four times the text."""
+    run_work = WORKS[case.work]
+    return measure_growth(
+        lambda package, tools, size: run_work(package, tools, case.format, case.text(size)), size=SMALL
+    )
 
 
 def seconds(case: Case, size: int) -> float:
-    text, work = case.text(size), WORKS[case.work]
+    text, run_work = case.text(size), WORKS[case.work]
     start = time.process_time()
-    work(rightcall, TOOLS, case.format, text)
+    run_work(rightcall, TOOLS, case.format, text)
     return time.process_time() - start
 
 
 def slowness(case: Case) -> float | None:
-    """How many times as long twice the text takes, where that is long."""
-    took = seconds(case, LARGE)
-    if took < SLOW * LARGE:
+    """Return the factor of the time for twice the text, or None if the time is short."""
+    seconds_taken = seconds(case, LARGE)
+    if seconds_taken < SLOW * LARGE:
         return None
     ratios = []
     for size in (LARGE, 2 * LARGE):
@@ -265,8 +267,8 @@ def slowness(case: Case) -> float | None:
     return min(ratios)
 
 
-def judged(case: Case) -> str | None:
-    """What is wrong with the cost of this case."""
+def check_cost(case: Case) -> str | None:
+    """Return what is wrong with the cost of this case, or None."""
     found = times(case)
     if found > MOST:
         return f"four times the text takes {found:.1f} times the steps"
@@ -281,7 +283,7 @@ def search(
     count = 0
     while count < cases and time.monotonic() < deadline and (all or not found):
         case = draw(rng, formats)
-        wrong = judged(case)
+        wrong = check_cost(case)
         if wrong is not None:
             found[case] = wrong
             print(f"{wrong}: {msgspec.json.encode(case).decode()}", flush=True)
@@ -289,32 +291,32 @@ def search(
     return count, found
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Looks for texts whose cost grows faster than they do.")
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Search for texts with superlinear cost.")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--cases", type=int, default=10**9)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--format", help="only this format")
-    parser.add_argument("--case", help="this case, as it was printed")
+    parser.add_argument("--case", help="run only this case, as it was printed")
     parser.add_argument("--patterns", action="store_true", help="only the patterns of the source")
-    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     return parser.parse_args()
 
 
 def main() -> int:
-    asked = arguments()
-    if asked.case:
-        wrong = judged(msgspec.json.decode(asked.case, type=Case))
+    options = parse_arguments()
+    if options.case:
+        wrong = check_cost(msgspec.json.decode(options.case, type=Case))
         print(wrong or "linear")
         return 1 if wrong else 0
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**6)
     slow = patterns.attack_all()
-    if asked.patterns:
+    if options.patterns:
         return 1 if slow else 0
-    formats = [rightcall.formats.find(asked.format).name] if asked.format else list(FORMATS)
-    print(f"superlinear: seed {seed}, {len(formats)} formats, {asked.seconds:g} s", flush=True)
-    deadline = time.monotonic() + asked.seconds
-    count, found = search(formats, random.Random(seed), cases=asked.cases, deadline=deadline, all=asked.keep_going)
+    formats = [rightcall.formats.find(options.format).name] if options.format else list(FORMATS)
+    print(f"superlinear: seed {seed}, {len(formats)} formats, {options.seconds:g} s", flush=True)
+    deadline = time.monotonic() + options.seconds
+    count, found = search(formats, random.Random(seed), cases=options.cases, deadline=deadline, all=options.keep_going)
     print(f"{count} cases, {len(found) or 'none'} superlinear, seed {seed}")
     return 1 if found or slow else 0
 

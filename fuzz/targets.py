@@ -1,14 +1,14 @@
-"""What is fuzzed beside the laws of reading: a target for each function, fed with the corpus, spoiled.
+"""Fuzz targets in addition to the laws of parsing: one for each function, with the mutated corpus as input.
 
-Each target is a pure function of its dice: it makes a case, whose `judge` says what is wrong. The oracles are laws:
+Each target is a pure function of its random numbers: it returns a case, whose `check` raises on failure. The laws are:
 
-    parse      the cut law and its like; whatever may run passes `check`
-    read       nothing raises, whatever a provider's answer holds; whatever may run passes `check`
-    stream     a streamed answer is the answer that `read` makes of its chunks put together
-    repair     what comes back and may run passes `check`, and is left alone when it is repaired again
-    check      `check` and `dispatch` agree on which calls may run
-    grammar    whatever the grammar accepts is read as calls that pass `check`
-    dispatch   only calls that may run are run, each once, with the arguments it was sent with
+    parse      the cut law and related laws; runnable calls pass `check`
+    read       no exception, for any answer of a provider; runnable calls pass `check`
+    stream     a streamed answer gives the same reply as `read` of the whole answer
+    repair     a runnable result passes `check`, and is unchanged when it is repaired again
+    check      `check` and `dispatch` agree on which calls are runnable
+    grammar    a text that the grammar accepts is parsed as calls that pass `check`
+    dispatch   only runnable calls run, each once, with the arguments that were sent
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Json = dict[str, Any]
 
 
 class Case(NamedTuple):
-    """One try of a target: the text that may be made smaller, and what says whether it fails."""
+    """One case of a target: the text, which may be reduced, and the check that fails or not."""
 
     text: str
-    judge: Callable[[str], None]  # raises `BrokenLaw`, or anything else
+    check: Callable[[str], None]  # raises `BrokenLaw`, or another exception
     repro: Callable[[str], str]
 
 
-def taken(rng: Random) -> samples.Sample:
+def choose_sample(rng: Random) -> samples.Sample:
     return rng.choice(samples.samples())
 
 
@@ -48,48 +48,48 @@ def arguments_of(sample: samples.Sample) -> list[tuple[str, Json]]:
     return list(sample.expect.calls) or [("get_weather", {"city": "Oslo"})]
 
 
-def sound(reply: Reply, tools: Toolset) -> None:
-    """Whatever may run passes the check."""
+def require_sound(reply: Reply, tools: Toolset) -> None:
+    """Raise `BrokenLaw` if a runnable call does not pass `check`."""
     for call in reply.calls:
         wrong = [problem.code for problem in check(call, tools) if problem.blocking]
         if wrong:
-            raise BrokenLaw("what may run passes the check", f"{call.name}({call.json}): {wrong}")
+            raise BrokenLaw("a runnable call passes the check", f"{call.name}({call.json}): {wrong}")
 
 
 # -- parse -------------------------------------------------------------------------------------------------------------
 
 
-def parsing(rng: Random) -> Case:
-    sample, seed = taken(rng), rng.randrange(10**9)
+def make_parse_case(rng: Random) -> Case:
+    sample, seed = choose_sample(rng), rng.randrange(10**9)
     tools = samples.toolset(sample.tools)
     format = rng.choice((sample.format, sample.format, "auto", rng.choice(list(FORMATS))))
     policies: tuple[Policy, ...] = ("safe", "safe", "lenient", "off")
     policy = rng.choice(policies)
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         dice = Random(seed)
         cuts = [list(range(1, len(text))), sorted({dice.randint(0, len(text)) for _ in range(4)})]
         check_laws(text, format, cuts, tools=tools, how=How(repair=policy))
-        sound(parse(text, format=format, tools=tools, repair=policy), tools)
+        require_sound(parse(text, format=format, tools=tools, repair=policy), tools)
 
     def repro(text: str) -> str:
         return json.dumps({"text": text, "format": format, "tools": sample.tools, "repair": policy, "seed": seed})
 
-    return Case(mutated_text(sample.text, sample.format, rng), judge, repro)
+    return Case(mutated_text(sample.text, sample.format, rng), check_text, repro)
 
 
 # -- read and stream ---------------------------------------------------------------------------------------------------
 
 
 def answer(rng: Random, sample: samples.Sample, text: str) -> Json:
-    """A chat answer with the sample's text, and maybe its calls as the provider's own; one of those has the text."""
+    """Return a chat answer with the sample's text, and possibly native calls, one of them with mutated arguments."""
     message: Json = {"role": "assistant", "content": rng.choice((text, "", "Hello."))}
     if rng.random() < 0.3:
         message["reasoning_content"] = rng.choice((text, "Let me see."))
     if rng.random() < 0.7:
         message["tool_calls"] = [_call(i, *call, rng) for i, call in enumerate(arguments_of(sample))]
-        spoiled = rng.choice(message["tool_calls"])["function"]
-        spoiled["arguments"] = mutated_text(spoiled["arguments"], sample.format, rng)
+        mutated_function = rng.choice(message["tool_calls"])["function"]
+        mutated_function["arguments"] = mutated_text(mutated_function["arguments"], sample.format, rng)
     finish = rng.choice(("stop", "stop", "tool_calls", "length", None))
     return {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
 
@@ -100,7 +100,7 @@ def _call(index: int, name: str, arguments: Json, rng: Random) -> Json:
 
 
 def chunks_of(whole: Json, dice: Random) -> Iterator[Json]:
-    """The same answer, in pieces: thoughts, text, then each call, named in its first piece."""
+    """Yield the same answer in chunks: reasoning, text, then each call, with the name in its first chunk."""
     [choice] = whole["choices"]
     message = choice["message"]
     for key in ("reasoning_content", "content"):
@@ -126,13 +126,13 @@ def _pieces(text: str, dice: Random) -> Iterator[str]:
         text = text[size:]
 
 
-def streaming(rng: Random) -> Case:
-    sample, seed = taken(rng), rng.randrange(10**9)
+def make_stream_case(rng: Random) -> Case:
+    sample, seed = choose_sample(rng), rng.randrange(10**9)
     tools = samples.toolset(sample.tools)
     format = rng.choice((sample.format, "auto"))
     live, as_bytes = rng.random() < 0.3, rng.random() < 0.3
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         dice = Random(seed)
         whole = answer(dice, sample, text)
         stream = Stream(tools=tools, format=format)
@@ -142,16 +142,16 @@ def streaming(rng: Random) -> Case:
             preview.feed(chunk)
         stream.close()
         preview.close()
-        found = read(whole, tools=tools, format=format)
-        if _plain(stream.reply) != _plain(found):
-            raise BrokenLaw("streamed is whole", f"{_plain(stream.reply)}\n  whole: {_plain(found)}")
-        sound(found, tools)
-        sound(preview.reply, tools)
+        reply = read(whole, tools=tools, format=format)
+        if _plain(stream.reply) != _plain(reply):
+            raise BrokenLaw("streamed is whole", f"{_plain(stream.reply)}\n  whole: {_plain(reply)}")
+        require_sound(reply, tools)
+        require_sound(preview.reply, tools)
 
     def repro(text: str) -> str:
         return json.dumps({"answer": answer(Random(seed), sample, text), "format": format, "tools": sample.tools})
 
-    return Case(mutated_text(sample.text, sample.format, rng), judge, repro)
+    return Case(mutated_text(sample.text, sample.format, rng), check_text, repro)
 
 
 def _plain(reply: Reply) -> Any:
@@ -159,24 +159,24 @@ def _plain(reply: Reply) -> Any:
     return calls, reply.content, reply.reasoning, sorted(each.code for each in reply.problems)
 
 
-def reading(rng: Random) -> Case:
-    sample, seed = taken(rng), rng.randrange(10**9)
+def make_read_case(rng: Random) -> Case:
+    sample, seed = choose_sample(rng), rng.randrange(10**9)
     tools = samples.toolset(sample.tools)
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         dice = Random(seed)
-        broken = _shaken(answer(dice, sample, text), dice)
-        sound(read(broken, tools=tools), tools)
+        broken = _replace_values(answer(dice, sample, text), dice)
+        require_sound(read(broken, tools=tools), tools)
         stream = Stream(tools=tools)
         stream.feed(broken)
         stream.close()
-        sound(stream.reply, tools)
+        require_sound(stream.reply, tools)
 
     def repro(text: str) -> str:
         dice = Random(seed)
-        return json.dumps(_shaken(answer(dice, sample, text), dice))
+        return json.dumps(_replace_values(answer(dice, sample, text), dice))
 
-    return Case(mutated_text(sample.text, sample.format, rng), judge, repro)
+    return Case(mutated_text(sample.text, sample.format, rng), check_text, repro)
 
 
 _ODD: tuple[Any, ...] = (
@@ -198,8 +198,8 @@ _ODD: tuple[Any, ...] = (
 )
 
 
-def _shaken(value: Json, dice: Random) -> Json:
-    """The same with a few values put in the place of others, or taken away."""
+def _replace_values(value: Json, dice: Random) -> Json:
+    """Return a copy with a few values replaced or removed."""
     made = copy.deepcopy(value)
     for _ in range(dice.randint(0, 4)):
         places = list(_places(made))
@@ -223,44 +223,44 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 # -- repair and check --------------------------------------------------------------------------------------------------
 
 
-def repairing(rng: Random) -> Case:
-    sample = taken(rng)
+def make_repair_case(rng: Random) -> Case:
+    sample = choose_sample(rng)
     tools = samples.toolset(sample.tools)
     name, arguments = rng.choice(arguments_of(sample))
     policy = rng.choice(("safe", "lenient", "off"))
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         call = Call(name, {}, text)
-        made = repair(call, tools, policy=policy)
-        if made.ok and made is not call:  # what is given back as it came is not judged
-            sound(Reply((made,)), tools)
-            again = repair(made, tools, policy=policy)
-            if again.arguments != made.arguments or not again.ok:
-                raise BrokenLaw("what is repaired is left alone", f"{made.json} became {again.json}")
+        repaired = repair(call, tools, policy=policy)
+        if repaired.ok and repaired is not call:  # an unchanged call is not checked
+            require_sound(Reply((repaired,)), tools)
+            repaired_again = repair(repaired, tools, policy=policy)
+            if repaired_again.arguments != repaired.arguments or not repaired_again.ok:
+                raise BrokenLaw("a repaired call is not changed again", f"{repaired.json} became {repaired_again.json}")
 
     text = mutated_text(json.dumps(arguments, ensure_ascii=False), sample.format, rng)
-    return Case(text, judge, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
+    return Case(text, check_text, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
 
 
-def _runs(tools: Toolset, log: list[tuple[str, Json]]) -> Toolset:
-    """The same tools, which write down what they are called with."""
+def _recording_tools(tools: Toolset, log: list[tuple[str, Json]]) -> Toolset:
+    """Return the same tools with functions that record their arguments."""
 
-    def made(tool: Tool) -> Tool:
+    def with_run(tool: Tool) -> Tool:
         def run(**arguments: Any) -> str:
             log.append((tool.name, arguments))
             return "done"
 
         return Tool(name=tool.name, parameters=tool.parameters, run=run)
 
-    return Toolset([made(tool) for tool in tools])
+    return Toolset([with_run(tool) for tool in tools])
 
 
-def checking(rng: Random) -> Case:
-    sample = taken(rng)
+def make_check_case(rng: Random) -> Case:
+    sample = choose_sample(rng)
     tools = samples.toolset(sample.tools)
     name, arguments = rng.choice(arguments_of(sample))
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
@@ -270,30 +270,30 @@ def checking(rng: Random) -> Case:
         log: list[tuple[str, Json]] = []
         call = Call(name, value)
         refused = any(problem.blocking for problem in check(call, tools))
-        dispatch_sync([call], _runs(tools, log))
+        dispatch_sync([call], _recording_tools(tools, log))
         if refused is bool(log):
-            raise BrokenLaw("what runs is what passes the check", f"refused: {refused}, ran: {log}")
+            raise BrokenLaw("the calls that run are those that pass the check", f"refused: {refused}, ran: {log}")
 
     text = mutated_text(json.dumps(arguments, ensure_ascii=False), sample.format, rng)
-    return Case(text, judge, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
+    return Case(text, check_text, lambda text: json.dumps({"call": name, "json": text, "tools": sample.tools}))
 
 
-def dispatching(rng: Random) -> Case:
-    sample = taken(rng)
+def make_dispatch_case(rng: Random) -> Case:
+    sample = choose_sample(rng)
     tools = samples.toolset(sample.tools)
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         log: list[tuple[str, Json]] = []
-        runs = _runs(tools, log)
+        runs = _recording_tools(tools, log)
         reply = parse(text, format=sample.format, tools=runs)
         dispatch_sync(reply, runs)
-        wanted = [(call.name, call.arguments) for call in reply.calls]
-        if sorted(map(repr, log)) != sorted(map(repr, wanted)):
-            raise BrokenLaw("only what may run is run", f"ran {log}, might run {wanted}")
+        runnable = [(call.name, call.arguments) for call in reply.calls]
+        if sorted(map(repr, log)) != sorted(map(repr, runnable)):
+            raise BrokenLaw("only runnable calls run", f"ran {log}, runnable: {runnable}")
 
     return Case(
         mutated_text(sample.text, sample.format, rng),
-        judge,
+        check_text,
         lambda text: json.dumps({"text": text, "format": sample.format, "tools": sample.tools}),
     )
 
@@ -305,19 +305,19 @@ def dispatching(rng: Random) -> Case:
 def _matcher(format: str, tools: str) -> Any:
     from support import judge as outside
 
-    made = grammar(samples.toolset(tools), format=format, choice="required", text=True)
+    tool_grammar = grammar(samples.toolset(tools), format=format, choice="required", text=True)
     words, tokenizer = outside.vocabulary(format)
-    return made, words, outside.matcher(made.lark(tokens=False), tokenizer)
+    return tool_grammar, words, outside.matcher(tool_grammar.lark(tokens=False), tokenizer)
 
 
-def constraining(rng: Random) -> Case:
-    sample, seed = taken(rng), rng.randrange(10**9)
+def make_grammar_case(rng: Random) -> Case:
+    sample, seed = choose_sample(rng), rng.randrange(10**9)
     tools = samples.toolset(sample.tools)
 
-    def judge(text: str) -> None:
+    def check_text(text: str) -> None:
         from support import judge as outside
 
-        made, words, matcher = _matcher(sample.format, sample.tools)
+        tool_grammar, words, matcher = _matcher(sample.format, sample.tools)
         tokens = outside.draw_tokens(matcher.deep_copy(), words.eos_token_id, Random(seed), max_tokens=200)
         if tokens is None:
             return
@@ -325,19 +325,19 @@ def constraining(rng: Random) -> Case:
         reply = parse(accepted, tools=tools, format=sample.format, repair="off")
         wrong = [problem.code for problem in reply.problems if problem.blocking]
         if wrong or not reply.attempts:
-            raise BrokenLaw("what a grammar accepts is read", f"{accepted!r}: {wrong}")
-        if not any(limit.keyword for limit in made.relaxations):
-            sound(reply, tools)
+            raise BrokenLaw("a text that a grammar accepts is parsed as calls", f"{accepted!r}: {wrong}")
+        if not any(limit.keyword for limit in tool_grammar.relaxations):
+            require_sound(reply, tools)
 
-    return Case("", judge, lambda _: json.dumps({"format": sample.format, "tools": sample.tools, "seed": seed}))
+    return Case("", check_text, lambda _: json.dumps({"format": sample.format, "tools": sample.tools, "seed": seed}))
 
 
 TARGETS: dict[str, Callable[[Random], Case]] = {
-    "parse": parsing,
-    "read": reading,
-    "stream": streaming,
-    "repair": repairing,
-    "check": checking,
-    "grammar": constraining,
-    "dispatch": dispatching,
+    "parse": make_parse_case,
+    "read": make_read_case,
+    "stream": make_stream_case,
+    "repair": make_repair_case,
+    "check": make_check_case,
+    "grammar": make_grammar_case,
+    "dispatch": make_dispatch_case,
 }

@@ -52,15 +52,15 @@ SLOW = {
 @pytest.mark.parametrize("case", SLOW)
 def test_an_attack_detects_a_superlinear_pattern(case: str) -> None:
     source, methods = SLOW[case]
-    assert patterns.slow(patterns.Found(source, re.S, "", methods)) is not None
+    assert patterns.find_slow_text(patterns.SourcePattern(source, re.S, "", methods)) is not None
 
 
 @pytest.mark.parametrize("source", [r"\s*+a?+\s*+:", r"(?<![ \t])[ \t]++x", r"(?:a++)++b", r"[^>]*+>"])
 def test_an_attack_does_not_report_a_linear_pattern(source: str) -> None:
-    assert patterns.slow(patterns.Found(source, 0, "", ("match",))) is None
+    assert patterns.find_slow_text(patterns.SourcePattern(source, 0, "", ("match",))) is None
 
 
 @pytest.mark.sweep  # it loads the package a second time
 def test_the_patterns_of_the_source_are_collected() -> None:
-    found = {each.place.partition(":")[0] for each in patterns.known()}
+    found = {each.place.partition(":")[0] for each in patterns.find_patterns()}
     assert {"parsing/markers.py", "repairs/loose_json.py"} <= found

@@ -25,7 +25,7 @@ targets: Any = importlib.import_module("targets")
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_sample_cases_of_a_target_pass(name: str, seed: int) -> None:
     case = targets.TARGETS[name](Random(seed))
-    case.judge(case.text)
+    case.check(case.text)
     assert case.repro(case.text)
 
 
@@ -58,7 +58,7 @@ def test_the_dispatch_target_detects_calls_that_run_without_permission(monkeypat
 def _detects_a_fault(name: str, seed: int) -> bool:
     case = targets.TARGETS[name](Random(seed))
     try:
-        case.judge(case.text)
+        case.check(case.text)
     except BrokenLaw:
         return True
     return False
