@@ -28,7 +28,7 @@ from golden_inputs import (
     Recorder,
     Replayer,
     Unserialisable,
-    encoded,
+    encode,
     format_from,
     input_line,
     plain,
@@ -107,7 +107,7 @@ def test_the_report_starts_with_the_worst_class_and_counts_by_format() -> None:
     spans = Difference(["spans"], row, outcome(), outcome())
     runs = Difference([RUNS], {**row, "format": "auto"}, outcome(), outcome(F))
     lines = report([spans, runs, runs], 10, 0).splitlines()
-    assert lines[0] == "10 inputs replayed, 3 read differently"
+    assert lines[0] == "10 inputs replayed, 3 parsed differently"
     assert lines[1] == f"FAIL {RUNS}: 2 (auto, hermes 2)"
     assert lines[2] == "     spans: 1 (hermes 1)"
     assert as_json([runs], 10, 1)["classes"][RUNS]["count"] == 1
@@ -200,18 +200,18 @@ def test_an_exception_is_an_outcome() -> None:
 def test_a_format_that_is_not_built_in_is_recorded_with_its_fields(name: str) -> None:
     custom = formats.replace(formats.FORMATS[name], name="mine")
     assert plain_format(formats.FORMATS[name]) == name
-    assert format_from(json.loads(encoded(plain_format(custom)))) == custom
+    assert format_from(json.loads(encode(plain_format(custom)))) == custom
 
 
 def test_special_tokens_of_a_format_are_recorded() -> None:
     custom = formats.replace(formats.FORMATS["hermes"], name="mine", ends=(formats.Special("<e>", ("<", "e>")),))
-    restored = format_from(json.loads(encoded(plain_format(custom))))
+    restored = format_from(json.loads(encode(plain_format(custom))))
     assert isinstance(restored.ends[0], formats.Special) and restored.ends[0].tokens == ("<", "e>")
 
 
 def test_tools_are_recorded_with_their_scope() -> None:
     tools = Toolset([Tool(name="f", parameters=X, aliases={"y": "x"}, read_only=True), Tool(name="g")])
-    restored = tools_from(json.loads(encoded(plain_tools(tools.scoped(["f"])))))
+    restored = tools_from(json.loads(encode(plain_tools(tools.scoped(["f"])))))
     assert restored.names == ("f",) and restored.authorise("h") == "not_authorised"
     assert tools_from(plain_tools(tools)).get("f") == tools.get("f")
     assert tools_from(plain_tools([{"name": "f", "input_schema": {}}])).names == ("f",)

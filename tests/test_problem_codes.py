@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from problems_page import tried
+from problems_page import parse_example
 from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
@@ -97,7 +97,7 @@ def test_no_code_is_listed_twice() -> None:
 
 @pytest.mark.parametrize("code", [code for code in CODES.values() if code.example], ids=lambda code: code.code)
 def test_an_example_produces_its_code(code: Code) -> None:
-    found = {problem.code: problem for problem in tried(code).problems}
+    found = {problem.code: problem for problem in parse_example(code).problems}
     assert code.code in found and found[code.code].blocking == code.blocking
     assert not any(problem.blocking for problem in found.values()) or code.blocking
 

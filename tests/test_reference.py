@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pages import stale
+from pages import stale_pages
 from reference_page import MODULES, functions_of, other_types, public_names
 from signatures import parameters, signature
 from test_exports import PUBLIC
@@ -40,7 +40,7 @@ def documented_names(value: Any) -> set[str]:
 
 
 def test_every_generated_page_is_current() -> None:
-    assert stale() == [], "run `make pages`"
+    assert stale_pages() == [], "run `make pages`"
 
 
 def test_the_reference_has_every_public_module() -> None:

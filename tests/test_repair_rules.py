@@ -9,7 +9,7 @@ import pytest
 from rightcall import Toolset
 from rightcall.providers.provider_answers import read
 from rightcall.repairs.rules import RULES, RepairRule
-from rules_page import TOOLS, tried
+from rules_page import TOOLS, repair_example
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
@@ -73,7 +73,7 @@ def test_rules_in_source_text_are_found() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 def test_an_example_needs_exactly_its_rule(rule: RepairRule) -> None:
-    reply = tried(rule)
+    reply = repair_example(rule)
     (call,) = reply.attempts
     assert (call.name, call.arguments, reply.problems) == (rule.of, rule.arguments, ()), (
         f"`sent` of {rule.name} should be read as its `arguments`, with no problem left; "
@@ -87,14 +87,14 @@ def test_an_example_needs_exactly_its_rule(rule: RepairRule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 def test_nothing_is_repaired_if_repair_is_off(rule: RepairRule) -> None:
-    reply = tried(rule, policy="off")
+    reply = repair_example(rule, policy="off")
     assert [call.repairs for call in reply.attempts] == [()]
     assert reply.problems or rule.name in ("alias", "folded_name")
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.kind == "guess"], ids=name_of)
 def test_with_policy_safe_a_guess_is_not_made_for_a_writing_tool(rule: RepairRule) -> None:
-    reply = tried(rule, policy="safe")
+    reply = repair_example(rule, policy="safe")
     assert not any(made.kind == "guess" for call in reply.attempts for made in call.repairs)
     assert any(problem.blocking for problem in reply.problems)
 

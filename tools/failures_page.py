@@ -1,4 +1,4 @@
-"""The page `docs/failures.md`: what users suffer from, what a client saw and what it sees now, and the test of it."""
+"""The page `docs/failures.md`: the reported failures, what a client gets without and with the proxy, and the tests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _DIALECTS = {"chat": "Chat", "responses": "Responses", "messages": "Messages", "
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     ranked = sorted(FAILURE_CLASSES.values(), key=lambda each: each.number)
     return _HEAD + "".join(map(_section, ranked))
 
 
 def _section(failure: FailureClass) -> str:
     servers = [server for server in ZOO.values() if server.failure == failure.slug]
-    lines = [f"\n## {failure.title}\n", f"`{failure.slug}`: {failure.what}\n", f"{failure.cure}{_how(failure)}\n"]
+    lines = [f"\n## {failure.title}\n", f"`{failure.slug}`: {failure.what}\n", f"{failure.cure}{_remedy(failure)}\n"]
     lines.append(f"Who suffers: {', '.join(map(_link, _reports(failure, servers)))}.\n")
     if servers:
         lines += ["| server, and its tests | dialects | a client saw | it sees now |", "|---|---|---|---|"]
@@ -46,15 +46,15 @@ def _section(failure: FailureClass) -> str:
     return "\n".join(lines)
 
 
-def _how(failure: FailureClass) -> str:
+def _remedy(failure: FailureClass) -> str:
     if failure.outcome == "reported":
         return " (reported, not cured)"
     return f" `rightcall serve --upstream URL {' '.join(failure.flags)}`" if failure.flags else ""
 
 
 def _reports(failure: FailureClass, servers: list[BadServer]) -> list[str]:
-    named = [report for server in servers for report in server.reports.split()]
-    return list(dict.fromkeys([*failure.threads, *named]))
+    reports = [report for server in servers for report in server.reports.split()]
+    return list(dict.fromkeys([*failure.threads, *reports]))
 
 
 def _link(report: str) -> str:
@@ -69,9 +69,9 @@ def _row(server: BadServer) -> str:
 
 
 def _with(server: BadServer) -> str:
-    """The settings that it takes, where the proxy's own are not enough."""
-    said = [f"`{name} = {value!r}`".replace("'", '"') for name, value in server.settings.items()]
-    return f" (with {', '.join(said)})" if said else ""
+    """Return the settings that a server needs, if the proxy's defaults are not enough."""
+    settings = [f"`{name} = {value!r}`".replace("'", '"') for name, value in server.settings.items()]
+    return f" (with {', '.join(settings)})" if settings else ""
 
 
 def _cell(text: str) -> str:

@@ -1,6 +1,6 @@
-"""The fields of a format file: what each says, an example of it, and what a reply then looks like.
+"""The fields of a format file: the meaning, an example, and a reply in such a format.
 
-What a field means is taken from the docstring of its class; the examples are here, and each is a format that works.
+The meaning of a field comes from the docstring of its class; the examples are here, and each is a valid format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OWN_MEANING = {
     ("protocol", "done"): "the pair around the last word, which says that the task is done.",
 }
 
-# The smallest format of each kind: its keys around the body, and those of the body.
+# The smallest format of each kind: its keys outside the body, and those of the body.
 _AROUND = {"name": 'name = "mine"', "call": 'call = ["<call>", "</call>"]'}
 _BODIES: dict[str, dict[str, str]] = {
     "envelope": {},
@@ -46,7 +46,7 @@ _BODIES: dict[str, dict[str, str]] = {
     "tscall": {},
 }
 
-_BESIDE = {"outer": 'call = ["", ""]'}  # what a key needs around the body
+_BESIDE = {"outer": 'call = ["", ""]'}  # what a key requires outside the body
 
 AROUND: dict[str, str] = {
     "name": 'name = "mine"',
@@ -107,53 +107,55 @@ BODY: dict[str, dict[str, str]] = {
 
 
 def toml_of(kind: str = "envelope", around: str = "", body: str = "", table: str = "") -> str:
-    """The smallest format of a kind with these lines in it, and this table."""
+    """Return the smallest format of a kind with these lines in it, and this table."""
     above = _with(_AROUND if not table else {"name": _AROUND["name"]}, around)
     inside = "" if "body =" in around else f'\n[body]\nkind = "{kind}"\n' + _with(_BODIES[kind], body)
     return above + table + inside
 
 
 def _with(lines: dict[str, str], more: str) -> str:
-    """The lines, but for those that say the same key as one of the further lines."""
-    said = {line.partition(" = ")[0] for line in more.splitlines()}
-    return "".join([f"{line}\n" for key, line in lines.items() if key not in said]) + (f"{more}\n" if more else "")
+    """Return the lines, without those whose key is in one of the further lines."""
+    keys = {line.partition(" = ")[0] for line in more.splitlines()}
+    return "".join([f"{line}\n" for key, line in lines.items() if key not in keys]) + (f"{more}\n" if more else "")
 
 
 def examples() -> dict[str, str]:
-    """Every field by where it stands, and a whole file that uses it."""
+    """Return every field by its location, with a whole file that uses it."""
     channels = "\n[channels]\n" + "".join([f"{line}\n" for line in CHANNELS.values()])
     protocol = '\ncontent = [["<prose>", "</prose>"]]\n[protocol]\n' + "".join(PROTOCOL.values()) + "\n"
-    found = {key: toml_of(around=line) for key, line in AROUND.items()}
-    found |= {f"channels.{key}": toml_of("namethenjson", body='open = ""', table=channels) for key in CHANNELS}
-    found |= {f"protocol.{key}": toml_of("tscall", 'call = ["<call>", "</call>"]', table=protocol) for key in PROTOCOL}
+    files = {key: toml_of(around=line) for key, line in AROUND.items()}
+    files |= {f"channels.{key}": toml_of("namethenjson", body='open = ""', table=channels) for key in CHANNELS}
+    files |= {f"protocol.{key}": toml_of("tscall", 'call = ["<call>", "</call>"]', table=protocol) for key in PROTOCOL}
     for kind, lines in BODY.items():
-        found |= {f"body.{kind}.{key}": toml_of(kind, _BESIDE.get(key, ""), line) for key, line in lines.items()}
-    return found
+        files |= {f"body.{kind}.{key}": toml_of(kind, _BESIDE.get(key, ""), line) for key, line in lines.items()}
+    return files
 
 
 def meanings(kind: type, where: str) -> dict[str, str]:
-    """What each field of a class means, as its docstring says."""
-    said = {key: " ".join(text.split()) for key, text in _MEANING.findall(inspect.cleandoc(kind.__doc__ or ""))}
-    return {**said, **{key: text for (own, key), text in _OWN_MEANING.items() if own == where}}
+    """Return the meaning of each field of a class, from its docstring."""
+    from_docstring = {
+        key: " ".join(text.split()) for key, text in _MEANING.findall(inspect.cleandoc(kind.__doc__ or ""))
+    }
+    return {**from_docstring, **{key: text for (own, key), text in _OWN_MEANING.items() if own == where}}
 
 
 def section() -> str:
-    """The part of the page about fields."""
+    """Return the part of the page about fields."""
     tables = [
         _table("### Around the calls", Format, "format", AROUND),
         _table("### `[channels]`: messages with headers", Channels, "channels", CHANNELS),
         _table("### `[protocol]`: replies that are blocks and nothing else", Protocol, "protocol", PROTOCOL),
     ]
     for kind, lines in BODY.items():
-        shown = visible(render_sample(Format.from_toml(toml_of(kind)), calls=1)).strip()
-        head = f'### `[body]` with `kind = "{kind}"`\n\n~~~text\n{shown}\n~~~'
+        sample_text = visible(render_sample(Format.from_toml(toml_of(kind)), calls=1)).strip()
+        head = f'### `[body]` with `kind = "{kind}"`\n\n~~~text\n{sample_text}\n~~~'
         tables.append(_table(head, KINDS[kind], kind, lines))
     return "\n".join(tables)
 
 
 def _table(head: str, kind: type, where: str, lines: dict[str, str]) -> str:
-    said = meanings(kind, where)
-    rows = [f"| `{key}` | {said[key]} | {_code(line)} |\n" for key, line in lines.items()]
+    meaning_by_key = meanings(kind, where)
+    rows = [f"| `{key}` | {meaning_by_key[key]} | {_code(line)} |\n" for key, line in lines.items()]
     return f"\n{head}\n\n| key | what it says | for example |\n|---|---|---|\n" + "".join(rows)
 
 

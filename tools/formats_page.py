@@ -1,4 +1,4 @@
-"""The page `docs/formats.md`: made from the formats themselves, so that it cannot say anything that is not so."""
+"""The page `docs/formats.md`, generated from the formats themselves, so that it is always correct."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ mine
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = [f"| [{f.name}](#{f.name}) | {', '.join(f.aliases)} | {f.models} |\n" for f in FORMATS.values()]
     return "".join([_HEAD, *rows, _named_only(), _OWN, section(), "\n## Samples\n", *map(_section, FORMATS.values())])
 

@@ -1,8 +1,8 @@
-"""Compare what two trees read: `make golden BASE=COMMIT`.
+"""Compare how two trees parse the same inputs: `make golden BASE=COMMIT`.
 
-The inputs are all texts and provider answers that the tests and the evaluations of BASE read; `golden_inputs` records
-and replays them. Inputs and outcomes are kept in target/golden, one folder for each base; `golden.json` has their
-digests for the base that the restructuring of the reading core began with; `--write` makes it anew.
+The inputs are all texts and provider answers that the tests and the evaluations of BASE parse; `golden_inputs` records
+and replays them. Inputs and outcomes are stored in target/golden, one folder for each base. `golden.json` has their
+digests for the base commit of the restructured core; `--write` writes it again.
 
 Exits with 1 if a call runs that did not run before, or runs with another name or other arguments, or if reading raises.
 """
@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from golden_inputs import CORPUS, Replayer, encoded, merged
+from golden_inputs import CORPUS, Replayer, encode, merge
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ CHUNK = 1_000
 
 _FORMAT = re.compile(r'"format":("[^"]*"|\{.*)')
 
-# What reads a model's text or a provider's answer in a test, and tests that do so in numbers for another reason.
+# Functions that parse a model's text or a provider's answer, and tests that call them often for another purpose.
 READS = re.compile(
     r"\b(parse|Parser|read|read_all|Stream|select|parse_many|detect|repair|hold_of_every_cut|from_text|Setting)\("
 )
@@ -82,12 +82,12 @@ FAILING = (RUNS, CHANGED, RAISES)
 
 
 def differences(before: Json, after: Json) -> list[str]:
-    """The classes of difference between two outcomes of one input, worst first."""
+    """Return the classes of difference between two outcomes of one input, worst first."""
     found = set(_reply_differences(before, after))
     old, new = before.get("streamed", {}), after.get("streamed", {})
-    for way in old.keys() | new.keys():
-        found |= set(_reply_differences(old.get(way, before), new.get(way, after)))
-        if way not in old:
+    for cutting in old.keys() | new.keys():
+        found |= set(_reply_differences(old.get(cutting, before), new.get(cutting, after)))
+        if cutting not in old:
             found.add("streamed reply differs from the whole one")
     if before.get("events") != after.get("events") and not found:
         found.add("streamed events")
@@ -119,31 +119,32 @@ def _reply_differences(before: Json, after: Json) -> Iterator[str]:
 
 
 def _call_differences(old: list[Json], new: list[Json]) -> Iterator[str]:
-    """Differences between the calls that run. A new call is paired with one that is gone, of the same name if it can
-    be."""
-    ran, runs = [_meaning(call) for call in old if call["ok"]], [_meaning(call) for call in new if call["ok"]]
-    if ran == runs:
+    """Yield the differences between runnable calls. Pair a new call with a lost one, preferably of the same name."""
+    old_calls = [_meaning(call) for call in old if call["ok"]]
+    new_calls = [_meaning(call) for call in new if call["ok"]]
+    if old_calls == new_calls:
         if _texts(old) != _texts(new):
             yield "argument text or id of a call"
         return
-    gone, added = list((Counter(ran) - Counter(runs)).elements()), list((Counter(runs) - Counter(ran)).elements())
-    if not gone and not added:
+    lost = list((Counter(old_calls) - Counter(new_calls)).elements())
+    added = list((Counter(new_calls) - Counter(old_calls)).elements())
+    if not lost and not added:
         yield CHANGED  # the order
     for name, _ in list(added):
-        same = [call for call in gone if call[0] == name] or gone
+        same = [call for call in lost if call[0] == name] or lost
         if same:
-            gone.remove(same[0])
+            lost.remove(same[0])
             yield CHANGED
         else:
             yield RUNS
     rejected = sum((Counter(_rejected(new)) - Counter(_rejected(old))).values())
-    for _ in gone:
+    for _ in lost:
         yield REJECTED if rejected > 0 else LOST
         rejected -= 1
 
 
 def _meaning(call: Json) -> tuple[str, str]:
-    """Name and arguments, whatever the order of keys."""
+    """Return name and arguments, independent of the order of keys."""
     arguments = call["arguments"] if "arguments" in call else json.loads(call.get("json") or "{}")
     return call.get("name", ""), json.dumps(arguments, sort_keys=True)
 
@@ -157,7 +158,7 @@ def _rejected(calls: list[Json]) -> list[str]:
 
 
 class Difference(NamedTuple):
-    """One input that two trees read differently."""
+    """One input that two trees parse differently."""
 
     classes: list[str]
     row: Json
@@ -170,7 +171,7 @@ class Difference(NamedTuple):
 
 
 def format_of(row: Json, outcome: Json) -> str:
-    """The format that an input is counted under: its own, what `auto` found, or the API of a provider's answer."""
+    """Return the format that an input is counted under: its own, the one of `auto`, or the API of an answer."""
     if row["kind"] in ("read", "stream"):
         return f"{row['kind']} {outcome.get('api') or 'text'}"
     if row["kind"] == "repair":
@@ -185,7 +186,7 @@ def format_of(row: Json, outcome: Json) -> str:
 
 
 class Inputs:
-    """The recorded inputs of a base: one line of JSON each, by id; toolsets apart."""
+    """The recorded inputs of a base: one line of JSON each, by id; toolsets separately."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -200,8 +201,10 @@ class Inputs:
                     self.lines[_id(line)] = line
 
     def sample(self, count: int, only: str) -> list[str]:
-        """So many ids, or all: first those of the corpus, then as many of each other source. Ids are digests, so that
-        the first ones of a source are a fair sample of it. Inputs of one format come together."""
+        """Return `count` ids, or all: first those of the corpus, then equally many of each other source.
+
+        Ids are digests, so the first ones of a source are a fair sample of it. Inputs of one format are adjacent.
+        """
         ids = sorted(self.lines)
         if only:
             ids = [id for id in ids if re.search(f'"format":("|.*"name":"){only}"', self.lines[id])]
@@ -214,14 +217,16 @@ class Inputs:
         for id in ids:
             sources[json.loads(self.lines[id])["source"]].append(id)
         corpus = [id for source, some in sources.items() if CORPUS.search(source) for id in some][:count]
-        made = [some for source, some in sources.items() if not source.startswith("tests")]
-        tested = [some for source, some in sources.items() if source.startswith("tests") and not CORPUS.search(source)]
-        chosen = [*corpus, *_spread(made, (count - len(corpus)) // 3 if tested else count - len(corpus))]
-        return [*chosen, *_spread(tested, count - len(chosen))]
+        generated = [some for source, some in sources.items() if not source.startswith("tests")]
+        from_tests = [
+            some for source, some in sources.items() if source.startswith("tests") and not CORPUS.search(source)
+        ]
+        chosen = [*corpus, *_spread(generated, (count - len(corpus)) // 3 if from_tests else count - len(corpus))]
+        return [*chosen, *_spread(from_tests, count - len(chosen))]
 
 
 def _spread(sources: list[list[str]], count: int) -> list[str]:
-    """So many ids, as many of each source; what a small source does not have comes from the larger ones."""
+    """Return `count` ids, equally many of each source; larger sources fill up for small ones."""
     chosen: list[str] = []
     for at, some in enumerate(sorted(sources, key=len)):
         chosen += some[: (count - len(chosen)) // (len(sources) - at)]
@@ -229,7 +234,7 @@ def _spread(sources: list[list[str]], count: int) -> list[str]:
 
 
 def _id(line: str) -> str:
-    """The id that a line of inputs or outcomes begins with."""
+    """Return the id at the beginning of a line of inputs or outcomes."""
     return line[len('{"id":"') : line.index('"', len('{"id":"'))]
 
 
@@ -247,12 +252,12 @@ def record(tree: Path, folder: Path) -> Path:
             if READS.search(file.read_text("utf-8")) and not OTHER_TESTS.search(file.name)
         ]
         if not tests:
-            sys.exit(f"golden: no reading tests in {tree}")
-        _say(f"recording what {len(tests)} files of tests read")
+            sys.exit(f"golden: no tests that parse in {tree}")
+        _print_status(f"recording the inputs of {len(tests)} test files")
         options = ["-q", "-n", "2", "-p", "golden_inputs", "-p", "no:cacheprovider"]
         _run([sys.executable, "-m", "pytest", *options, *tests], tree, environment)
         for module in EVALUATIONS:
-            _say(f"recording what {module[0]} reads")
+            _print_status(f"recording the inputs of {module[0]}")
             _run([sys.executable, "-m", "golden_inputs", *module], tree, environment)
         write_inputs(Path(out), path)
     return path
@@ -261,24 +266,26 @@ def record(tree: Path, folder: Path) -> Path:
 def write_inputs(recorded: Path, path: Path) -> None:
     def lines() -> Iterator[str]:
         for file in sorted(recorded.rglob("*.jsonl")):
-            with file.open(encoding="ascii") as opened:
-                yield from opened
+            with file.open(encoding="ascii") as opened_file:
+                yield from opened_file
 
-    found = merged(lines())
-    whole = path.with_suffix(".part")
-    with gzip.GzipFile(whole, "wb", compresslevel=6, mtime=0) as file:
+    found = merge(lines())
+    draft = path.with_suffix(".part")
+    with gzip.GzipFile(draft, "wb", compresslevel=6, mtime=0) as file:
         for digest in sorted(found.toolsets):
-            file.write(b'{"toolset":"%b","value":%b}\n' % (digest.encode(), encoded(found.toolsets[digest]).encode()))
+            file.write(b'{"toolset":"%b","value":%b}\n' % (digest.encode(), encode(found.toolsets[digest]).encode()))
         for line in found.rows:
             file.write(line.encode() + b"\n")
-    whole.replace(path)
+    draft.replace(path)
     about = {"inputs": len(found.rows), "toolsets": len(found.toolsets), "skipped": dict(found.skipped)}
     path.with_name("about.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")
 
 
 def outcomes_of_base(tree: Path, inputs: Inputs, ids: list[str], processes: int) -> dict[str, str]:
-    """The outcomes of these inputs in a base. They are kept; what is not kept yet is replayed. A change of the replay
-    makes all of them anew."""
+    """Return the outcomes of these inputs in a base. Stored ones are used, missing ones are replayed.
+
+    A change of the replay code invalidates all stored outcomes.
+    """
     replay_digest = hashlib.sha256((HERE / "golden_inputs.py").read_bytes()).hexdigest()[:8]
     folder = inputs.path.with_name(f"outcomes-{replay_digest}")
     folder.mkdir(exist_ok=True)
@@ -288,7 +295,7 @@ def outcomes_of_base(tree: Path, inputs: Inputs, ids: list[str], processes: int)
             found.update({_id(line): line for line in file})
     missing = [id for id in ids if id not in found]
     if missing:
-        fresh = {_id(line): line for line in replayed(tree, inputs, missing, processes, "base")}
+        fresh = {_id(line): line for line in replay(tree, inputs, missing, processes, "base")}
         part = folder / f"part{os.getpid()}"
         with gzip.open(part, "wt", compresslevel=3, encoding="ascii") as file:
             file.writelines(fresh.values())
@@ -297,26 +304,26 @@ def outcomes_of_base(tree: Path, inputs: Inputs, ids: list[str], processes: int)
     return found
 
 
-def replayed(tree: Path, inputs: Inputs, ids: list[str], processes: int, what: str) -> Iterator[str]:
-    """The outcomes of these inputs in a tree, in this order, each a line of JSON that begins with its id."""
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="ascii") as wanted:
-        json.dump(inputs.toolsets, wanted)
-        wanted.writelines(["\n", *[inputs.lines[id] for id in ids]])
-        wanted.flush()
-        command = [sys.executable, str(HERE / "golden.py"), "replay", wanted.name, str(processes)]
+def replay(tree: Path, inputs: Inputs, ids: list[str], processes: int, what: str) -> Iterator[str]:
+    """Yield the outcomes of these inputs in a tree, in this order, each a line of JSON that begins with its id."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="ascii") as input_file:
+        json.dump(inputs.toolsets, input_file)
+        input_file.writelines(["\n", *[inputs.lines[id] for id in ids]])
+        input_file.flush()
+        command = [sys.executable, str(HERE / "golden.py"), "replay", input_file.name, str(processes)]
         with subprocess.Popen(command, env=_environment(tree), stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             for done, line in enumerate(process.stdout, 1):
                 if done % 500 == 0 or done == len(ids):
-                    _progress(f"{what}: {done:,} of {len(ids):,}")
+                    _print_progress(f"{what}: {done:,} of {len(ids):,}")
                 yield line
     if process.returncode:
         sys.exit(f"golden: replaying in {tree} failed with {process.returncode}")
 
 
-def replay_command(wanted: str, processes: int) -> None:
-    """Print the outcomes of inputs; runs in a process of its own, which imports rightcall from the tree."""
-    toolsets, *lines = Path(wanted).read_text("ascii").splitlines()
+def replay_command(input_file: str, processes: int) -> None:
+    """Print the outcomes of inputs; runs in a separate process, which imports rightcall from the tree."""
+    toolsets, *lines = Path(input_file).read_text("ascii").splitlines()
     _begin_worker(json.loads(toolsets))
     if processes == 1:
         for chunk in _chunks(lines):
@@ -328,7 +335,7 @@ def replay_command(wanted: str, processes: int) -> None:
 
 
 def _chunks(lines: list[str]) -> Iterator[list[str]]:
-    """Inputs of one format belong together, so that one process compiles its patterns."""
+    """Yield chunks of one format each, so that one process compiles its patterns."""
     chunk: list[str] = []
     for line in lines:
         if len(chunk) >= CHUNK or (chunk and _group(chunk[0]) != _group(line)):
@@ -356,7 +363,7 @@ def _outcomes(lines: list[str]) -> str:
     found = []
     for line in lines:
         row = json.loads(line)
-        found.append(f'{{"id":"{row["id"]}","outcome":{encoded(_replayer.outcome(row))}}}\n')
+        found.append(f'{{"id":"{row["id"]}","outcome":{encode(_replayer.outcome(row))}}}\n')
     return "".join(found)
 
 
@@ -364,22 +371,22 @@ def _outcomes(lines: list[str]) -> str:
 
 
 def _environment(tree: Path, **more: str) -> dict[str, str]:
-    """The environment in which Python imports rightcall, its tests and evaluations from a tree."""
+    """Return an environment in which Python imports rightcall, its tests and evaluations from a tree."""
     paths = [str(HERE), *[str(tree / name) for name in ("src", "tests", "evals", "fuzz", "tools")]]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "ignore", **more}
 
 
 def _run(command: list[str], tree: Path, environment: dict[str, str]) -> None:
-    """Run a command whose verdict does not matter: it is run for what it reads."""
-    done = subprocess.run(
+    """Run a command for the inputs that it parses; its exit status does not matter."""
+    process = subprocess.run(
         command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    _say("  " + (done.stdout.strip().splitlines() or ["no output"])[-1][:150])
+    _print_status("  " + (process.stdout.strip().splitlines() or ["no output"])[-1][:150])
 
 
 @contextmanager
-def checked_out(base: str) -> Iterator[tuple[Path, str]]:
-    """The tree of a base and the name of its folder in the cache: a folder as it is, a commit in a worktree."""
+def check_out(base: str) -> Iterator[tuple[Path, str]]:
+    """Yield the tree of a base and its cache key: a folder unchanged, a commit in a worktree."""
     if Path(base).is_dir():
         tree = Path(base).resolve()
         yield tree, _key_of(tree)
@@ -395,7 +402,7 @@ def checked_out(base: str) -> Iterator[tuple[Path, str]]:
 
 
 def _key_of(tree: Path) -> str:
-    """The commit of a folder without changes; else a digest of its files."""
+    """Return the commit of a folder without changes; otherwise a digest of its files."""
     status = subprocess.run(["git", "-C", str(tree), "status", "--porcelain"], capture_output=True, text=True)
     if status.returncode == 0 and not status.stdout.strip():
         return _git("-C", str(tree), "rev-parse", "HEAD")[:12]
@@ -406,46 +413,46 @@ def _key_of(tree: Path) -> str:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"golden: git {' '.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    process = subprocess.run(["git", *arguments], capture_output=True, text=True)
+    if process.returncode:
+        sys.exit(f"golden: git {' '.join(arguments)}: {process.stderr.strip()}")
+    return process.stdout.strip()
 
 
 # -- report ------------------------------------------------------------------------------------------------------------
 
 
-def _say(text: str) -> None:
+def _print_status(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _progress(text: str) -> None:
+def _print_progress(text: str) -> None:
     if sys.stderr.isatty():
         print(f"\r{text}", end="", file=sys.stderr, flush=True)
 
 
 def report(found: list[Difference], count: int, examples: int) -> str:
-    lines = [f"{count:,} inputs replayed, {len(found):,} read differently"]
+    lines = [f"{count:,} inputs replayed, {len(found):,} parsed differently"]
     for name, some in by_class(found):
         formats = Counter([each.format for each in some])
-        shown = ", ".join([f"{format} {times}" for format, times in formats.most_common(8)])
+        format_counts = ", ".join([f"{format} {times}" for format, times in formats.most_common(8)])
         more = f", {len(formats) - 8} more" if len(formats) > 8 else ""
-        lines.append(f"{'FAIL' if name in FAILING else '    '} {name}: {len(some):,} ({shown}{more})")
+        lines.append(f"{'FAIL' if name in FAILING else '    '} {name}: {len(some):,} ({format_counts}{more})")
         for each in some[:examples]:
             lines += example(each)
     return "\n".join(lines)
 
 
 def by_class(found: list[Difference]) -> list[tuple[str, list[Difference]]]:
-    """The differences of each class that has any, worst class first; shorter inputs first."""
+    """Return the differences of each class that has any, worst class first; shorter inputs first."""
     grouped: defaultdict[str, list[Difference]] = defaultdict(list)
-    for each in sorted(found, key=lambda each: len(_given(each.row))):
+    for each in sorted(found, key=lambda each: len(_input_text(each.row))):
         for name in each.classes:
             grouped[name].append(each)
     return [(name, grouped[name]) for name in CLASSES if name in grouped]
 
 
-def _given(row: Json) -> str:
+def _input_text(row: Json) -> str:
     for name in ("text", "pairs", "response", "chunks", "json"):
         if name in row:
             return row[name] if isinstance(row[name], str) else json.dumps(row[name], ensure_ascii=False)
@@ -456,7 +463,7 @@ def example(each: Difference, most: int = 600) -> list[str]:
     options = {name: each.row[name] for name in ("format", "options", "tools", "name") if each.row.get(name)}
     lines = [
         f"       {each.row['id']} {each.row['source']} {json.dumps(options)[:200]}",
-        f"         {_given(each.row)[:most]!r}",
+        f"         {_input_text(each.row)[:most]!r}",
     ]
     for name in sorted(each.before.keys() | each.after.keys()):
         old, new = each.before.get(name), each.after.get(name)
@@ -479,7 +486,7 @@ def as_json(found: list[Difference], count: int, examples: int) -> Json:
 
 
 def compare(rows: Inputs, old: dict[str, str], new: Iterable[str], ids: list[str]) -> list[Difference]:
-    """All differences. Raises `SystemExit` if an outcome is missing on either side."""
+    """Return all differences. Raise `SystemExit` if an outcome is missing on either side."""
     found = []
     done = 0
     for id, line in zip(ids, new, strict=True):
@@ -495,7 +502,7 @@ def compare(rows: Inputs, old: dict[str, str], new: Iterable[str], ids: list[str
 
 
 def digests(inputs: Inputs, outcomes: dict[str, str], base: str) -> Json:
-    """What `golden.json` holds: numbers and digests of inputs and outcomes."""
+    """Return the data of `golden.json`: numbers and digests of inputs and outcomes."""
     sources = Counter([json.loads(line)["source"] for line in inputs.lines.values()])
     texts = hashlib.sha256("".join([inputs.lines[id] for id in sorted(inputs.lines)]).encode())
     ends = hashlib.sha256("".join([outcomes[id] for id in sorted(outcomes)]).encode())
@@ -512,7 +519,7 @@ def digests(inputs: Inputs, outcomes: dict[str, str], base: str) -> Json:
 def main() -> int:
     options = _options()
     cache = Path(options.cache or HERE.parent / "target" / "golden")
-    with checked_out(options.base) as (base, key):
+    with check_out(options.base) as (base, key):
         inputs = Inputs(record(base, cache / key))
         ids = inputs.sample(options.sample, options.only)
         if options.id:
@@ -521,11 +528,11 @@ def main() -> int:
     if options.write:
         DIGESTS.write_text(json.dumps(digests(inputs, old, key), indent=2) + "\n", "utf-8")
     tree = Path(options.tree).resolve()
-    found = compare(inputs, old, replayed(tree, inputs, ids, options.processes, "tree"), ids)
-    _progress("\r" + " " * 40 + "\r")
+    found = compare(inputs, old, replay(tree, inputs, ids, options.processes, "tree"), ids)
+    _print_progress("\r" + " " * 40 + "\r")
     if options.id:
-        shown = [line for each in found for line in example(each, 100_000)]
-        print("\n".join([f"{len(ids)} inputs replayed, {len(found)} read differently", *shown]))
+        example_lines = [line for each in found for line in example(each, 100_000)]
+        print("\n".join([f"{len(ids)} inputs replayed, {len(found)} parsed differently", *example_lines]))
     elif options.json:
         print(json.dumps(as_json(found, len(ids), options.examples)))
     else:
@@ -537,15 +544,17 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("base", help="a commit, or a folder with a tree")
-    parser.add_argument("--tree", default=str(HERE.parent), help="the tree that is compared with it; this one")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help=f"replay N inputs; {QUICK:,} take a minute")
+    parser.add_argument("--tree", default=str(HERE.parent), help="the tree to compare with it (default: this one)")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help=f"replay N inputs ({QUICK:,} take a minute)")
     parser.add_argument("--only", default="", metavar="FORMAT", help="replay only inputs that name this format")
-    parser.add_argument("--id", default="", help="replay only the inputs whose id begins so, and print all of them")
+    parser.add_argument(
+        "--id", default="", help="replay only the inputs whose id has this prefix, and print all of them"
+    )
     parser.add_argument("--examples", type=int, default=0, metavar="N", help="print N examples of each class")
     parser.add_argument("--strict", action="store_true", help="fail for any difference")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--cache", default="", help="where inputs and outcomes are kept; target/golden")
+    parser.add_argument("--cache", default="", help="folder for inputs and outcomes (default: target/golden)")
     parser.add_argument("--write", action="store_true", help="write the digests to golden.json")
     return parser.parse_args()
 

@@ -1,9 +1,9 @@
-"""Inputs of the golden comparison: record what the tests and the evaluations read, and replay it.
+"""Inputs of the golden comparison: record what the tests and the evaluations parse, and replay it.
 
 Recording is a pytest plugin (`-p golden_inputs`), or `python -m golden_inputs MODULE [ARGUMENTS]` for a module that is
 run by its name. Both wrap the public entry points (`parse`, `Parser`, `read`, `Stream`, `repair`) and append every
-input to files in the folder that RIGHTCALL_GOLDEN_OUT names. Replaying reads one recorded input and describes the
-outcome as plain JSON data.
+input to files in the folder RIGHTCALL_GOLDEN_OUT. Replaying parses one recorded input and returns the outcome as plain
+JSON data.
 
 Only public names of rightcall are used, so one script runs on any two trees.
 """
@@ -49,14 +49,14 @@ DEFAULTS: Json = {
 
 
 class Unserialisable(Exception):
-    """The input holds an object that has no plain form."""
+    """The input contains an object that has no plain form."""
 
 
 # -- plain forms -------------------------------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
-    """JSON data of what a test passed. Raises `Unserialisable` for an object that has no plain form."""
+    """Return what a test passed as JSON data. Raise `Unserialisable` for an object that has no plain form."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -83,7 +83,7 @@ def from_plain(value: Any) -> Any:
 
 
 def plain_format(format: Any) -> Any:
-    """The name of a built-in format; the fields of any other, with the classes that they are made of."""
+    """Return the name of a built-in format; the fields of any other, with their classes."""
     if isinstance(format, str) and not isinstance(format, formats.Special):
         if format == "auto" or format in formats.FORMATS or format in formats.ALIASES:
             return str(format)
@@ -122,7 +122,7 @@ def format_from(value: Any) -> Any:
 
 
 def plain_tools(tools: Any) -> Json:
-    """Definitions as they were passed where they are JSON data; else the tools that a `Toolset` makes of them."""
+    """Return definitions as they were passed if they are JSON data; otherwise the tools of a `Toolset`."""
     if not isinstance(tools, rightcall.Toolset):
         try:
             return {"data": plain(tools)}
@@ -141,18 +141,18 @@ def _plain_tool(tool: rightcall.Tool) -> Json:
 def tools_from(value: Json) -> Any:
     if "data" in value:
         return rightcall.Toolset.of(from_plain(value["data"]))
-    made = rightcall.Toolset([rightcall.Tool(**tool) for tool in value["tools"]])
-    return made.scoped([tool["name"] for tool in value["tools"]]) if value["scoped"] else made
+    toolset = rightcall.Toolset([rightcall.Tool(**tool) for tool in value["tools"]])
+    return toolset.scoped([tool["name"] for tool in value["tools"]]) if value["scoped"] else toolset
 
 
-def encoded(value: Any) -> str:
-    """One line of JSON. Lone surrogates are escaped, so that any text can be stored."""
+def encode(value: Any) -> str:
+    """Return one line of JSON. Lone surrogates are escaped, so that any text can be stored."""
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
 
 def input_line(row: Json) -> str:
-    """A recorded input as one line of JSON that begins with its id."""
-    return f'{{"id":"{row["id"]}",{encoded({name: value for name, value in row.items() if name != "id"})[1:]}'
+    """Return a recorded input as one line of JSON that begins with its id."""
+    return f'{{"id":"{row["id"]}",{encode({name: value for name, value in row.items() if name != "id"})[1:]}'
 
 
 def digest_of(text: str) -> str:
@@ -163,14 +163,14 @@ def digest_of(text: str) -> str:
 
 
 class OpenParser:
-    """What one `Parser` or `Stream` was given so far."""
+    """The input of one `Parser` or `Stream` so far."""
 
     def __init__(self, kind: str, options: Json) -> None:
         self.kind, self.options, self.pieces = kind, options, list[Any]()
 
 
 class Recorder:
-    """Appends distinct inputs to one file for each process. `skipped` counts what could not be recorded, by reason."""
+    """Appends distinct inputs to one file for each process. `skipped` counts unrecordable inputs, by reason."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -190,15 +190,15 @@ class Recorder:
 
     def skip(self, reason: str) -> None:
         self.skipped[reason] += 1
-        self.write(encoded({"skipped": reason}))
+        self.write(encode({"skipped": reason}))
 
-    def record(self, kind: str, given: Json, options: Mapping[str, Any]) -> None:
-        """Write one input unless it is known, too long, or one of too many of its test."""
-        if os.getpid() != self.pid:  # a forked process has a file of its own
+    def record(self, kind: str, recorded_input: Json, options: Mapping[str, Any]) -> None:
+        """Write one input unless it is known, too long, or over the limit for one test."""
+        if os.getpid() != self.pid:  # a forked process has its own file
             self.pid = os.getpid()
             self.forget()
         try:
-            row: Json = {"kind": kind, **given, "options": {}}
+            row: Json = {"kind": kind, **recorded_input, "options": {}}
             for name, value in options.items():
                 if name == "tools":
                     row["tools"] = self.tools(value)
@@ -210,10 +210,10 @@ class Recorder:
                     row["options"][name] = plain(value)
                 elif name == "policy":
                     row["options"]["policy"] = plain(value)
-            line = encoded(row)
+            line = encode(row)
         except Unserialisable as error:
             return self.skip(f"{kind}: {error}")
-        except Exception as error:  # noqa: BLE001 - the call that is recorded raises the same, and its test wants it
+        except Exception as error:  # noqa: BLE001 - the recorded call raises the same exception, which its test expects
             return self.skip(f"{kind}: {type(error).__name__}")
         if len(line) > LONGEST:
             return self.skip(f"{kind}: too long")
@@ -236,20 +236,20 @@ class Recorder:
         known = self.toolsets.get(id(tools))
         if known is not None:
             return known[1]
-        line = encoded(plain_tools(tools))
+        line = encode(plain_tools(tools))
         if len(line) > 10 * LONGEST:
             raise Unserialisable("tools too long")
         digest = digest_of(line)
         if digest not in self.seen:
             self.seen.add(digest)
-            self.write(encoded({"toolset": digest, "value": json.loads(line)}))
-        if isinstance(tools, rightcall.Toolset):  # immutable, and kept here, so that its address stays its own
+            self.write(encode({"toolset": digest, "value": json.loads(line)}))
+        if isinstance(tools, rightcall.Toolset):  # immutable, and stored here, so that its id is not reused
             if len(self.toolsets) >= MOST_TOOLSETS:
                 self.toolsets.clear()
             self.toolsets[id(tools)] = (tools, digest)
         return digest
 
-    # -- parsers and streams, which are given their text in pieces
+    # -- parsers and streams, which get their text in pieces
 
     def begin(self, parser: Any, kind: str, options: Json) -> None:
         if (old := self.open.pop(id(parser), None)) is not None:
@@ -281,7 +281,7 @@ class Recorder:
 
 
 def install(recorder: Recorder) -> None:
-    """Wrap the public entry points, also where a module imported them by name already."""
+    """Wrap the public entry points, also where a module has already imported them by name."""
     wrappers: dict[int, tuple[Any, Callable[..., Any]]] = {}
 
     def wrap(name: str, note: Callable[..., None]) -> None:
@@ -310,11 +310,11 @@ def install(recorder: Recorder) -> None:
     def note_repair(call: Any = None, tools: Any = None, *, policy: Any = "safe") -> None:
         if isinstance(call, rightcall.Call):
             try:
-                given = {"name": call.name, "json": call.json, "arguments": plain(call.arguments)}
+                recorded_input = {"name": call.name, "json": call.json, "arguments": plain(call.arguments)}
             except Unserialisable as error:
                 return recorder.skip(f"repair: {error}")
             if call.complete and not call.repairs and not call.problems:
-                recorder.record("repair", given, {"tools": tools, "policy": policy})
+                recorder.record("repair", recorded_input, {"tools": tools, "policy": policy})
         return None
 
     wrap("parse", note_parse)
@@ -331,7 +331,7 @@ def install(recorder: Recorder) -> None:
 
 
 def _wrap_reader(recorder: Recorder, reader: Any, kind: str, first: str) -> None:
-    """Record what is fed to a `Parser` or a `Stream`. `first` names its one positional option."""
+    """Record what is fed to a `Parser` or a `Stream`. `first` is the name of its positional option."""
     make, feed, close = reader.__init__, reader.feed, reader.close
 
     @functools.wraps(make)
@@ -376,12 +376,12 @@ class Replayer:
         return self.made[digest]
 
     def outcome(self, row: Json) -> Json:
-        """What becomes of an input. An exception is an outcome too."""
+        """Return the outcome of an input. An exception is an outcome, too."""
         try:
             return {"parse": self.parse, "read": self.read, "stream": self.stream, "repair": self.repair}[row["kind"]](
                 row
             )
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is compared
+        except Exception as error:  # noqa: BLE001 - every exception is compared
             return {"raised": type(error).__name__}
 
     def options(self, row: Json) -> Json:
@@ -394,26 +394,26 @@ class Replayer:
     def parse(self, row: Json) -> Json:
         pairs = [(text, special) for text, special in row["pairs"]] if "pairs" in row else None
         options = {**self.options(row), "spans": True}
-        given: Any = row["text"] if pairs is None else pairs
-        found = described(rightcall.parse(given, **options))
-        ways = {"pairs": pairs} if pairs is not None else chunkings(row)
+        recorded_input: Any = row["text"] if pairs is None else pairs
+        found = describe(rightcall.parse(recorded_input, **options))
+        cuttings = {"pairs": pairs} if pairs is not None else chunkings(row)
         finish = options.pop("finish", None)
-        for way, chunks in ways.items():
+        for cutting, chunks in cuttings.items():
             options["ids"] = rightcall.Ids.numbered(MINTED)
             parser = rightcall.Parser(**options)
             events: list[Any] = []
             for text, special in chunks:
                 events += parser.feed(text, special)
             events += parser.close(finish)
-            streamed = described(parser.reply)
+            streamed = describe(parser.reply)
             if streamed != {name: value for name, value in found.items() if name not in ("streamed", "events")}:
-                found.setdefault("streamed", {})[way] = streamed
+                found.setdefault("streamed", {})[cutting] = streamed
             if "events" not in found:
-                found["events"] = digest_of(encoded(joined(events)))[:8]
+                found["events"] = digest_of(encode(join_events(events)))[:8]
         return found
 
     def read(self, row: Json) -> Json:
-        return described(rightcall.read(from_plain(row["response"]), **self.options(row)))
+        return describe(rightcall.read(from_plain(row["response"]), **self.options(row)))
 
     def stream(self, row: Json) -> Json:
         options = self.options(row)
@@ -446,14 +446,14 @@ def _streamed(chunks: list[Any], options: Json) -> Json:
     for chunk in chunks:
         stream.feed(chunk)
     stream.close()
-    return described(stream.reply)
+    return describe(stream.reply)
 
 
 Piece = tuple[str, bool | None]
 
 
 def chunkings(row: Json) -> dict[str, list[Piece]]:
-    """Ways to cut a text: all of them for a text of the tests, one for a text that was made in great numbers."""
+    """Return cuttings of a text: all for a text of the tests, one for a generated text."""
     text: str = row["text"]
     dice = Random(row["id"])
     found: dict[str, list[Piece]] = {}
@@ -463,13 +463,13 @@ def chunkings(row: Json) -> dict[str, list[Piece]]:
         found["characters"] = [(char, None) for char in text]
     found["pieces"] = [(piece, None) for piece in pieces(text, dice, 12 + len(text) // 200)]
     if not row["source"].startswith("tests"):
-        way = dice.choice(sorted(found))
-        found = {way: found[way]}
+        cutting = dice.choice(sorted(found))
+        found = {cutting: found[cutting]}
     return found
 
 
 def pieces(text: str, dice: Random, longest: int) -> list[str]:
-    """A text cut at random."""
+    """Cut a text at random."""
     found, at = list[str](), 0
     while at < len(text):
         step = dice.randint(1, longest)
@@ -478,8 +478,8 @@ def pieces(text: str, dice: Random, longest: int) -> list[str]:
     return found
 
 
-def described(reply: rightcall.Reply) -> Json:
-    """A reply as plain data, without messages, which may be reworded, and without what is empty."""
+def describe(reply: rightcall.Reply) -> Json:
+    """Return a reply as plain data, without messages, which may be reworded, and without empty fields."""
     found: Json = {
         "attempts": [_attempt(call, call.ok) for call in reply.attempts],
         "problems": [[each.code, each.path, each.call, each.blocking] for each in reply.problems],
@@ -493,7 +493,7 @@ def described(reply: rightcall.Reply) -> Json:
         "finish": reply.finish,
         "api": reply.api,
         "usage": reply.usage,
-        "extras": [[_id(name), encoded(value)] for name, value in reply.extras.items()],
+        "extras": [[_id(name), encode(value)] for name, value in reply.extras.items()],
     }
     return {name: value for name, value in found.items() if value or (name == "done" and value is not None)}
 
@@ -508,7 +508,7 @@ def _attempt(call: rightcall.Call, ok: bool) -> Json:
         "repairs": [[each.rule, each.kind, each.path] for each in call.repairs],
     }
     try:
-        same = encoded(json.loads(call.json or "{}")) == encoded(call.arguments)
+        same = encode(json.loads(call.json or "{}")) == encode(call.arguments)
     except (ValueError, TypeError):
         same = False
     if not same:
@@ -517,12 +517,12 @@ def _attempt(call: rightcall.Call, ok: bool) -> Json:
 
 
 def _id(id: str) -> str:
-    """An id that the text has; empty for one that was minted."""
+    """Return an id that the text has; empty for a generated id."""
     return "" if id.startswith(MINTED) else id
 
 
-def joined(events: list[Any]) -> list[Any]:
-    """The events of a stream, neighbours of one kind joined, without what the reply says too."""
+def join_events(events: list[Any]) -> list[Any]:
+    """Return the events of a stream, with adjacent events of one kind joined, without what the reply contains."""
     found: list[Any] = []
     for event in events:
         item: list[Any]
@@ -558,8 +558,8 @@ class Inputs(NamedTuple):
     skipped: Counter[str]
 
 
-def merged(lines: Iterator[str]) -> Inputs:
-    """The files of all processes as one: each input once, from the source of the first rank."""
+def merge(lines: Iterator[str]) -> Inputs:
+    """Merge the files of all processes: each input once, from the source with the lowest rank."""
     rows: dict[str, tuple[str, str]] = {}
     toolsets: dict[str, Json] = {}
     skipped: Counter[str] = Counter()
@@ -577,11 +577,11 @@ def merged(lines: Iterator[str]) -> Inputs:
 
 
 def _rank(source: str) -> tuple[bool, bool, str]:
-    """Texts of the tests are cut in more ways, and those of the corpus are all in every sample."""
+    """Rank sources: texts of the tests are cut in more ways, and those of the corpus are in every sample."""
     return not source.startswith("tests"), not CORPUS.search(source), source
 
 
-# -- the two ways to record --------------------------------------------------------------------------------------------
+# -- entry points of the recorder --------------------------------------------------------------------------------------
 
 
 def pytest_configure(config: object) -> None:

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that are made from the source: `make pages`. `--check` only says which are stale."""
+"""Write the pages of docs/ that are generated from the source: `make pages`. `--check` only lists stale pages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def stale() -> list[str]:
-    """The pages that are not what would be written now."""
+def stale_pages() -> list[str]:
+    """Return the pages that differ from what would be generated now."""
     return [name for name, page in PAGES.items() if not _is_fresh(DOCS / name, page())]
 
 
@@ -32,12 +32,12 @@ def _is_fresh(path: Path, text: str) -> bool:
 
 
 def main() -> int:
-    found = stale()
-    for name in found:
+    stale_names = stale_pages()
+    for name in stale_names:
         print(f"stale: docs/{name}" if "--check" in sys.argv[1:] else f"written: docs/{name}")
         if "--check" not in sys.argv[1:]:
             (DOCS / name).write_text(PAGES[name](), "utf-8")
-    return int(bool(found) and "--check" in sys.argv[1:])
+    return int(bool(stale_names) and "--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":

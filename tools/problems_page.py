@@ -1,4 +1,4 @@
-"""The page `docs/problems.md`: every problem code, with the message that an example gets now."""
+"""The page `docs/problems.md`: every problem code, with the message of its example."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ _NOTE = "Notes and other codes that do not block say something worth knowing of 
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     properties = TOOLS[0].parameters["properties"]
     declared = [f"{json.dumps(name)}: {json.dumps(schema)}" for name, schema in properties.items()]
     groups = [f"\n## {title}\n" + "".join(map(_section, codes)) for title, codes in GROUPS.items()]
     return "".join([_HEAD, ",\n".join(declared), "\n~~~\n\n", _NOTE, *groups])
 
 
-def tried(code: Code) -> Reply:
-    """What becomes of the example of a code."""
+def parse_example(code: Code) -> Reply:
+    """Parse the example of a code."""
     return read(code.example, tools=TOOLS, format=code.format)
 
 
@@ -75,6 +75,6 @@ def _section(code: Code) -> str:
     head = f"\n### {code.code}\n\n{blocks}\n\n- Cause: {code.cause}\n- Cure: {code.cure}\n"
     if not code.example or len(code.example) > _LONGEST:
         return head
-    messages = [problem.message for problem in tried(code).problems if problem.code == code.code]
-    shown = "".join([f"\n> {visible(message, one_line=True)}\n" for message in messages[:1]])
-    return f"{head}\n~~~text\n{visible(code.example)}\n~~~\n{shown}"
+    messages = [problem.message for problem in parse_example(code).problems if problem.code == code.code]
+    quoted_messages = "".join([f"\n> {visible(message, one_line=True)}\n" for message in messages[:1]])
+    return f"{head}\n~~~text\n{visible(code.example)}\n~~~\n{quoted_messages}"

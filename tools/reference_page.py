@@ -1,4 +1,4 @@
-"""The page `docs/reference.md`: every public name with its signature and its docstring, read off the package itself."""
+"""The page `docs/reference.md`: every public name with its signature and docstring, read from the package itself."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from signatures import Said, annotations_of, look_up, result_of, signature, written
+from signatures import Annotation, annotations_of, format_annotation, look_up, result_of, signature
 
-# Everything that may be imported from. The test of the public names holds it against the package.
+# All public modules. The test of the public names compares the list with the package.
 MODULES = ("rightcall", *[f"rightcall.{name}" for name in (
     "backends", "datasets", "errors", "formats", "guard", "hooks", "loop", "masks", "mcp", "messages", "testing",
     "workspace",
 )])  # fmt: skip
 OTHERS = "Other types"
-BAR = "\\|"  # of a cell
+BAR = "\\|"  # a bar inside a table cell
 _CONSTANTS = {
     "FORMATS": "Every format by its name.",
     "ALIASES": "The name of the format that each alias stands for.",
@@ -54,7 +54,7 @@ from anywhere that stays, and what is said of them here may be relied on.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     others = other_types()
     aliases = {name: value for name, value in others.items() if not inspect.isclass(value)}
     classes = {name: value for name, value in others.items() if inspect.isclass(value)}
@@ -66,16 +66,16 @@ def page() -> str:
 
 
 def public_names(module: str) -> list[str]:
-    """The names of a public module, in alphabetical order."""
-    here = _module(module)
-    listed = getattr(here, "__all__", None) or [
-        name for name, value in vars(here).items() if inspect.isclass(value) and value.__module__ == module
+    """Return the names of a public module, in alphabetical order."""
+    module_object = _module(module)
+    names_listed = getattr(module_object, "__all__", None) or [
+        name for name, value in vars(module_object).items() if inspect.isclass(value) and value.__module__ == module
     ]
-    return sorted((name for name in listed if not name.startswith("__")), key=lambda name: (name.lower(), name))
+    return sorted((name for name in names_listed if not name.startswith("__")), key=lambda name: (name.lower(), name))
 
 
 def functions_of(value: type[Any]) -> dict[str, Any]:
-    """The public methods of a class, and what its properties do; of its own and of bases that are not public."""
+    """Return the public methods and property getters of a class, including those of bases that are not public."""
     found: dict[str, Any] = {}
     for each in value.__mro__:
         if each is value or (each.__module__.startswith("rightcall") and not _is_public(each)):
@@ -96,8 +96,10 @@ def _first_line(value: Any) -> str:
 def _api_aliases() -> str:
     from rightcall.api_names import ALIASES
 
-    names = {api: [f"`{name}`" for name, known in ALIASES.items() if known == api] for api in ALIASES.values()}
-    return ";\n".join(f"{', '.join(known)} for `{api}`" for api, known in names.items())
+    names = {
+        api: [f"`{name}`" for name, names_of_api in ALIASES.items() if names_of_api == api] for api in ALIASES.values()
+    }
+    return ";\n".join(f"{', '.join(names_of_api)} for `{api}`" for api, names_of_api in names.items())
 
 
 def _is_public(value: Any) -> bool:
@@ -124,7 +126,7 @@ def _links(module: str, names: list[str]) -> Iterator[str]:
 
 
 def _home(module: str, name: str) -> str:
-    """The first of the public modules that have this very thing: it is told there, and linked to from the others."""
+    """Return the first public module with this object: it is documented there, and linked from the others."""
     value = getattr(_module(module), name)
     return next(each for each in MODULES if getattr(_module(each), name, None) is value or each == module)
 
@@ -146,12 +148,12 @@ def _constant(name: str, value: Any) -> str:
     if isinstance(value, frozenset | tuple):
         each = value if isinstance(value, tuple) else sorted(value)
         return f"{about} {', '.join(f'`{one}`' for one in each)}."
-    return f"`{value!r}`" if isinstance(value, str) else f"Stands for `{written(value)}`."
+    return f"`{value!r}`" if isinstance(value, str) else f"Stands for `{format_annotation(value)}`."
 
 
 def _table(aliases: dict[str, Any]) -> Iterator[str]:
-    """What the aliases stand for, each told by the others where it is made of them."""
-    texts = {name: written(value) for name, value in aliases.items()}
+    """Yield a table of the aliases, each expressed by other aliases where possible."""
+    texts = {name: format_annotation(value) for name, value in aliases.items()}
     yield "\n| name | stands for |\n|---|---|\n"
     for name, text in texts.items():
         for other, inner in sorted(texts.items(), key=lambda each: -len(each[1])):
@@ -177,7 +179,7 @@ def _is_method(value: type[Any], name: str) -> bool:
 
 
 def _inherited(value: type[Any]) -> str:
-    """What a public class has from a public base, which is told there."""
+    """Return the members that a public class has from a public base, which documents them."""
     own = functions_of(value)
     lines = []
     for base in value.__mro__[1:]:
@@ -197,13 +199,13 @@ def _is_rightcall(value: Any) -> bool:
 
 
 def other_types() -> dict[str, Any]:
-    """What is not public and stands in signatures of public things, by name: aliases, and classes of what is given."""
+    """Return types that are not public but appear in public signatures: aliases, and classes of returned values."""
     public = {name for module in MODULES for name in public_names(module)}
     found: dict[str, Any] = {}
     for value in _public_values():
-        for said, is_given in _annotations(value):
-            for name in said.names() - public:
-                other = look_up(name, said.module)
+        for annotation, is_given in _annotations(value):
+            for name in annotation.names() - public:
+                other = look_up(name, annotation.module)
                 if _is_alias(other) or (is_given and _is_rightcall(other)):
                     found |= {name: other, **{each.__name__: each for each in _classes(other)}}
     return {name: found[name] for name in sorted(found.keys() - public)}
@@ -219,16 +221,16 @@ def _public_values() -> Iterator[Any]:
                 yield from functions_of(value).values()
 
 
-def _annotations(value: Any) -> Iterator[tuple[Said, bool]]:
-    """Every annotation, and whether it is of something that one gets: a result, or a field of a value."""
+def _annotations(value: Any) -> Iterator[tuple[Annotation, bool]]:
+    """Yield every annotation, and whether its value is given to the caller: a result, or a field of a value."""
     is_value = inspect.isclass(value) and "__init__" not in vars(value)
-    yield from ((said, is_value) for said in annotations_of(value).values())
+    yield from ((annotation, is_value) for annotation in annotations_of(value).values())
     if not inspect.isclass(value) and (result := result_of(value)) is not None:
         yield result, True
 
 
 def _classes(alias: Any) -> Iterator[Any]:
-    """The classes of the package that an alias stands for."""
+    """Yield the classes of the package in an alias."""
     for each in getattr(alias, "__args__", ()):
         yield from [each] if _is_rightcall(each) else _classes(each)
 
@@ -245,18 +247,18 @@ def _code(text: str) -> str:
 
 
 def _doc(value: Any) -> str:
-    """The docstring as it was written. A module's has no margin to be taken off, and a base's is not one's own."""
+    """Return the docstring as written. A module's has no indentation to remove, and inherited ones do not count."""
     text = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
     return (text or "").strip() if inspect.ismodule(value) else inspect.cleandoc(text or "")
 
 
 def _prose(value: Any) -> str:
-    """A docstring as Markdown: what is indented in it is an example."""
-    done = []
+    """Convert a docstring to Markdown: an indented block is an example."""
+    blocks = []
     for block in re.split(r"\n{2,}", _doc(value)):
         is_code = all(line.startswith("    ") for line in block.splitlines() if line)
-        done.append(_code(textwrap.dedent(block)).rstrip() if block and is_code else block)
-    return "\n\n".join(done).replace("~~~\n\n~~~pyi\n", "\n").rstrip()
+        blocks.append(_code(textwrap.dedent(block)).rstrip() if block and is_code else block)
+    return "\n\n".join(blocks).replace("~~~\n\n~~~pyi\n", "\n").rstrip()
 
 
 def _anchor(heading: str) -> str:
@@ -264,14 +266,14 @@ def _anchor(heading: str) -> str:
 
 
 def _with_anchors(text: str) -> str:
-    """Links to `#@module.name`, as the anchors that the headings get: those that differ in case alone are counted."""
-    taken: dict[str, int] = {}
+    """Replace links to `#@module.name` by the anchors of the headings; duplicate slugs get a number."""
+    slug_counts: dict[str, int] = {}
     anchors: dict[str, str] = {}
     module = ""
     for level, heading in re.findall(r"(?m)^(##+) (.+)$", text):
         slug = _anchor(heading)
-        anchor = f"{slug}-{taken[slug]}" if slug in taken else slug
-        taken[slug] = taken.get(slug, 0) + 1
+        anchor = f"{slug}-{slug_counts[slug]}" if slug in slug_counts else slug
+        slug_counts[slug] = slug_counts.get(slug, 0) + 1
         module = heading if level == "##" else module
         anchors[f"{module}.{heading}"] = anchor
     return re.sub(r"#@([\w.]+)", lambda link: f"#{anchors[link[1]]}", text)

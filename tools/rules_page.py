@@ -1,4 +1,4 @@
-"""The page `docs/repair.md`: every rule with an example that was worked out when the page was made."""
+"""The page `docs/repair.md`: every rule with an example that is computed when the page is generated."""
 
 from __future__ import annotations
 
@@ -92,21 +92,21 @@ _PROPERTIES = TOOLS[0].parameters["properties"]
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     rows = [f"| [{rule.name}](#{rule.name}) | {rule.kind} | {rule.what} | {rule.evidence} |\n" for rule in RULES]
     declared = [f"{json.dumps(name)}: {json.dumps(schema)}" for name, schema in _PROPERTIES.items()]
     sections = [_section(name, list(rules)) for name, rules in groupby(RULES, key=lambda rule: rule.name)]
     return "".join([_HEAD, *rows, _DECLARED, ",\n".join(declared), "\n~~~\n", *sections])
 
 
-def tried(rule: RepairRule, *, policy: str | None = None) -> Reply:
-    """What becomes of the example of a rule."""
-    chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
+def repair_example(rule: RepairRule, *, policy: str | None = None) -> Reply:
+    """Repair the example of a rule."""
+    repair_policy = policy or ("lenient" if rule.kind == "guess" else "safe")
     if rule.format:
-        return parse(rule.sent, format=rule.format, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
-    said = {"name": rule.tool, "arguments": rule.sent, **rule.beside}
-    message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": said}]}
-    return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
+        return parse(rule.sent, format=rule.format, tools=TOOLS, repair=repair_policy)  # type: ignore[arg-type]
+    function = {"name": rule.tool, "arguments": rule.sent, **rule.beside}
+    message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    return read(message, tools=TOOLS, repair=repair_policy)  # type: ignore[arg-type]
 
 
 def _section(name: str, rules: list[RepairRule]) -> str:
@@ -114,7 +114,7 @@ def _section(name: str, rules: list[RepairRule]) -> str:
 
 
 def _example(rule: RepairRule) -> str:
-    call = tried(rule).attempts[0]
+    call = repair_example(rule).attempts[0]
     name = f"{rule.tool or '(no name)'}  " if rule.tool != call.name else ""
     named = f"{call.name}  " if rule.tool != call.name else ""
     lines = [

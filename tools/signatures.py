@@ -1,4 +1,4 @@
-"""What a function or class takes, as one would write it: annotations as the source has them, defaults that read."""
+"""Signatures of functions and classes as a person writes them: annotations as in the source, readable defaults."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Paramet
 _STRINGS = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
-class Said(NamedTuple):
-    """An annotation, and the module in which its names have their meaning."""
+class Annotation(NamedTuple):
+    """An annotation, and the module that its names belong to."""
 
     text: str
     module: str
 
     def names(self) -> set[str]:
-        """The names of types that stand in it."""
+        """Return the names of types in it."""
         return set(_NAMES.findall(_STRINGS.sub("", self.text)))
 
 
 def signature(name: str, value: Any) -> str:
-    """`name(parameters) -> result`, over several lines where one is too long; empty where there is none to show."""
+    """Return `name(parameters) -> result`, on several lines if it is too long; empty if there is none."""
     if inspect.isclass(value) and getattr(value, "_is_protocol", False):
         return ""
     try:
@@ -40,8 +40,8 @@ def signature(name: str, value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     is_async = "async " if inspect.iscoroutinefunction(value) else ""
-    given = None if inspect.isclass(value) else result_of(value)
-    result = "" if given is None else f" -> {given.text}"
+    result_annotation = None if inspect.isclass(value) else result_of(value)
+    result = "" if result_annotation is None else f" -> {result_annotation.text}"
     parts = list(_parts(value))
     line = f"{is_async}{name}({', '.join(parts)}){result}"
     if len(line) <= _WIDTH:
@@ -50,7 +50,7 @@ def signature(name: str, value: Any) -> str:
 
 
 def parameters(value: Any) -> list[inspect.Parameter]:
-    """What a caller may pass; empty where Python does not know."""
+    """Return what a caller may pass; an empty list if Python does not know."""
     try:
         found = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
@@ -58,25 +58,25 @@ def parameters(value: Any) -> list[inspect.Parameter]:
     return [parameter for parameter in found if parameter.name not in ("self", "cls")]
 
 
-def annotations_of(value: Any) -> dict[str, Said]:
-    """The annotation of each parameter or field."""
+def annotations_of(value: Any) -> dict[str, Annotation]:
+    """Return the annotation of each parameter or field."""
     fields = _fields(value) if inspect.isclass(value) else {}
     found = {}
     for each in parameters(value):
         annotation, module = fields.get(each.name, (each.annotation, value.__module__))
         if annotation is not each.empty:
-            found[each.name] = _said(annotation, module)
+            found[each.name] = _to_annotation(annotation, module)
     return found
 
 
-def result_of(function: Any) -> Said | None:
-    """The annotation of what a function gives."""
+def result_of(function: Any) -> Annotation | None:
+    """Return the annotation of the result of a function."""
     found = inspect.signature(function).return_annotation
-    return None if found is inspect.Signature.empty else _said(found, function.__module__)
+    return None if found is inspect.Signature.empty else _to_annotation(found, function.__module__)
 
 
 def look_up(name: str, module: str) -> Any:
-    """What a name stands for in a module, also where it is imported for the type checker alone; None if unknown."""
+    """Return the object of a name in a module, also if it is imported only for the type checker; None if unknown."""
     here = importlib.import_module(module)
     if name in vars(here):
         return vars(here)[name]
@@ -86,26 +86,26 @@ def look_up(name: str, module: str) -> Any:
     return None
 
 
-def written(annotation: Any) -> str:
-    """An annotation without the modules that its names live in."""
+def format_annotation(annotation: Any) -> str:
+    """Return an annotation without the modules of its names."""
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return _PACKAGES.sub("", text)
 
 
-def _said(annotation: Any, module: str) -> Said:
-    """Names for a few words are spelled out: a reader wants the words."""
-    said = Said(written(annotation), module)
-    for name in said.names():
+def _to_annotation(annotation: Any, module: str) -> Annotation:
+    """Replace the names of literal types by their values, which are more useful to readers."""
+    result = Annotation(format_annotation(annotation), module)
+    for name in result.names():
         value = look_up(name, module)
         if typing.get_origin(value) is typing.Literal:
-            said = said._replace(text=re.sub(rf"\b{name}\b", written(value), said.text))
-    return said._replace(text=said.text.replace("'", '"'))
+            result = result._replace(text=re.sub(rf"\b{name}\b", format_annotation(value), result.text))
+    return result._replace(text=result.text.replace("'", '"'))
 
 
 def _fields(kind: type[Any]) -> dict[str, tuple[Any, str]]:
-    """Annotations of fields: a struct's signature has them resolved, with every alias spelled out."""
+    """Return annotations of fields: a struct's signature has them resolved, without aliases."""
     found: dict[str, tuple[Any, str]] = {}
     if "__init__" not in vars(kind):
         for each in reversed(kind.__mro__):
@@ -115,31 +115,33 @@ def _fields(kind: type[Any]) -> dict[str, tuple[Any, str]]:
 
 
 def _parts(value: Any) -> Iterator[str]:
-    said, factories, starred = annotations_of(value), _factories(value), False
+    annotations, factories, starred = annotations_of(value), _factories(value), False
     for parameter in parameters(value):
         if parameter.kind is parameter.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
         starred = starred or parameter.kind is parameter.VAR_POSITIONAL
         text = _STARS.get(parameter.kind, "") + parameter.name
-        text += f": {said[parameter.name].text}" if parameter.name in said else ""
+        text += f": {annotations[parameter.name].text}" if parameter.name in annotations else ""
         default = factories.get(parameter.name) or _default(parameter.default)
         yield text if parameter.default is parameter.empty else f"{text} = {default}"
 
 
 def _factories(value: Any) -> Mapping[str, str]:
-    """Defaults of fields that are made anew for each value."""
+    """Return defaults of fields that are created for each value."""
     if not (inspect.isclass(value) and issubclass(value, msgspec.Struct)):
         return {}
     fields = msgspec.structs.fields(value)
-    made = {field.name: field.default_factory for field in fields if field.default_factory is not msgspec.NODEFAULT}
-    return {name: repr(factory()) for name, factory in made.items() if factory in (dict, list, set)}
+    factories = {
+        field.name: field.default_factory for field in fields if field.default_factory is not msgspec.NODEFAULT
+    }
+    return {name: repr(factory()) for name, factory in factories.items() if factory in (dict, list, set)}
 
 
 def _is_plain(value: msgspec.Struct) -> bool:
-    """Is it what its class makes of nothing?"""
-    needed = [field for field in msgspec.structs.fields(value) if field.required]
-    return not needed and value == type(value)()
+    """Return whether the value equals its class called without arguments."""
+    required = [field for field in msgspec.structs.fields(value) if field.required]
+    return not required and value == type(value)()
 
 
 def _default(value: Any) -> str:
@@ -147,5 +149,5 @@ def _default(value: Any) -> str:
         return f"{value.__module__}.{value.__name__}"
     if isinstance(value, msgspec.Struct):
         return f"{type(value).__name__}()" if _is_plain(value) else "..."
-    shown = repr(value)
-    return "..." if len(shown) > _LONGEST_DEFAULT or " at 0x" in shown else shown.replace("'", '"')
+    text = repr(value)
+    return "..." if len(text) > _LONGEST_DEFAULT or " at 0x" in text else text.replace("'", '"')
