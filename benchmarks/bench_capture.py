@@ -1,4 +1,4 @@
-"""How close does capture come to the disk?    Rows per second, beside the syncs per second that the disk can do.
+"""Measure the rows per second of a capture, compared with the syncs per second of the disk.
 
 A row is synced before the next step, and an answer is journaled and synced before its first row: with one call in each
 answer, one scenario at a time makes little more than one row for two syncs. Several at a time share syncs. Beside it,
@@ -26,11 +26,11 @@ from rightcall.capture.settings import Settings
 
 RUNS = 8
 DOMAINS = ("shopping", "calendar", "support")
-LEAST = 0.5  # of what the syncs allow, one scenario at a time
+LEAST = 0.5  # fraction of the rate that the syncs allow, one scenario at a time
 
 
-class Instant:
-    """An exchange that answers at once, as a model with one call per turn does: what is measured is not the model."""
+class InstantExchange:
+    """An exchange that answers at once, like a model with one call per turn, so the model is not measured."""
 
     def keep(self) -> None:
         """Nothing is open."""
@@ -39,8 +39,8 @@ class Instant:
         """Nothing is open."""
 
     @asynccontextmanager
-    async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        tool = (sent.body or {})["tools"][0]["function"]
+    async def open(self, request: HttpRequest) -> AsyncIterator[HttpResponse]:
+        tool = (request.body or {})["tools"][0]["function"]
         arguments = dict.fromkeys(tool["parameters"]["required"], "2026-06-05")
         call = {"name": tool["name"], "arguments": json.dumps(arguments)}
         message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": call}]}
@@ -52,20 +52,23 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-def captured(folder: Path, concurrency: int, max_turns: int = 4) -> tuple[int, float, float]:
-    """Rows, seconds and bytes of a row."""
+def run_capture(folder: Path, concurrency: int, max_turns: int = 4) -> tuple[int, float, float]:
+    """Return rows, seconds and bytes of a row."""
     output = folder / f"c{concurrency}.jsonl"
     settings = Settings(models=("m",), mode="native", runs=RUNS, max_turns=max_turns, concurrency=concurrency)
     run = Capture(
-        Backend("http://nowhere.localhost", exchange=Instant(), environ={}), find_domains(DOMAINS), settings, output
+        Backend("http://nowhere.localhost", exchange=InstantExchange(), environ={}),
+        find_domains(DOMAINS),
+        settings,
+        output,
     )
     start = time.perf_counter()
     asyncio.run(run.go())
     return run.tally.rows, time.perf_counter() - start, output.stat().st_size / run.tally.rows
 
 
-def syncs(folder: Path, size: int, count: int = 300) -> float:
-    """Bare appends per second, each with its sync."""
+def measure_syncs(folder: Path, size: int, count: int = 300) -> float:
+    """Return the appends with a sync per second, without a capture."""
     line = b"x" * (size - 1) + b"\n"
     file = os.open(folder / "bare", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     start = time.perf_counter()
@@ -83,8 +86,8 @@ def main() -> int:
         folder = Path(name)
         lines = []
         for concurrency in (1, 4, 16, 64):
-            rows, seconds, size = captured(folder, concurrency)
-            limit = syncs(folder, round(size))
+            rows, seconds, size = run_capture(folder, concurrency)
+            limit = measure_syncs(folder, round(size))
             rate = rows / seconds
             lines.append(
                 (str(concurrency), f"{rows}", f"{rate:.0f}", f"{limit:.0f}", f"{rate / limit:.2f}", f"{size:.0f}")
@@ -92,7 +95,7 @@ def main() -> int:
             if concurrency == 1 and rate < LEAST * limit / 2:
                 missed.append("one scenario at a time")
     table(("at a time", "rows", "rows/s", "syncs/s of the disk", "rows per sync", "bytes per row"), lines)
-    print("one scenario at a time: four answers and five rows are nine syncs, so 0.56 is all that can be")
+    print("one scenario at a time: four answers and five rows need nine syncs, so 0.56 is the maximum")
     return verdict(f"one at a time, at least {LEAST:.0%} of what the syncs allow", missed)
 
 

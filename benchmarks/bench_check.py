@@ -1,4 +1,4 @@
-"""What does trust cost?    A clean call of 1 KB, read and checked, against `json.loads` of it.
+"""Measure the cost of checking: a valid call of 1 KB, parsed and checked, against `json.loads` of it.
 
 Target: `parse` in a known format and `read`, both with the tools declared and so with `check`, at most 12 times
 `json.loads`.
@@ -27,10 +27,10 @@ EDIT = {"line": 12, "old": "not all those", "new": ["only some", "of those"], "k
 
 
 def arguments(size: int) -> dict[str, Any]:
-    """Arguments of about so many characters: a long text, an integer, an object."""
-    made = {"path": "notes/a.txt", "mode": 420, "edit": EDIT, "text": ""}
-    missing = size - len(json.dumps(made))
-    return {**made, "text": (WORDS * (missing // len(WORDS) + 1))[:missing].strip()}
+    """Return arguments of about `size` characters: a long text, an integer, an object."""
+    result = {"path": "notes/a.txt", "mode": 420, "edit": EDIT, "text": ""}
+    missing = size - len(json.dumps(result))
+    return {**result, "text": (WORDS * (missing // len(WORDS) + 1))[:missing].strip()}
 
 
 CLEAN = arguments(SIZE)
@@ -44,8 +44,8 @@ MESSAGE = {
 SMALL = {"path": "it's.txt", "text": "first\nsecond", "mode": 420, "edit": EDIT}
 
 
-def damaged() -> dict[str, str]:
-    """The same arguments, written wrongly."""
+def damaged_arguments() -> dict[str, str]:
+    """Return the same arguments, with different syntax errors."""
     plain = json.dumps(SMALL)
     return {
         "trailing comma": plain[:-1] + ",}",
@@ -65,12 +65,12 @@ def damaged() -> dict[str, str]:
 
 
 def checkers() -> dict[str, Callable[[], object]]:
-    """Ways to check the clean arguments, the schema compiled beforehand."""
+    """Return functions that check the valid arguments, with a compiled schema."""
     found: dict[str, Callable[[], object]] = {"rightcall check": partial(check, CALL, TOOLS)}
     try:
         import jsonschema  # type: ignore[import-untyped]
     except ImportError:
-        print("jsonschema is not installed, and not compared")
+        print("jsonschema is not installed, so it is not compared")
         return found
     schema = next(iter(TOOLS)).parameters
     found["jsonschema is_valid"] = partial(jsonschema.Draft202012Validator(schema).is_valid, CLEAN)
@@ -98,23 +98,28 @@ def main() -> int:
 
 def compare_repair() -> None:
     rows = []
-    for name, text in damaged().items():
+    for name, text in damaged_arguments().items():
         call = Call("edit_file", {}, text)
         ours = best(partial(repair, call, TOOLS), 3, times=20)
         theirs = best(partial(json_repair.loads, text), 3, times=1 if len(text) > 2000 else 20)
-        mended, made = repair(call, TOOLS), json_repair.loads(text)
-        cells = (f"{ours * 1e6:.0f}", verdict_on(mended.arguments, name), f"{theirs * 1e6:.0f}", verdict_on(made, name))
+        mended, result = repair(call, TOOLS), json_repair.loads(text)
+        cells = (
+            f"{ours * 1e6:.0f}",
+            describe_result(mended.arguments, name),
+            f"{theirs * 1e6:.0f}",
+            describe_result(result, name),
+        )
         rows.append((name, *cells, f"{theirs / ours:.1f}"))
     print("damaged arguments: microseconds, and what comes out")
     table(("damage", "ours", "", "json_repair", "", "x"), rows)
 
 
-def verdict_on(made: object, name: str) -> str:
-    """Is it what was meant? Of a text that holds no whole call, nothing may be made."""
+def describe_result(result: object, name: str) -> str:
+    """Return whether the result is the intended one. A text without a whole call must give no arguments."""
     if name in ("cut off", "no JSON at all"):
-        return "right" if not made else "invented"
+        return "right" if not result else "invented"
     want = {"path": '"' * 4096} if name.startswith("8 KB") else SMALL
-    return "right" if made == want else "left alone" if made == {} else "wrong"
+    return "right" if result == want else "left alone" if result == {} else "wrong"
 
 
 if __name__ == "__main__":

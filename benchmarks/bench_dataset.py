@@ -1,4 +1,4 @@
-"""Do the dataset commands stream?    Rows per second and peak memory of each, at two sizes.
+"""Measure whether the dataset commands stream: rows per second and peak memory of each, at two sizes.
 
 Target: ten times the rows take at most 1.3 times the memory. Run `bench_dataset.py 100000 1000000` for the sizes of a
 real dataset (some GB of disk, half an hour); names of commands after that run only those. Without arguments it takes
@@ -41,7 +41,7 @@ COMMANDS: dict[str, list[str]] = {
 
 
 def pair(number: int) -> tuple[Json, Json]:
-    """A conversation of two rows, unlike any other."""
+    """Return a unique conversation of two rows."""
     arguments = {"product_id": "SKU-DOCK-1", "quantity": 2}
     call = Call("add_to_cart", arguments, '{"product_id": "SKU-DOCK-1", "quantity": 2}', "capture_call_0_0")
     request = f"Put two of the docks SKU-DOCK-1 into my cart. This is request {number}."
@@ -81,8 +81,8 @@ def write_rows(path: Path, rows: int) -> None:
             file.writelines(map(encode_row, pair(number)))
 
 
-def measured(arguments: list[str]) -> tuple[float, float]:
-    """Seconds and megabytes of a command in a process of its own."""
+def measure_command(arguments: list[str]) -> tuple[float, float]:
+    """Return the seconds and megabytes of a command in a separate process."""
     start = time.perf_counter()
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     command = [sys.executable, "-m", "rightcall", "dataset", *arguments]
@@ -93,7 +93,7 @@ def measured(arguments: list[str]) -> tuple[float, float]:
     return time.perf_counter() - start, used.ru_maxrss / 1024
 
 
-def commands(sizes: tuple[int, int], names: list[str]) -> int:
+def measure_commands(sizes: tuple[int, int], names: list[str]) -> int:
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
@@ -101,8 +101,8 @@ def commands(sizes: tuple[int, int], names: list[str]) -> int:
             write_rows(source, rows)
             print(f"{rows:,} rows, {source.stat().st_size / 1e6:,.0f} MB", flush=True)
             for name in names:
-                filled = [each.format(rows=source, out=folder) for each in COMMANDS[name]]
-                found[name].append(measured(filled))
+                arguments = [each.format(rows=source, out=folder) for each in COMMANDS[name]]
+                found[name].append(measure_command(arguments))
     head = ["command", *[f"{rows:,}: rows/s" for rows in sizes], *[f"{rows:,}: MB" for rows in sizes], "growth"]
     lines, missed = [], []
     for name, ((first, small), (second, large)) in found.items():
@@ -115,8 +115,8 @@ def commands(sizes: tuple[int, int], names: list[str]) -> int:
     return verdict(f"at most {MOST} times the memory for ten times the rows", missed)
 
 
-def durable() -> None:
-    """What a journal makes durable, against bare syncs of as many bytes on the same disk."""
+def measure_journal() -> None:
+    """Measure the durable rows of a journal, against syncs of as many bytes on the same disk."""
     row = pair(0)[0]
     data = encode_row(row)
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
@@ -147,8 +147,8 @@ def durable() -> None:
 
 
 if __name__ == "__main__":
-    given = tuple(int(each.replace(",", "").replace("_", "")) for each in sys.argv[1:3])
-    status = commands((given[0], given[1]) if len(given) == 2 else SIZES, sys.argv[3:] or list(COMMANDS))
+    sizes = tuple(int(each.replace(",", "").replace("_", "")) for each in sys.argv[1:3])
+    status = measure_commands((sizes[0], sizes[1]) if len(sizes) == 2 else SIZES, sys.argv[3:] or list(COMMANDS))
     print()
-    durable()
+    measure_journal()
     sys.exit(status)

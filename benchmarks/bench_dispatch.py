@@ -1,4 +1,4 @@
-"""What does watching a call cost?    A tool that does nothing, two hooks and a trace, against a bare `await` of it.
+"""Measure the cost of dispatch: an empty tool with two hooks and a trace, against a plain `await` of it.
 
 Target: `dispatch` of such calls at most 25 times the bare `await`, per call. That includes `check`, the binding of
 arguments, both hooks before and after, five trace events and the result. Beside it: the same without hooks, one call
@@ -30,7 +30,7 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-class Watch(Hook):
+class CountingHook(Hook):
     async def before(self, invocation: Invocation) -> None:
         pass
 
@@ -41,7 +41,7 @@ class Watch(Hook):
 TOOLS = Toolset([nothing, add])
 EMPTY = [Call("nothing", {}, "{}", f"call_{at}") for at in range(CALLS)]
 FILLED = [Call("add", {"a": at, "b": 1}, "", f"call_{at}") for at in range(CALLS)]
-HOOKS = (Watch(), Watch())
+HOOKS = (CountingHook(), CountingHook())
 
 
 async def bare() -> None:
@@ -63,23 +63,23 @@ WAYS: dict[str, Callable[[], Awaitable[object]]] = {
 }
 
 
-async def seconds(way: Callable[[], Awaitable[object]]) -> float:
-    """CPU seconds per call."""
+async def seconds(run: Callable[[], Awaitable[object]]) -> float:
+    """Return the CPU seconds per call."""
     start = time.process_time()
     for _ in range(10):
-        await way()
+        await run()
     return (time.process_time() - start) / 10 / CALLS
 
 
-async def measured(runs: int = 40) -> dict[str, float]:
-    """The least of several runs, the ways taken in turn, so that a slow moment of the machine hits them all."""
+async def measure_modes(runs: int = 40) -> dict[str, float]:
+    """Return the minimum of several runs of alternating modes, so that a slow moment affects all of them."""
     assert [result.output for result in await dispatch(FILLED, TOOLS)] == [at + 1 for at in range(CALLS)]
     found: dict[str, list[float]] = {name: [] for name in WAYS}
     gc.disable()
     try:
         for _ in range(runs):
-            for name, way in WAYS.items():
-                found[name].append(await seconds(way))
+            for name, run in WAYS.items():
+                found[name].append(await seconds(run))
             gc.collect()
     finally:
         gc.enable()
@@ -87,7 +87,7 @@ async def measured(runs: int = 40) -> dict[str, float]:
 
 
 def main() -> int:
-    found = asyncio.run(measured())
+    found = asyncio.run(measure_modes())
     base = found["a bare await"]
     table(("", "ns per call", "x await"), [(n, f"{s * 1e9:,.0f}", f"{s / base:.1f}") for n, s in found.items()])
     ratio = found["dispatch, two hooks, traced"] / base

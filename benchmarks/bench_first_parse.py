@@ -1,4 +1,4 @@
-"""The first `parse` of a process with `format="auto"`: seconds of CPU and megabytes, beside those of the import.
+"""Measure the first `parse` of a process with `format="auto"`: CPU seconds and megabytes, and those of the import.
 
     python benchmarks/bench_first_parse.py [SRC_OF_A_BASE_TREE]
 
@@ -23,7 +23,7 @@ TEXTS = {
     "bare JSON": '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
     "no call": "It is a fine day, with 3 < 4 [degrees] more.",
 }
-# The validator of schemas is loaded before: it is a dependency, and any first check loads it.
+# The schema validator is imported before: it is a dependency, and any first check imports it.
 PROGRAM = """
 import json, resource, sys, time
 
@@ -48,7 +48,7 @@ print(json.dumps([imported - start, time.process_time() - imported, between - be
 
 
 def measure(src: Path, text: str) -> list[float]:
-    """Seconds of the import and of the parse, and bytes of both, in a fresh process."""
+    """Return seconds of the import and of the parse, and bytes of both, in a fresh process."""
     environment = {**os.environ, "PYTHONPATH": str(src)}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, text], env=environment, capture_output=True, text=True, check=True

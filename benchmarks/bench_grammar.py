@@ -1,4 +1,4 @@
-"""What does a grammar cost?    100 tools to GBNF and to Lark, against what llguidance needs to compile the result.
+"""Measure the cost of a grammar: 100 tools to GBNF and to Lark, against llguidance's compilation of the result.
 
 Targets, all in the same run: making and writing either grammar takes at most half of that compile, and that compile at
 most 1.5 times llguidance's own way from the same tools' JSON Schemas. The tools are declared beforehand, once.
@@ -30,7 +30,7 @@ RUNS = 7
 
 
 def parameters(at: int) -> dict[str, Any]:
-    """As tools have them: strings, a bounded number, options, a list, an object inside."""
+    """Return typical parameters: strings, a bounded number, options, a list, a nested object."""
     options = {"a": {"type": "number"}, "b": {"type": "boolean"}}
     return {
         "type": "object",
@@ -47,7 +47,7 @@ def parameters(at: int) -> dict[str, Any]:
 
 
 def as_schema(tools: Toolset) -> dict[str, Any]:
-    """The same calls as one JSON Schema."""
+    """Return the same calls as one JSON Schema."""
     calls = [
         {
             "type": "object",
@@ -61,7 +61,7 @@ def as_schema(tools: Toolset) -> dict[str, Any]:
 
 
 def real_schemas() -> Iterator[tuple[str, str, Any]]:
-    """The source, the tool's name and the schema, each schema once."""
+    """Yield the source, the tool's name and the schema, without duplicates."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "evals"))
     from bfcl_cases import cases
     from bfcl_cases import fetch as fetch_cases
@@ -74,8 +74,8 @@ def real_schemas() -> Iterator[tuple[str, str, Any]]:
     yield from {json.dumps(each): each for each in [*found, *objects]}.values()
 
 
-def framed(name: str, schema: Any) -> str:
-    """A call in the markers and the envelope of Hermes, its arguments compiled by llguidance."""
+def frame_grammar(name: str, schema: Any) -> str:
+    """Return a grammar of a Hermes call whose arguments are compiled by llguidance."""
     head = json.dumps(f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": ')
     return f'%llguidance {{}}\nstart: {head} args "}}\\n</tool_call>"\nargs: %json {json.dumps(schema)}\n'
 
@@ -97,7 +97,7 @@ def measure_real(every: int) -> int:
         except (BadTools, GrammarCompileError):
             skipped += 1
             continue
-        theirs = framed(name, schema)
+        theirs = frame_grammar(name, schema)
         if not compiles(lark) or not compiles(theirs):
             skipped += 1
             continue
@@ -116,7 +116,7 @@ def measure_real(every: int) -> int:
             mine, other = (sorted(pair[side] for pair in pairs)[int(share * (len(pairs) - 1))] for side in (0, 1))
             rows.append((f"{source} ({len(pairs)}), {share:.0%}", f"{mine:.2f}", f"{other:.2f}", f"{mine / other:.2f}"))
             missed += [f"{source} at {share:.0%}"] if mine > MOST * other and source == "all" else []
-    print(f"{skipped} schemas that one of the two does not compile")
+    print(f"{skipped} schemas that at least one of the two cannot compile")
     table(("schemas, percentile", "ours ms", "llguidance ms", "ratio"), rows)
     return verdict(f"at most {MOST} of llguidance's own compiler", missed)
 
@@ -124,7 +124,7 @@ def measure_real(every: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--real", action="store_true", help="measure the schemas of the leaderboard and of the suite")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="with --real: look at every Nth schema only")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="with --real: measure only every Nth schema")
     options = parser.parse_args()
     return measure_real(options.every) if options.real else measure_hundred()
 
@@ -135,18 +135,18 @@ def measure_hundred() -> int:
     tools = Toolset([Tool(name=f"tool_{at}", parameters=parameters(at)) for at in range(TOOLS)])
     tokenizer, schema = LLTokenizer("byte"), as_schema(tools)
 
-    def compiled(text: str) -> Any:
+    def compile_grammar(text: str) -> Any:
         found = LLMatcher(tokenizer, text, log_level=0)
         assert not found.is_error(), found.get_error()
         return found
 
-    def made() -> Any:
+    def make_grammar() -> Any:
         return grammar(tools, format="hermes", choice="required")
 
-    lark = LLMatcher.grammar_from_lark(made().lark())
-    ours = best(lambda: compiled(lark), RUNS)
-    theirs = best(lambda: compiled(LLMatcher.grammar_from_json_schema(schema)), RUNS)
-    to_gbnf, to_lark = best(lambda: made().gbnf(), RUNS), best(lambda: made().lark(), RUNS)
+    lark = LLMatcher.grammar_from_lark(make_grammar().lark())
+    ours = best(lambda: compile_grammar(lark), RUNS)
+    theirs = best(lambda: compile_grammar(LLMatcher.grammar_from_json_schema(schema)), RUNS)
+    to_gbnf, to_lark = best(lambda: make_grammar().gbnf(), RUNS), best(lambda: make_grammar().lark(), RUNS)
     rows = [
         ("tools to GBNF", f"{to_gbnf * 1e3:.1f}", f"{to_gbnf / ours:.2f} of the compile"),
         ("tools to Lark", f"{to_lark * 1e3:.1f}", f"{to_lark / ours:.2f} of the compile"),

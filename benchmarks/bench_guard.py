@@ -1,4 +1,4 @@
-"""What does the guard cost per turn?    A history of 200 messages, 100 of them calls, judged as the full guard does.
+"""Measure the cost of the full guard per turn, with a history of 200 messages, 100 of them calls.
 
 Target: all that guard and conversation do in one turn (the state read off the messages, the request prepared, the
 reply judged, the answers written, the history made sane for the server) in less than 1 ms. Beside it, in the same run:
@@ -21,11 +21,11 @@ MOST = 0.001
 
 
 def history(messages: int) -> list[Json]:
-    """A task of so many messages: calls of which some come again, and their results."""
+    """Return a task of `messages` messages: calls, some of them repeated, and their results."""
     out: list[Json] = [{"role": "user", "content": "Edit the files."}]
     for at in range(messages // 2):
-        given = json.dumps({"path": f"notes/{at % 60}.txt", "text": "not all those who wander", "mode": at})
-        function = {"name": "edit_file", "arguments": given}
+        arguments = json.dumps({"path": f"notes/{at % 60}.txt", "text": "not all those who wander", "mode": at})
+        function = {"name": "edit_file", "arguments": arguments}
         out.append(
             {
                 "role": "assistant",
@@ -44,10 +44,10 @@ REPLY = parse(
 )
 
 
-def whole_turn(given: list[Json]) -> None:
-    """What a runner does between two answers of a model."""
+def whole_turn(messages: list[Json]) -> None:
+    """Do the work of a runner between two answers of a model."""
     runner = Runner(None, TOOLS)
-    runner.conversation.messages = list(given)
+    runner.conversation.messages = list(messages)
     request = runner.next_request()
     assert request is not None
     judged = runner.receive(REPLY)
@@ -55,13 +55,13 @@ def whole_turn(given: list[Json]) -> None:
 
 
 def main() -> int:
-    given, guard = history(MESSAGES), Guard.of("full")
+    messages, guard = history(MESSAGES), Guard.of("full")
     ways = {
-        "json.dumps of the messages": lambda: json.dumps(given),
-        "Turn.of": lambda: Turn.of(given, TOOLS, reply=REPLY),
-        "Guard.judge": lambda: guard.judge(Turn.of(given, TOOLS, reply=REPLY)),
-        "a whole turn of a Runner": lambda: whole_turn(given),
-        "sane": lambda: sane(given),
+        "json.dumps of the messages": lambda: json.dumps(messages),
+        "Turn.of": lambda: Turn.of(messages, TOOLS, reply=REPLY),
+        "Guard.judge": lambda: guard.judge(Turn.of(messages, TOOLS, reply=REPLY)),
+        "a whole turn of a Runner": lambda: whole_turn(messages),
+        "sane": lambda: sane(messages),
     }
     found = {name: best(way, 15, times=10) for name, way in ways.items()}
     base = found["json.dumps of the messages"]

@@ -1,6 +1,6 @@
-"""What does hostile text cost?    1 MB of openers, brackets, backticks, blanks, against `json.loads` of a valid 1 MB.
+"""Measure the cost of hostile text: 1 MB of openers, brackets, backticks, blanks, against `json.loads` of 1 MB.
 
-For each function the dearest of many hostile texts, in the dearest format, is looked for at 2 KB and then read at 1 MB.
+For each function the most expensive of many hostile texts and formats is searched at 2 KB and then parsed at 1 MB.
 Targets: every function at most 2 CPU-seconds and 60 bytes of memory for a character, `detect` at most 20 times
 `json.loads`.
 The tools are declared.
@@ -24,25 +24,25 @@ from rightcall.formats import FORMATS
 from rightcall.parsing.compile import compile_format
 
 SIZE = 1_000_000
-# How much of each text is read, and how many of the dearest go on.
-SIZES = ((2_000, 30), (250_000, 1))  # the cap on openers that hold no call must have been reached
+# How much of each text is parsed, and how many of the most expensive ones continue.
+SIZES = ((2_000, 30), (250_000, 1))  # large enough to reach the cap on openers without a call
 MOST_DETECT = 20.0
 MOST_SECONDS = 2.0
 MOST_BYTES = 60.0  # for a character
 
-DEAR = [("contract", "a\n"), ("hermes", "<function=")]  # that is not dear when it is small
+KNOWN_EXPENSIVE = [("contract", "a\n"), ("hermes", "<function=")]  # not expensive when it is small
 
 Work = Callable[[str, str], object]  # a format and a text
 
 
-def streamed(format: str, text: str, size: int = 16) -> None:
+def parse_stream(format: str, text: str, size: int = 16) -> None:
     parser = Parser(format, tools=TOOLS, live=True)
     for start in range(0, len(text), size):
         parser.feed(text[start : start + size])
     parser.close()
 
 
-def answered(format: str, text: str, *, native: bool, size: int = 16) -> None:
+def read_stream(format: str, text: str, *, native: bool, size: int = 16) -> None:
     stream = Stream("chat", tools=TOOLS, format=format)
     for start in range(0, len(text), size):
         piece = text[start : start + size]
@@ -63,17 +63,17 @@ WORKS: dict[str, Work] = {
     "parse, format named": lambda format, text: parse(text, format=format, tools=TOOLS),
     "parse, lenient": lambda format, text: parse(text, format=format, tools=TOOLS, repair="lenient"),
     "parse, format unknown": lambda _, text: parse(text, tools=TOOLS),
-    "Parser, pieces of 16": streamed,
+    "Parser, pieces of 16": parse_stream,
     "read": lambda format, text: read(message(content=text), tools=TOOLS, format=format),
     "read, a call": lambda _, text: read(native(text), tools=TOOLS),
-    "Stream, pieces of 16": partial(answered, native=False),
-    "Stream, a call": partial(answered, native=True),
+    "Stream, pieces of 16": partial(read_stream, native=False),
+    "Stream, a call": partial(read_stream, native=True),
     "repair": lambda _, text: repair(Call("edit_file", {}, text), TOOLS),
     "repair, lenient": lambda _, text: repair(Call("edit_file", {}, text), TOOLS, policy="lenient"),
     "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": [text] * 9}}), TOOLS),
     "detect": lambda _, text: detect(text, tools=TOOLS),
 }
-# What does not depend on the format.
+# Functions that do not depend on the format.
 ONE_FORMAT = {
     "parse, format unknown",
     "read, a call",
@@ -87,14 +87,14 @@ ONE_FORMAT |= {"repair, lenient"}
 
 @cache
 def openers(format: str = "") -> list[str]:
-    """What opens a call in this format, or in any."""
+    """Return the texts that open a call in this format, or in any."""
     formats = [FORMATS[format]] if format else FORMATS.values()
     return sorted({pat.prefix for each in formats for pat, _ in compile_format(each).openers.of_calls} - {""})
 
 
 @cache
 def units(format: str) -> list[str]:
-    """What is repeated."""
+    """Return the texts to repeat."""
     written = render([Call("edit_file", {"path": "a", "mode": 1, "edit": {"line": 1}})], format=format)
     own = [each for opener in openers(format) for each in (opener, opener[:-1] or "<", opener + " x ", opener + "\n")]
     everybody = [
@@ -129,19 +129,19 @@ def units(format: str) -> list[str]:
     return [*everybody, *own, written, written + "\n", written[:-1], written[: len(written) // 2], "".join(openers())]
 
 
-def repeated(text: str, size: int = SIZE) -> str:
+def repeat_unit(text: str, size: int = SIZE) -> str:
     return (text * (size // len(text) + 1))[:size]
 
 
-def dearest(work: str) -> tuple[str, str]:
-    """The format and the unit that cost this function most, of those that were dear when they were small."""
+def find_most_expensive(work: str) -> tuple[str, str]:
+    """Return the most expensive format and unit for this function, of those that were expensive when small."""
     formats = ["hermes"] if work in ONE_FORMAT else list(FORMATS)
     everything = sorted({each for name in FORMATS for each in units(name)})
     cases = [(name, unit) for name in formats for unit in (everything if len(formats) == 1 else units(name))]
     for size, kept in SIZES:
-        costs = {case: once(partial(WORKS[work], case[0], repeated(case[1], size))) for case in cases}
+        costs = {case: once(partial(WORKS[work], case[0], repeat_unit(case[1], size))) for case in cases}
         cases = sorted(cases, key=lambda case: -costs[case])[:kept] + [
-            case for case in DEAR if case in cases and kept > 1
+            case for case in KNOWN_EXPENSIVE if case in cases and kept > 1
         ]
     return cases[0]
 
@@ -153,7 +153,7 @@ def once(run: Callable[[], object]) -> float:
 
 
 def peak(run: Callable[[], object]) -> float:
-    """Bytes of memory, at most, for each character."""
+    """Return the maximum bytes of memory for each character."""
     tracemalloc.start()
     try:
         run()
@@ -167,8 +167,8 @@ def main() -> int:
     print(f"json.loads of a valid 1 MB: {loads * 1e3:.1f} ms")
     rows, missed = [], []
     for work, do in WORKS.items():
-        format, unit = dearest(work)
-        run = partial(do, format, repeated(unit))
+        format, unit = find_most_expensive(work)
+        run = partial(do, format, repeat_unit(unit))
         seconds, memory = best(run, 2), peak(run)
         shown = repr(unit if len(unit) < 40 else unit[:36] + "...")
         print(f"  {work}: {seconds:.2f} s", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What does importing rightcall cost?    Against `import json, re, dataclasses, asyncio`, in fresh interpreters.
+"""Measure the import of rightcall against `import json, re, dataclasses, asyncio`, in fresh interpreters.
 
 Targets: what reading a reply needs at most 2.5 times as much, the bare package, which pytest loads for its plugin, at
 most a tenth.
@@ -23,7 +23,7 @@ BARE, MOST_BARE = "import typing, rightcall", 0.1
 
 
 def cpu_seconds(code: str, cache: str) -> float:
-    """CPU time of a fresh interpreter that runs this, with what it compiled before in that folder."""
+    """Return the CPU time of a fresh interpreter that runs this code, with its bytecode cache in that folder."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", code], check=True, env={**kept, "PYTHONPYCACHEPREFIX": cache})
@@ -35,8 +35,8 @@ def main() -> int:
     times: dict[str, list[float]] = {"pass": [], "import typing": [], BASELINE: [], OURS: [], BARE: []}
     with tempfile.TemporaryDirectory() as cache:
         for code in times:
-            cpu_seconds(code, cache)  # compiles: that happens once, whatever is imported
-        for _ in range(RUNS):  # in turn, so that all see the same load
+            cpu_seconds(code, cache)  # compile once, so that compilation is not measured
+        for _ in range(RUNS):  # alternating, so that all have the same load
             for code, found in times.items():
                 found.append(cpu_seconds(code, cache))
     medians = {code: statistics.median(found) for code, found in times.items()}

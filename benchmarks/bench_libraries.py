@@ -1,4 +1,4 @@
-"""What does hand-written code cost beside the library that does the same?
+"""Measure hand-written code against the library that does the same.
 
 Each row compares one hand-written part with a library on the same input, in one process and by turns. A ratio below 1
 means that the hand-written part is faster. docs/dependencies.md has the figures, and what the libraries cannot do.
@@ -6,7 +6,7 @@ means that the hand-written part is faster. docs/dependencies.md has the figures
     pip install ijson partial-json-parser httpx-sse datasketch detect-secrets
     python benchmarks/bench_libraries.py
 
-A library that is not installed is named and left out.
+A library that is not installed is reported and skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How do others do?    SGLang's own detectors beside ours, on the same texts: what streaming costs, and what is right.
+"""Compare SGLang's detectors with rightcall on the same texts: the cost of streaming, and correct results.
 
 Streams are cut as a server cuts them: markers come whole, anything else in pieces of 4 characters. (Ours does not care
 where it is cut; theirs often does.) "One delta" is the same text in one piece, as speculative decoding or a proxy gives
@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 from bench_stream import argument, stream
-from peers import Found, Unavailable, as_tools, load, streamed, whole
+from peers import Found, Unavailable, as_tools, load, parse_streamed, parse_whole
 
 from measure import TOOLS, best, table
 from rightcall import Call, CannotCarry, Text, parse, render
@@ -31,7 +31,7 @@ def call(**arguments: Any) -> Call:
     return Call("edit_file", arguments, "")
 
 
-# What it is: the reply. Each is written in each format by `render`, and must come back as it was.
+# Replies by description. `render` writes each in each format, and parsing must return it unchanged.
 TRICKY: dict[str, Callable[[str], Parts]] = {
     "one call": lambda close: [call(path="a.txt", mode=3)],
     "two calls": lambda close: [call(path="a"), call(path="b")],
@@ -49,7 +49,7 @@ TRICKY: dict[str, Callable[[str], Parts]] = {
 
 
 def cases(format: str) -> dict[str, tuple[str, list[tuple[str, Any]], str]]:
-    """Text, the calls in it, and the prose in it."""
+    """Return the text, its calls, and its prose."""
     spec = FORMATS[format]
     close = next((m.strip() for m in (spec.call[1], spec.section[1] if spec.section else "") if isinstance(m, str)), "")
     found = {}
@@ -67,10 +67,10 @@ def cases(format: str) -> dict[str, tuple[str, list[tuple[str, Any]], str]]:
     return found
 
 
-def right(name: str, got: Found | None, calls: list[tuple[str, Any]], prose: str) -> bool:
+def is_right(name: str, got: Found | None, calls: list[tuple[str, Any]], prose: str) -> bool:
     if got is None:
         return False
-    if name == "cut off":  # no call may come out of it as if it were whole
+    if name == "cut off":  # no call may be returned as complete
         return not any(arguments is not None and arguments != {} for _, arguments in got[0])
     return got[0] == calls and got[1].strip() == prose.strip()
 
@@ -88,7 +88,7 @@ def attempt(run: Callable[[], Found]) -> Found | None:
 
 
 def markers(value: object) -> list[str]:
-    """Every text in a format's value: its markers, and a few words that do no harm."""
+    """Return every text in a format's value: its markers, and a few other harmless words."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, msgspec.Struct):
@@ -102,7 +102,7 @@ def markers(value: object) -> list[str]:
 
 
 def tokens(text: str, format: str) -> list[str]:
-    """Markers whole, anything else in pieces of 4."""
+    """Split a text into whole markers and pieces of 4 characters."""
     known = {
         piece for marker in markers(FORMATS[format]) for piece in re.split(r"\{\w+\}|\s+", marker) if len(piece) > 3
     }
@@ -116,19 +116,19 @@ def tokens(text: str, format: str) -> list[str]:
     ]
 
 
-def judge(format: str, detector: type[Any], tools: list[Any]) -> tuple[int, list[int], dict[str, list[str]]]:
-    """How many cases there are; how many each gets right (ours, whole, streamed, in one delta); what each misses."""
+def count_correct(format: str, detector: type[Any], tools: list[Any]) -> tuple[int, list[int], dict[str, list[str]]]:
+    """Return the number of cases, the correct ones (ours, whole, streamed, in one delta), and the missed ones."""
     scores = [0, 0, 0, 0]
     missed: dict[str, list[str]] = {}
     found = cases(format)
     for name, (text, calls, prose) in found.items():
         ways: list[Callable[[], Found]] = [
             partial(ours, format, text),
-            partial(whole, detector, text, tools),
-            partial(streamed, detector, tokens(text, format), tools),
-            partial(streamed, detector, [text], tools),
+            partial(parse_whole, detector, text, tools),
+            partial(parse_streamed, detector, tokens(text, format), tools),
+            partial(parse_streamed, detector, [text], tools),
         ]
-        results = [right(name, attempt(way), calls, prose) for way in ways]
+        results = [is_right(name, attempt(way), calls, prose) for way in ways]
         scores = [score + ok for score, ok in zip(scores, results, strict=True)]
         for who, ok in zip(("ours", "whole", "streamed", "one delta"), results, strict=True):
             if not ok:
@@ -137,12 +137,12 @@ def judge(format: str, detector: type[Any], tools: list[Any]) -> tuple[int, list
 
 
 def costs(format: str, detector: type[Any], tools: list[Any]) -> list[str]:
-    """Our CPU seconds for 16 KB, theirs, how many times ours that is, the exponent of theirs."""
+    """Return our CPU seconds for 16 KB, theirs, the ratio, and their exponent."""
     small, large = (tokens(argument(format, size), format) for size in (SMALL, LARGE))
     mine = best(partial(stream, format, large), 3)
-    less = best(partial(streamed, detector, small, tools), 1)
-    more = best(partial(streamed, detector, large, tools), 1)
-    calls, _ = streamed(detector, large, tools)
+    less = best(partial(parse_streamed, detector, small, tools), 1)
+    more = best(partial(parse_streamed, detector, large, tools), 1)
+    calls, _ = parse_streamed(detector, large, tools)
     wrong = "" if len(calls) == 1 and calls[0][1] else " (wrong)"
     return [f"{mine:.4f}", f"{more:.3f}{wrong}", f"{more / mine:.0f}", f"{math.log2(more / less):.2f}"]
 
@@ -157,7 +157,7 @@ def main() -> int:
     rows: list[list[str]] = []
     missed: dict[str, dict[str, list[str]]] = {}
     for name, detector in detectors.items():
-        total, scores, missed[name] = judge(name, detector, tools)
+        total, scores, missed[name] = count_correct(name, detector, tools)
         cells = [f"{score}/{total}" for score in scores]
         try:
             cost = costs(name, detector, tools)

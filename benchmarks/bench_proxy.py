@@ -1,4 +1,4 @@
-"""What does the proxy cost?    200-chunk streams over loopback, 16 connections, beside a bare aiohttp pass-through.
+"""Measure the proxy: 200-chunk streams over loopback, 16 connections, against a minimal aiohttp pass-through.
 
 Load and upstream share one core, the proxies have the other, and are measured in turn. Targets, each against the bare
 pass-through of the same run: at least 90 % of its requests a second for streams without tools, 60 % with tools
@@ -46,7 +46,7 @@ TOOLS = [
 ]
 
 
-# -- the server behind -------------------------------------------------------------------------------------------------
+# -- the upstream ------------------------------------------------------------------------------------------------------
 
 
 def _frame(at: int) -> bytes:
@@ -61,7 +61,7 @@ def _frame(at: int) -> bytes:
 
 
 class Upstream(asyncio.Protocol):
-    """Answers every POST with the same stream, each chunk its own write; `pace` seconds between two."""
+    """Answers every POST with the same stream, each chunk as a separate write, with `pace` seconds in between."""
 
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     frames: ClassVar = [_frame(at) for at in range(CHUNKS)]
@@ -115,7 +115,7 @@ async def upstream(port: int, pace: float) -> None:
 # -- a bare pass-through -----------------------------------------------------------------------------------------------
 
 
-async def bare(port: int, behind: str) -> None:
+async def bare(port: int, upstream_url: str) -> None:
     import aiohttp
     from aiohttp import web
 
@@ -125,7 +125,7 @@ async def bare(port: int, behind: str) -> None:
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.read()
         headers = {name: value for name, value in request.headers.items() if name.lower() not in own}
-        async with session.request(request.method, behind + request.path_qs, data=body, headers=headers) as got:
+        async with session.request(request.method, upstream_url + request.path_qs, data=body, headers=headers) as got:
             told = {name: value for name, value in got.headers.items() if name.lower() not in own}
             response = web.StreamResponse(status=got.status, headers=told)
             await response.prepare(request)
@@ -146,7 +146,7 @@ async def bare(port: int, behind: str) -> None:
 
 
 class Load(asyncio.Protocol):
-    """One connection: a request, its whole answer, and the next, until `until`."""
+    """One connection, which sends a request after each complete answer, until `until`."""
 
     request = b""
     until = 0.0
@@ -188,11 +188,11 @@ async def load(port: int, seconds: float, connections: int, tools: bool) -> dict
     loop = asyncio.get_running_loop()
     Load.first, Load.total, Load.faults = [], [], 0
     Load.until = time.perf_counter() + seconds
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for _ in range(connections):
         await loop.create_connection(Load, HOST, port)
     await asyncio.sleep(seconds)
-    spent, made = time.perf_counter() - begun, len(Load.total)
+    spent, made = time.perf_counter() - started, len(Load.total)
     quantiles = statistics.quantiles(Load.first, n=100) if made > 1 else [float("nan")] * 99
     return {
         "rate": made / spent,
@@ -247,13 +247,13 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def role(*words: object) -> list[str]:
+def role_command(*words: object) -> list[str]:
     return [sys.executable, __file__, *[str(word) for word in words]]
 
 
-def measured(port: int, seconds: float, connections: int, tools: bool) -> dict[str, float]:
+def measure_load(port: int, seconds: float, connections: int, tools: bool) -> dict[str, float]:
     said = subprocess.run(
-        role("--role", "load", port, seconds, connections, int(tools)), capture_output=True, check=True
+        role_command("--role", "load", port, seconds, connections, int(tools)), capture_output=True, check=True
     )
     found: dict[str, float] = json.loads(said.stdout)
     return found
@@ -265,8 +265,8 @@ def memory(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
-def ours(behind: str, port: int) -> list[str]:
-    command = [sys.executable, "-m", "rightcall", "serve", "--upstream", f"{behind}/v1"]
+def ours(upstream_url: str, port: int) -> list[str]:
+    command = [sys.executable, "-m", "rightcall", "serve", "--upstream", f"{upstream_url}/v1"]
     return [*command, "--port", str(port), "--mode", "native"]
 
 
@@ -275,14 +275,16 @@ def litellm() -> str | None:
 
 
 @contextlib.contextmanager
-def serving(name: str, behind_port: int, port: int) -> Iterator[int]:
-    """The proxy of this name, and its process."""
-    behind, env = f"http://{HOST}:{behind_port}", {}
+def run_proxy(name: str, behind_port: int, port: int) -> Iterator[int]:
+    """Run the proxy of this name."""
+    upstream_url, env = f"http://{HOST}:{behind_port}", {}
     with tempfile.TemporaryDirectory() as folder:
-        command = role("--role", "bare", port, behind) if name == "bare aiohttp" else ours(behind, port)
+        command = (
+            role_command("--role", "bare", port, upstream_url) if name == "bare aiohttp" else ours(upstream_url, port)
+        )
         if name == "LiteLLM":
             config = Path(folder) / "litellm.yaml"
-            entry = {"model": "openai/m", "api_base": f"{behind}/v1", "api_key": "sk-fake"}
+            entry = {"model": "openai/m", "api_base": f"{upstream_url}/v1", "api_key": "sk-fake"}
             config.write_text(json.dumps({"model_list": [{"model_name": "m", "litellm_params": entry}]}))
             command = [litellm() or "", "--config", str(config), "--host", HOST, "--port", str(port)]
             env = {
@@ -295,23 +297,23 @@ def serving(name: str, behind_port: int, port: int) -> Iterator[int]:
             yield child.pid
 
 
-def in_turn(names: list[str], pace: float, seconds: float, tools: bool) -> dict[str, dict[str, float]]:
-    """What each of them does, in rounds, so that what else the machine does falls on all of them."""
+def measure_in_rounds(names: list[str], pace: float, seconds: float, tools: bool) -> dict[str, dict[str, float]]:
+    """Measure each proxy in rounds, so that other load on the machine affects all of them."""
     with contextlib.ExitStack() as stack:
         behind_port = free_port()
-        stack.enter_context(process(0, *role("--role", "upstream", behind_port, pace)))
+        stack.enter_context(process(0, *role_command("--role", "upstream", behind_port, pace)))
         wait_for(behind_port)
         ports = {name: free_port() for name in names}
-        pids = {name: stack.enter_context(serving(name, behind_port, port)) for name, port in ports.items()}
+        pids = {name: stack.enter_context(run_proxy(name, behind_port, port)) for name, port in ports.items()}
         rounds: dict[str, list[dict[str, float]]] = {name: [] for name in names}
         for at in range(ROUNDS + 1):
             for name, port in ports.items():
-                found = measured(port, seconds / ROUNDS if at else 1.5, 16, tools)
+                found = measure_load(port, seconds / ROUNDS if at else 1.5, 16, tools)
                 rounds[name] += [found] if at else []
-        return {name: {**together(found), "MB": memory(pids[name])} for name, found in rounds.items()}
+        return {name: {**average(found), "MB": memory(pids[name])} for name, found in rounds.items()}
 
 
-def together(rounds: list[dict[str, float]]) -> dict[str, float]:
+def average(rounds: list[dict[str, float]]) -> dict[str, float]:
     middle = {key: statistics.median([each[key] for each in rounds]) for key in ("rate", "first_p50", "first_p99")}
     return {**middle, "faults": sum([each["faults"] for each in rounds])}
 
@@ -319,12 +321,12 @@ def together(rounds: list[dict[str, float]]) -> dict[str, float]:
 def run(seconds: float) -> int:
     results: dict[tuple[str, str], dict[str, float]] = {}
     for label, pace, tools in (("plain", 0.0, False), ("tools", 0.0, True), ("paced", 0.005, True)):
-        found = in_turn(["bare aiohttp", "rightcall"], pace, seconds, tools)
+        found = measure_in_rounds(["bare aiohttp", "rightcall"], pace, seconds, tools)
         results |= {(name, label): each for name, each in found.items()}
     if litellm():
-        results["LiteLLM", "tools"] = in_turn(["LiteLLM"], 0.0, 3 * seconds, True)["LiteLLM"]
+        results["LiteLLM", "tools"] = measure_in_rounds(["LiteLLM"], 0.0, 3 * seconds, True)["LiteLLM"]
     else:
-        print("LiteLLM is left out: there is no such program", file=sys.stderr)
+        print("LiteLLM is skipped: the program is not installed", file=sys.stderr)
     rows = [
         [
             name,
@@ -356,20 +358,20 @@ def run(seconds: float) -> int:
 def soak(seconds: float) -> int:
     behind_port, port = free_port(), free_port()
     command = ours(f"http://{HOST}:{behind_port}", port)
-    with process(0, *role("--role", "upstream", behind_port, 0.05)), process(1, *command) as child:
+    with process(0, *role_command("--role", "upstream", behind_port, 0.05)), process(1, *command) as child:
         wait_for(behind_port)
         wait_for(port)
         seen: list[float] = []
-        loader = subprocess.Popen(role("--role", "load", port, seconds, 500, 1), stdout=subprocess.PIPE)
-        begun = time.monotonic()
+        loader = subprocess.Popen(role_command("--role", "load", port, seconds, 500, 1), stdout=subprocess.PIPE)
+        started = time.monotonic()
         while loader.poll() is None:
             time.sleep(max(seconds / 60, 1.0))
             seen.append(memory(child.pid))
-            print(f"{time.monotonic() - begun:6.0f} s  {seen[-1]:6.1f} MB", file=sys.stderr)
+            print(f"{time.monotonic() - started:6.0f} s  {seen[-1]:6.1f} MB", file=sys.stderr)
         said = json.loads((loader.stdout or sys.stdin).read())
     early, late = statistics.median(seen[len(seen) // 4 : len(seen) // 2]), statistics.median(seen[-len(seen) // 4 :])
-    answered = f"{said['made']} answers, {said['faults']} faults"
-    print(f"500 streams for {seconds:.0f} s: {answered}; {early:.0f} -> {late:.0f} MB")
+    answer_counts = f"{said['made']} answers, {said['faults']} faults"
+    print(f"500 streams for {seconds:.0f} s: {answer_counts}; {early:.0f} -> {late:.0f} MB")
     return 0 if late <= early * 1.1 + 2 and not said["faults"] else 1
 
 

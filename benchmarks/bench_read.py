@@ -1,4 +1,4 @@
-"""What does text beside a native call cost?    `read` of an answer with both, against `parse` of the text alone.
+"""Measure text next to a native call: `read` of an answer with both, against `parse` of the text alone.
 
 Target: at most 1.2 times, for 16 KB of prose. Shorter prose is told too; there the native call itself is what costs.
 """

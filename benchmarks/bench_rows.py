@@ -1,5 +1,5 @@
-"""How many replies a second?    Of 300 characters, through `parse_many` beside `json.loads`, and as a log through
-`rightcall parse --rows` beside `jq -c .` on the same file.
+"""Measure replies per second, with 300 characters each: `parse_many` against `json.loads`, and as a log
+`rightcall parse --rows` against `jq -c .` on the same file.
 
     python benchmarks/bench_rows.py [ROWS]      1,000,000 rows unless said
 
@@ -26,8 +26,8 @@ from measure import table, verdict
 from rightcall import Tool, Toolset, parse_many
 from rightcall.datasets.rows.engines import count_cores
 
-ROWS = 1_000_000  # what the target is about
-TEXTS = 100_000  # different ones; a longer log has them again, under other ids
+ROWS = 1_000_000  # the number of rows of the target
+TEXTS = 100_000  # distinct texts; a longer log repeats them with other ids
 PER_CORE = 20_000
 MOST = 4.0
 WORDS = "all that is gold does not glitter not those who wander are lost the old strong wither deep roots frost".split()
@@ -40,7 +40,7 @@ TOOLS = Toolset([Tool(name="get_weather", parameters=WEATHER)])
 
 
 def text(number: int, dice: random.Random) -> str:
-    """A reply of 300 characters: a sentence and a call."""
+    """Return a reply of 300 characters: a sentence and a call."""
     said = " ".join(dice.choices(WORDS, k=40))
     call = {"name": "get_weather", "arguments": {"city": "Oslo", "days": number % 9, "note": ""}}
     frame = f"I will look that up for you.\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
@@ -58,8 +58,8 @@ def log(path: Path, count: int) -> None:
         file.writelines(f'{{"id": {number}{said[number % TEXTS]}' for number in range(count))
 
 
-def took(command: list[str]) -> tuple[float, float]:
-    """Seconds, and the most memory in MB of the largest process of it."""
+def measure_command(command: list[str]) -> tuple[float, float]:
+    """Return the seconds of a command, and the peak memory in MB of its largest process."""
     start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
@@ -68,8 +68,8 @@ def took(command: list[str]) -> tuple[float, float]:
     return time.perf_counter() - start, used.ru_maxrss / 1024
 
 
-def many(count: int) -> float:
-    """Replies a second and core."""
+def measure_parse_many(count: int) -> float:
+    """Return the replies per second and core."""
     given = list(texts(count))
     start = time.perf_counter()
     found = sum(len(reply.calls) for reply in parse_many(given, tools=TOOLS, format="hermes"))
@@ -78,7 +78,7 @@ def many(count: int) -> float:
     return count / seconds / count_cores()
 
 
-def loads(count: int) -> float:
+def measure_json_loads(count: int) -> float:
     given = [json.dumps({"text": each}) for each in texts(count)]
     start = time.process_time()
     for each in given:
@@ -88,7 +88,7 @@ def loads(count: int) -> float:
 
 def main(rows: int) -> int:
     missed = []
-    rate, plain = many(min(rows, TEXTS)), loads(min(rows, TEXTS))
+    rate, plain = measure_parse_many(min(rows, TEXTS)), measure_json_loads(min(rows, TEXTS))
     table(
         ("replies of 300 characters", "a second and core"),
         [("parse_many, format named", f"{rate:,.0f}"), ("json.loads of the same text", f"{plain:,.0f}")],
@@ -96,7 +96,7 @@ def main(rows: int) -> int:
     if rate < PER_CORE:
         missed.append(f"parse_many ({rate:,.0f})")
     with tempfile.TemporaryDirectory() as folder:
-        ratio = whole_log(Path(folder), rows)
+        ratio = compare_with_jq(Path(folder), rows)
     if rows >= ROWS and ratio > MOST:
         missed.append(f"the log ({ratio:.1f} x jq)")
     return verdict(f"{PER_CORE:,} a second and core, a log of {ROWS:,} rows within {MOST:g} x jq", missed)
@@ -107,15 +107,15 @@ def parsing(path: Path, out: Path, tools: Path) -> list[str]:
     return [*command, "--format", "hermes", "--tools", str(tools), "--jobs", "2"]
 
 
-def whole_log(folder: Path, rows: int) -> float:
-    """How many times the time of jq a log of so many rows takes, on two cores."""
+def compare_with_jq(folder: Path, rows: int) -> float:
+    """Return the time for a log of `rows` rows on two cores, divided by the time of jq."""
     path, tools, out = folder / "log.jsonl", folder / "tools.json", folder / "out.jsonl"
     log(path, rows)
     tools.write_text(json.dumps(TOOLS.definitions()))
     one = folder / "one.jsonl"
     log(one, 1)
-    start, _ = took(parsing(one, folder / "start.jsonl", tools))
-    ours, memory = took(parsing(path, out, tools))
+    start, _ = measure_command(parsing(one, folder / "start.jsonl", tools))
+    ours, memory = measure_command(parsing(path, out, tools))
     with out.open("rb") as file:
         assert sum(1 for _ in file) == rows
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
@@ -124,7 +124,7 @@ def whole_log(folder: Path, rows: int) -> float:
         print("jq is not installed; its time is not measured")
         ratio = 0.0
     else:
-        jq, used = took(["jq", "-c", ".", str(path)])
+        jq, used = measure_command(["jq", "-c", ".", str(path)])
         lines.append(("jq -c .", f"{jq:.2f}", f"{rows / jq:,.0f}", f"{used:.0f}"))
         ratio = ours / jq
     table(("the same file", "s", "rows a second", "MB"), lines)

@@ -1,5 +1,4 @@
-"""Rows by the million: how many a second and core, and how much memory?    A second of a core's own time, so that
-what else the machine does hardly counts.
+"""Measure millions of rows: rows per second and core, and memory. Time is CPU time, so other load hardly matters.
 
     python benchmarks/bench_scale.py [ROWS ...]              10,000 and 100,000 unless said
     python benchmarks/bench_scale.py 1000000 --only parse,dedupe
@@ -38,7 +37,7 @@ COMMANDS = {
 
 
 def sentences(seed: int, count: int = 1_000) -> list[str]:
-    """Made-up prose of about 110 characters each."""
+    """Return generated sentences of about 110 characters each."""
     dice = random.Random(seed)
     letters = "abdefgiklmnoprstuv"
     words = ["".join(dice.choices(letters, k=dice.randint(3, 9))) for _ in range(3_000)]
@@ -49,7 +48,7 @@ FIRST, SECOND = sentences(1), sentences(2)
 
 
 def reply(number: int) -> bytes:
-    """A row of 300 characters of text; one in fifty has been there before."""
+    """Return a row of 300 characters of text; one in fifty is a duplicate."""
     seed = number - 25 if number % 50 == 49 else number
     said = f"{FIRST[seed * 7919 % 1_000]} {SECOND[seed * 104_729 // 1_000 % 1_000]}"
     call = f'{{"name": "get_weather", "arguments": {{"city": "Oslo {seed}"}}}}'
@@ -66,8 +65,8 @@ def write(folder: Path, rows: int, names: list[str]) -> None:
                 file.writelines(map(encode_row, pair(number)))
 
 
-def measured(arguments: list[str]) -> tuple[float, float]:
-    """Seconds of a core, and megabytes of the largest process of a command."""
+def measure_command(arguments: list[str]) -> tuple[float, float]:
+    """Return the CPU seconds, and the megabytes of the largest process, of a command."""
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     command = [sys.executable, "-m", "rightcall", *arguments]
     process = os.posix_spawn(sys.executable, command, os.environ, file_actions=quiet)
@@ -78,7 +77,7 @@ def measured(arguments: list[str]) -> tuple[float, float]:
 
 
 def run(rows: int, names: list[str]) -> dict[str, tuple[float, float]]:
-    """Rows a second, and megabytes, of each command."""
+    """Return the rows per second, and the megabytes, of each command."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), rows, names)
@@ -86,7 +85,7 @@ def run(rows: int, names: list[str]) -> dict[str, tuple[float, float]]:
         files |= {"tools": f"{folder}/tools.json", "out": f"{folder}/out.jsonl"}
         for name in names:
             words = [word.format(**files) for word in COMMANDS[name].split()]
-            seconds, memory = measured([*words, "--jobs", "1"])
+            seconds, memory = measure_command([*words, "--jobs", "1"])
             found[name] = rows / seconds, memory
             Path(files["out"]).unlink()
             print(f"{rows:,} rows  {name}: {rows / seconds:,.0f} a second, {memory:.0f} MB", flush=True)

@@ -1,4 +1,4 @@
-"""What does streaming cost?    One call with a 64 KB string argument, in pieces of 4 characters, passed on live.
+"""Measure streaming: one call with a 64 KB string argument, in pieces of 4 characters, with live events.
 
 Targets: beside appending the same pieces to a list, the median over the formats at most 0.55 of what it was before the
 core was rebuilt (`BEFORE`, measured by this file at 7140ceb), and no format above 0.75 of what it was; an exponent of
@@ -21,7 +21,7 @@ STEP = 4
 RUNS = 7
 MOST_MEDIAN, MOST = 0.55, 0.75
 MOST_EXPONENT = 1.1
-# CPU time as a multiple of `list.append` before the rebuild. A format that is newer is held to the median.
+# CPU time as a multiple of `list.append` before the rebuild. A newer format is compared with the median.
 # fmt: off
 BEFORE = {
     "hermes": 153, "granite4": 143, "ernie45": 142, "longcat": 140, "reka_edge": 142, "forced_choice": 133,
@@ -42,7 +42,7 @@ PROSE = 'The quick "brown" fox\njumps over the lazy dog, {again} and <again>; 3 
 
 
 def argument(format: str, size: int) -> str:
-    """A call with a string argument of this size."""
+    """Return a call with a string argument of this size."""
     text = (PROSE * (size // len(PROSE) + 1))[:size].rstrip()
     return render(Call("edit_file", {"path": "a.txt", "text": text}, ""), format=format, tools=TOOLS)
 
@@ -61,7 +61,7 @@ def stream(format: str, chunks: list[str]) -> None:
 
 
 def append(chunks: list[str]) -> None:
-    """The least that can be done with a stream."""
+    """Do the minimal work for a stream."""
     out: list[str] = []
     for chunk in chunks:
         out.append(chunk)
@@ -74,7 +74,7 @@ def main() -> int:
         small, large = pieces(name, SIZE // 4), pieces(name, SIZE)
         works = [(partial(stream, name, large), 1), (partial(stream, name, small), 1), (partial(append, large), 3)]
         seconds, less, appended = turn_by_turn(RUNS, *works)
-        if math.log(seconds / less, 4) > MOST_EXPONENT:  # a moment of rest counts, and there may have been none
+        if math.log(seconds / less, 4) > MOST_EXPONENT:  # repeat: the minimum may have been disturbed by other load
             seconds, less, appended = map(min, (seconds, less, appended), turn_by_turn(5 * RUNS, *works))
         ratio = seconds / appended
         rows.append((name, seconds, math.log(seconds / less, 4), ratio, ratio / BEFORE.get(name, BEFORE_MEDIAN)))

@@ -1,4 +1,4 @@
-"""What do hostile tools cost?    1 MB of definitions, each in one function, in a process of its own.
+"""Measure hostile tools: 1 MB of definitions, each in one function, in a separate process.
 
 Targets: at most 2 CPU-seconds and 200 MB for each function, the declaration included in the memory. The table has the
 dearest of each toolset, in multiples of `json.loads` of the same definitions too.
@@ -45,8 +45,8 @@ def _stream(tools: Toolset, name: str) -> None:
     stream.close()
 
 
-def _failing(tools: Toolset, name: str) -> None:
-    """As many calls as a reply may have, of all tools, none of which fits."""
+def _check_failing_calls(tools: Toolset, name: str) -> None:
+    """Check the maximum number of calls of a reply, of all tools, none of which fits."""
     names = list(islice(cycle([tool.name for tool in tools]), Limits().calls))
     parse("".join([TEXT % each for each in names]), tools=tools, format="hermes")
 
@@ -67,7 +67,7 @@ def _lark(tools: Toolset, name: str) -> None:
 FUNCTIONS: dict[str, Callable[[Toolset, str], object]] = {
     "declare": lambda tools, name: None,
     "parse": lambda tools, name: parse(TEXT % name, tools=tools, format="hermes"),
-    "parse, 256 calls": _failing,
+    "parse, 256 calls": _check_failing_calls,
     "parse, auto": lambda tools, name: parse(TEXT % name, tools=tools),
     "read": lambda tools, name: read(_answer(name), tools=tools),
     "Stream": _stream,
@@ -87,8 +87,8 @@ class Cost(NamedTuple):
     what: str = ""
 
 
-def measured(definitions: list[Any], run: Callable[[Toolset, str], object], declares: bool) -> Cost:
-    """What it costs, in a child: a crash, a loop or a flood of memory there ends nothing here."""
+def measure_in_child(definitions: list[Any], run: Callable[[Toolset, str], object], declares: bool) -> Cost:
+    """Return the cost in a child process, which may crash, hang or run out of memory."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -123,7 +123,7 @@ def _cost(definitions: list[Any], run: Callable[[Toolset, str], object], declare
             run(tools, next(iter(tools)).name)
     except RightcallError as error:
         what = type(error).__name__
-    except Exception as error:  # noqa: BLE001 - whatever is raised is what this looks for; the table says it
+    except Exception as error:  # noqa: BLE001 - an exception is a result and is shown in the table
         what = f"RAISED {type(error).__name__}"
     return Cost(time.process_time() - start, _peak() - before, what if what or tools else "left out")
 
@@ -131,17 +131,19 @@ def _cost(definitions: list[Any], run: Callable[[Toolset, str], object], declare
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=SIZE, help="characters of definitions (%(default)s)")
-    parser.add_argument("--only", default="", help="toolsets with this in their names")
-    parser.add_argument("--all", action="store_true", help="every function of each, not only the dearest")
+    parser.add_argument("--only", default="", help="only toolsets whose names contain this text")
+    parser.add_argument(
+        "--all", action="store_true", help="show every function of each, not only the most expensive one"
+    )
     asked = parser.parse_args()
     rows, missed = [], []
     _warm_up()
     for name in [name for name in TOOLSETS if asked.only in name]:
         definitions = TOOLSETS[name](asked.size)
         loads = best(partial(json.loads, json.dumps(definitions)), 3)
-        costs = {what: measured(definitions, run, what == "declare") for what, run in FUNCTIONS.items()}
-        dear = [what for what, cost in costs.items() if _is_dear(cost)]
-        shown = costs if asked.all else {what: costs[what] for what in (dear or [_dearest(costs)])}
+        costs = {what: measure_in_child(definitions, run, what == "declare") for what, run in FUNCTIONS.items()}
+        dear = [what for what, cost in costs.items() if _is_expensive(cost)]
+        shown = costs if asked.all else {what: costs[what] for what in (dear or [_most_expensive(costs)])}
         rows += [_row(name, what, cost, loads) for what, cost in shown.items()]
         missed += [f"{name}: {what}" for what in dear]
         print(*rows[-len(shown) :], sep="\n", file=sys.stderr, flush=True)
@@ -150,18 +152,18 @@ def main() -> int:
 
 
 def _warm_up() -> None:
-    """What is made once, whatever the tools are, is no cost of theirs."""
+    """Create the objects that are created once, so that they are not measured."""
     tools = Toolset(tool({"k0": {"type": "string", "pattern": "x"}}))
     for run in FUNCTIONS.values():
         run(tools, "f")
 
 
-def _is_dear(cost: Cost) -> bool:
+def _is_expensive(cost: Cost) -> bool:
     wrong = cost.what.startswith(("RAISED", "signal"))
     return wrong or cost.seconds > MOST_SECONDS or cost.memory > MOST_MEMORY
 
 
-def _dearest(costs: dict[str, Cost]) -> str:
+def _most_expensive(costs: dict[str, Cost]) -> str:
     return max(costs, key=lambda what: costs[what].seconds)
 
 

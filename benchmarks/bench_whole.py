@@ -1,4 +1,4 @@
-"""What does a whole reply cost?    About 1 KB, two calls of three arguments, against `json.loads` of as much JSON.
+"""Measure a whole reply: about 1 KB, two calls of three arguments, against `json.loads` of as much JSON.
 
 Target: a median of at most 8 times `json.loads` over all formats, and no format above 40 times.
 """
@@ -21,7 +21,7 @@ WORDS = "All that is gold does not glitter, not all those who wander are lost. "
 
 
 def calls(chars: int) -> list[Call]:
-    """Two calls: a string, an integer, an object."""
+    """Return two calls with a string, an integer, an object."""
     text = (WORDS * (chars // len(WORDS) + 1))[:chars].rstrip()
     edit = {"line": 12, "old": "not all those", "new": ["only some", "of those"], "keep": True}
     return [
@@ -31,7 +31,7 @@ def calls(chars: int) -> list[Call]:
 
 
 def reply(format: str) -> str:
-    """About 1 KB of it, whatever the markers take."""
+    """Return a reply of about 1 KB, independent of the length of the markers."""
     chars = 200
     text = render(calls(chars), format=format, tools=TOOLS)
     chars += (SIZE - len(text)) // 2
@@ -39,7 +39,7 @@ def reply(format: str) -> str:
 
 
 def as_json(size: int) -> str:
-    """The arguments of the same two calls as plain JSON of the same size."""
+    """Return the arguments of the same two calls as plain JSON of the same size."""
     chars = 200
     text = json.dumps([call.arguments for call in calls(chars)])
     chars += (size - len(text)) // 2

@@ -1,4 +1,4 @@
-"""How the benchmarks measure and report: CPU time, the best of several runs, a table, a verdict."""
+"""Measuring and reporting of the benchmarks: CPU time, the best of several runs, a table, a verdict."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ TOOLS = Toolset([Tool(name="edit_file", parameters={"type": "object", "propertie
 
 
 def best(run: Callable[[], object], runs: int, *, times: int = 1) -> float:
-    """CPU seconds of one call: the least of several runs of so many calls each, the collector switched off."""
+    """Return the CPU seconds of one call: the minimum of several runs of `times` calls, without garbage collection."""
     return turn_by_turn(runs, (run, times))[0]
 
 
 def turn_by_turn(runs: int, *works: tuple[Callable[[], object], int]) -> list[float]:
-    """The same of several works, each with how many calls make a run. They take turns, so that what else goes on in the
-    machine is the same for all."""
+    """Return the same for several functions, each with its number of calls per run.
+
+    They alternate, so that other load on the machine affects all of them equally.
+    """
     found: list[list[float]] = [[] for _ in works]
     for run, _ in works:
         run()
@@ -59,6 +61,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def verdict(target: str, missed: Sequence[str]) -> int:
-    """Says whether the target was met; the exit status."""
+    """Print whether the target was met, and return the exit status."""
     print(f"target: {target}: {'missed by ' + ', '.join(missed) if missed else 'met'}")
     return 1 if missed else 0

@@ -1,4 +1,4 @@
-"""SGLang's own detectors, from its published wheel, without its dependencies.
+"""SGLang's detectors, from its published wheel, without its dependencies.
 
 The wheel is fetched once into `benchmarks/.cache` (some 40 MB); only its function-call code is unpacked. What that code
 imports but does not need in order to parse (torch, the server's request types, grammars, ...) is replaced by stand-ins.
@@ -21,7 +21,7 @@ from typing import Any
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 NEEDED = ("sglang/srt/function_call/", "sglang/srt/parser/", "sglang/srt/environ.py")
-SMALL = ("pydantic", "orjson", "partial-json-parser", "regex")  # pure parsing needs these for real
+SMALL = ("pydantic", "orjson", "partial-json-parser", "regex")  # parsing really needs these
 
 # Our format's name: SGLang's.
 NAMES = {
@@ -55,11 +55,11 @@ NAMES = {
 
 
 class Unavailable(Exception):
-    """The wheel cannot be had, or cannot be imported here."""
+    """The wheel cannot be downloaded, or cannot be imported here."""
 
 
 def fetch() -> Path:
-    """The folder with SGLang's code in it."""
+    """Return the folder with SGLang's code; download it first if necessary."""
     code, deps = CACHE / "sglang", CACHE / "deps"
     if not (code / "sglang").is_dir():
         CACHE.mkdir(exist_ok=True)
@@ -89,8 +89,8 @@ def _unpack(wheel: Path, code: Path) -> None:
         archive.extractall(code, [name for name in archive.namelist() if name.startswith(NEEDED)])
 
 
-class _StandIn(types.ModuleType):
-    """A module that has whatever is asked of it."""
+class _StubModule(types.ModuleType):
+    """A stub module that has every attribute."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -98,8 +98,8 @@ class _StandIn(types.ModuleType):
         return type(name, (), {"__class_getitem__": classmethod(lambda cls, item: cls)})
 
 
-class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The last to be asked for a module: makes one up for what SGLang imports but parsing does not need."""
+class _StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """The last import finder: creates stubs for modules that SGLang imports but parsing does not need."""
 
     tops = frozenset(("sglang", "torch", "transformers", "xgrammar", "llguidance", "numpy", "PIL", "fastapi", "openai"))
 
@@ -109,18 +109,18 @@ class _StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return _StandIn(spec.name)
+        return _StubModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
         return None
 
 
 def load() -> tuple[str, dict[str, type[Any]]]:
-    """SGLang's version, and its detectors by our formats' names. Raises `Unavailable`."""
+    """Return SGLang's version, and its detectors by our formats' names. Raise `Unavailable`."""
     code = fetch()
     sys.path.append(str(CACHE / "deps"))
-    sys.meta_path.append(_StandIns())
-    for name in ("sglang", "sglang.srt"):  # their own __init__ files start up half a server
+    sys.meta_path.append(_StubFinder())
+    for name in ("sglang", "sglang.srt"):  # their own __init__ files import most of the server
         package = types.ModuleType(name)
         package.__path__ = [str(code.joinpath(*name.split(".")))]
         sys.modules[name] = package
@@ -136,7 +136,7 @@ def load() -> tuple[str, dict[str, type[Any]]]:
 
 
 def as_tools(tools: Sequence[Any]) -> list[Any]:
-    """Our tools, as their detectors look at them."""
+    """Return our tools in the form that their detectors need."""
     return [
         types.SimpleNamespace(
             type="function",
@@ -157,14 +157,14 @@ def as_tools(tools: Sequence[Any]) -> list[Any]:
 Found = tuple[list[tuple[str, Any]], str]
 
 
-def whole(detector: type[Any], text: str, tools: list[Any]) -> Found:
-    """Calls and text, as their parser of whole replies finds them."""
+def parse_whole(detector: type[Any], text: str, tools: list[Any]) -> Found:
+    """Return calls and text of their parser for whole replies."""
     result = detector().detect_and_parse(text, tools)
     return [(call.name or "", _value(call.parameters)) for call in result.calls], result.normal_text or ""
 
 
-def streamed(detector: type[Any], pieces: Sequence[str], tools: list[Any]) -> Found:
-    """Calls and text, put together from what their streaming parser gives out."""
+def parse_streamed(detector: type[Any], pieces: Sequence[str], tools: list[Any]) -> Found:
+    """Return calls and text, assembled from the output of their streaming parser."""
     parser = detector()
     names: dict[int, str] = {}
     arguments: dict[int, str] = {}
