@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import serve
 import torch
-from answers import Asked, Speaker
+from answers import GenerationRequest, Generator
 from safetensors.numpy import save_file
-from small_model import load, prompted, with_lora
-from to_gguf import adapter_of, convert
+from small_model import add_lora, encode_prompt, load
+from to_gguf import convert, read_adapter
 from training_kills import tiny_model
 
 TEXTS = ("Add 1.", "Add 22 to it, and then some more.", "to")
@@ -30,21 +30,21 @@ GRAMMAR = 'root ::= "<call>" [0-9]{2} "</call>"'
 def tiny_adapter(folder: Path, model: Path) -> Path:
     """Write random weights as `train.py` does, convert them as llama.cpp needs them, and return the converted file."""
     torch.manual_seed(1)
-    weights = with_lora(load(model)[1], 4, 8.0, 1)
+    weights = add_lora(load(model)[1], 4, 8.0, 1)
     weights_by_name = {name: torch.randn(weight.shape).numpy() for name, weight in weights.items()}
     trained, converted = folder / "adapter.safetensors", folder / "tools.gguf"
     save_file(weights_by_name, trained, metadata={"alpha": "8"})
     convert(trained, converted, name="tiny", small=False)
-    for tensors, alpha in map(adapter_of, (trained, converted)):
+    for tensors, alpha in map(read_adapter, (trained, converted)):
         assert alpha == 8.0 and tensors.keys() == weights_by_name.keys()
         assert all(np.allclose(tensors[name], weights_by_name[name], atol=2e-3) for name in weights_by_name)
     return converted
 
 
-def start_server(speaker: Speaker) -> str:
-    serve.Answers.speaker, serve.Answers.name = speaker, "tiny"
-    serve.Answers.grammars, serve.Answers.desk = serve.Grammars(speaker), serve.Desk(speaker, 8)
-    server = serve.Listening(("127.0.0.1", 0), serve.Answers)
+def start_server(generator: Generator) -> str:
+    serve.RequestHandler.generator, serve.RequestHandler.name = generator, "tiny"
+    serve.RequestHandler.grammars, serve.RequestHandler.batcher = serve.Grammars(generator), serve.Batcher(generator, 8)
+    server = serve.Server(("127.0.0.1", 0), serve.RequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}/v1/chat/completions"
 
@@ -57,8 +57,10 @@ def request_text(url: str, text: str, **more: Any) -> str:
 
 def main(folder: Path) -> None:
     model = tiny_model(folder / "tiny.gguf")
-    plain, tuned = Speaker(model), Speaker(model, tiny_adapter(folder, model))
-    requests = [Asked(prompted(tuned.tokenizer, [{"role": "user", "content": text}]), MOST) for text in TEXTS]
+    plain, tuned = Generator(model), Generator(model, tiny_adapter(folder, model))
+    requests = [
+        GenerationRequest(encode_prompt(tuned.tokenizer, [{"role": "user", "content": text}]), MOST) for text in TEXTS
+    ]
     alone = [tuned.answer([each])[0] for each in requests]
     assert tuned.answer(requests) == alone != plain.answer(requests)
     url = start_server(tuned)

@@ -1,7 +1,7 @@
 """The guard around a model of openai-agents: `Agent(..., model=GuardedModel(model, GUARD, tools))`.
 
-What the guard has to say is said to the model before the agent sees the reply: a refused call, an answer that comes too
-early. Calls that pass are run by the agent, as always. Streams are not judged.
+The guard sends its feedback to the model before the agent sees the reply: for a rejected call, or an answer that comes
+too early. The agent runs the calls that pass, as usual. The guard does not check streams.
 """
 
 from typing import Any
@@ -18,22 +18,22 @@ class GuardedModel(Model):
         self._wrapped, self._guard, self._tools = wrapped, guard, tools
 
     async def get_response(self, system_instructions: Any, input: Any, *rest: Any, **more: Any) -> ModelResponse:
-        talk = [{"role": "user", "content": input}] if isinstance(input, str) else list(input)
+        history = [{"role": "user", "content": input}] if isinstance(input, str) else list(input)
         while True:
-            response = await self._wrapped.get_response(system_instructions, talk, *rest, **more)
+            response = await self._wrapped.get_response(system_instructions, history, *rest, **more)
             items = response.to_input_items()
             reply = read(items, api="responses", tools=self._tools)
-            judged = self._guard.judge(Turn.of(talk, self._tools, reply=reply, api="responses"))
+            judged = self._guard.judge(Turn.of(history, self._tools, reply=reply, api="responses"))
             if judged.decision == "stop":
                 response.output[:] = [_message(judged.reason)]
             if judged.decision != "again":
                 return response
-            talk += [*items, *judged.messages(api="responses")[len(reply.message("responses")) :]]
+            history += [*items, *judged.messages(api="responses")[len(reply.message("responses")) :]]
 
-    def stream_response(self, *given: Any, **more: Any) -> Any:
-        return self._wrapped.stream_response(*given, **more)
+    def stream_response(self, *args: Any, **more: Any) -> Any:
+        return self._wrapped.stream_response(*args, **more)
 
 
-def _message(said: str) -> ResponseOutputMessage:
-    text = ResponseOutputText(type="output_text", text=said, annotations=[])
-    return ResponseOutputMessage(id="guard", type="message", role="assistant", status="completed", content=[text])
+def _message(text: str) -> ResponseOutputMessage:
+    part = ResponseOutputText(type="output_text", text=text, annotations=[])
+    return ResponseOutputMessage(id="guard", type="message", role="assistant", status="completed", content=[part])

@@ -1,4 +1,4 @@
-"""The guard around a loop of your own: `python guarded_loop.py MODEL QUESTION`, the server in OPENAI_BASE_URL."""
+"""The guard around a custom loop: `python guarded_loop.py MODEL QUESTION`, the server in OPENAI_BASE_URL."""
 
 import sys
 

@@ -38,18 +38,18 @@ def graph(client: OpenAI, model: str) -> Any:
         answer = (judged.answer or judged.reason) if judged.over(results) else ""
         return {"messages": judged.messages(results), "answer": answer}
 
-    made = StateGraph(State)
-    made.add_node("ask", ask)
-    made.add_node("act", act)
-    made.add_edge(START, "ask")
-    made.add_edge("ask", "act")
-    made.add_conditional_edges("act", lambda state: END if state["answer"] else "ask")
-    return made.compile()
+    builder = StateGraph(State)
+    builder.add_node("ask", ask)
+    builder.add_node("act", act)
+    builder.add_edge(START, "ask")
+    builder.add_edge("ask", "act")
+    builder.add_conditional_edges("act", lambda state: END if state["answer"] else "ask")
+    return builder.compile()
 
 
 def ask(client: OpenAI, model: str, question: str) -> str:
-    asked = {"messages": [{"role": "user", "content": question}], "answer": ""}
-    return str(graph(client, model).invoke(asked)["answer"])
+    state = {"messages": [{"role": "user", "content": question}], "answer": ""}
+    return str(graph(client, model).invoke(state)["answer"])
 
 
 if __name__ == "__main__":

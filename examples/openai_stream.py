@@ -4,8 +4,8 @@
     export OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_API_KEY=none
     python examples/openai_stream.py MODEL "How is the weather in Oslo?"
 
-`stream` is all there is to it: it works with every server that speaks this dialect, whether the calls come as calls, as
-broken calls, or leak as text.
+Only `stream` is needed. It works with every server that supports this API, whether the calls arrive as calls, as broken
+calls, or as text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from rightcall import Reply, Stream, Text, Toolset, dispatch_sync, tool
 
 
 def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Any, None, Reply]:
-    """The events of one answer, as soon as they are certain; at the end its reply."""
-    reading = Stream("chat", tools=tools)
+    """Yield the events of one answer as soon as they are certain; return its reply at the end."""
+    parser = Stream("chat", tools=tools)
     chunks = client.chat.completions.create(tools=tools.definitions("chat"), stream=True, **request)
-    yield from reading.events(chunks)
-    return reading.reply
+    yield from parser.events(chunks)
+    return parser.reply
 
 
 @tool(read_only=True)
@@ -45,8 +45,8 @@ def main(client: Any, model: str, question: str) -> None:
     print()
     for result in dispatch_sync(reply.calls, tools):
         print(f"{result.name}({result.call.json}) = {result.text}")
-        for made in result.call.repairs:
-            print(f"  {made.rule} ({made.kind}): {made.before} -> {made.after}")
+        for repair in result.call.repairs:
+            print(f"  {repair.rule} ({repair.kind}): {repair.before} -> {repair.after}")
     for call in reply.refused:
         print(f"{call.name} was not run:", *[problem.message for problem in call.problems])
 

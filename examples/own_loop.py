@@ -1,4 +1,4 @@
-"""A loop of your own. `ask` is your model: messages in, text out; here it is a script, so that this runs alone."""
+"""A custom agent loop. `ask` calls your model: messages in, text out; here it is a script, so no model is needed."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,6 +33,6 @@ async def loop(ask: Callable[[list[dict[str, Any]]], str], messages: list[dict[s
 
 
 if __name__ == "__main__":
-    asked = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
-    script, trace = iter([asked + asked.replace("get_weather", "book"), "Three days of sun in Oslo."]), Trace()
+    call_text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
+    script, trace = iter([call_text + call_text.replace("get_weather", "book"), "Three days of sun in Oslo."]), Trace()
     print(asyncio.run(loop(lambda _: next(script), [{"role": "user", "content": "Oslo?"}], trace)), trace, sep="\n")

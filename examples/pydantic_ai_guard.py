@@ -1,7 +1,7 @@
 """The guard around a model of pydantic-ai: `Agent(GuardedModel(model, GUARD, tools), tools=[...])`.
 
-What the guard has to say is said to the model before the agent sees the reply: a refused call, an answer that comes too
-early. Calls that pass are run by the agent, as always.
+The guard sends its feedback to the model before the agent sees the reply: for a rejected call, or an answer that comes
+too early. The agent runs the calls that pass, as usual.
 """
 
 from typing import Any
@@ -27,31 +27,31 @@ class GuardedModel(WrapperModel):
         self._guard, self._tools = guard, tools
 
     async def request(self, messages: list[ModelMessage], *settings: Any) -> ModelResponse:
-        talk = list(messages)
+        history = list(messages)
         while True:
-            response = await super().request(talk, *settings)
+            response = await super().request(history, *settings)
             reply = read({"choices": [{"message": _turn(response)}]}, tools=self._tools)
-            judged = self._guard.judge(Turn.of(_history(talk), self._tools, reply=reply))
+            judged = self._guard.judge(Turn.of(_history(history), self._tools, reply=reply))
             if judged.decision == "stop":
                 return ModelResponse(parts=[TextPart(judged.reason)])
             if judged.decision != "again":
                 return response
-            told = [message for message in judged.messages() if message["role"] != "assistant"]
-            talk += [response, ModelRequest(parts=[_part(message, response) for message in told])]
+            feedback = [message for message in judged.messages() if message["role"] != "assistant"]
+            history += [response, ModelRequest(parts=[_part(message, response) for message in feedback])]
 
 
 def _turn(response: ModelResponse) -> dict[str, Any]:
-    said = "".join([part.content for part in response.parts if isinstance(part, TextPart)])
+    text = "".join([part.content for part in response.parts if isinstance(part, TextPart)])
     calls = [
         {"id": p.tool_call_id, "type": "function", "function": {"name": p.tool_name, "arguments": p.args_as_json_str()}}
         for p in response.parts
         if isinstance(p, ToolCallPart)
     ]
-    return {"role": "assistant", "content": said, **({"tool_calls": calls} if calls else {})}
+    return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
 
 
 def _history(messages: list[ModelMessage]) -> list[dict[str, Any]]:
-    """As much of the history as the guard reads, in the shape of OpenAI's Chat."""
+    """Return the part of the history that the guard reads, as OpenAI Chat messages."""
     found: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, ModelResponse):
@@ -61,8 +61,8 @@ def _history(messages: list[ModelMessage]) -> list[dict[str, Any]]:
             if isinstance(part, UserPromptPart):
                 found.append({"role": "user", "content": str(part.content)})
             elif part.part_kind in ("tool-return", "retry-prompt"):
-                said = part.model_response_str() if isinstance(part, ToolReturnPart) else f"ERROR: {part.content}"
-                found.append({"role": "tool", "tool_call_id": part.tool_call_id, "content": said})
+                content = part.model_response_str() if isinstance(part, ToolReturnPart) else f"ERROR: {part.content}"
+                found.append({"role": "tool", "tool_call_id": part.tool_call_id, "content": content})
     return found
 
 

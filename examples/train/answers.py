@@ -1,10 +1,9 @@
-"""What a model answers, many questions at a time, without llama.cpp.
+"""Generate a model's answers to many questions in batches, without llama.cpp.
 
     python answers.py --model X.gguf --rows test.jsonl --out answers.jsonl
 
-Reads rows as `train.py` does and writes each with its `answer`, the likeliest word each time; `--adapter` puts an
-adapter into the model, as `train.py` or `to_gguf.py` wrote it. For a GPU: on a CPU llama.cpp is faster. `serve.py`
-gives the same answers to whoever asks for them over HTTP.
+Reads rows as `train.py` does and writes each with its `answer`, decoded greedily. `--adapter` applies an adapter that
+`train.py` or `to_gguf.py` wrote. For a GPU: on a CPU llama.cpp is faster. `serve.py` gives the same answers over HTTP.
 """
 
 from __future__ import annotations
@@ -17,34 +16,39 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from small_model import END, load, prompted
-from to_gguf import adapter_of
+from small_model import END, encode_prompt, load
+from to_gguf import read_adapter
 from tokenizers import Tokenizer
 from train import write_whole
 
-Hold = Callable[[list[int]], torch.Tensor | None]
+Constraint = Callable[[list[int]], torch.Tensor | None]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The tokens of a prompt, the most that may be said, and what holds the answer: told what was said so far, it gives
-    a bit for each token that may come next, 32 to a number, or None for all of them."""
+class GenerationRequest:
+    """One request: the tokens of a prompt, the maximum number of new tokens, and an optional constraint.
+
+    The constraint is called with the tokens so far and returns a bitmask of the allowed next tokens, 32 to a number, or
+    None for all of them.
+    """
 
     prompt: list[int]
-    most: int
-    hold: Hold | None = None
+    max_tokens: int
+    constraint: Constraint | None = None
 
 
-class Speaker:
-    """A model, its adapter and its tokenizer on a device. All in 32 bits: what stands beside a question in a batch
-    then hardly ever changes its answer."""
+class Generator:
+    """A model, its adapter and its tokenizer on a device.
+
+    All in 32 bits: then the other questions in a batch hardly ever change an answer.
+    """
 
     def __init__(self, model: Path, adapter: Path | None = None, device: str = "") -> None:
         self.device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self.tokenizer: Tokenizer
         self.tokenizer, self.model = load(model)
         if adapter is not None:
-            put_in(self.model, adapter)
+            apply_adapter(self.model, adapter)
         self.model.to(self.device).eval()
         self.end = self.tokenizer.token_to_id(END)
 
@@ -52,49 +56,55 @@ class Speaker:
         return str(self.tokenizer.decode(tokens))
 
     @torch.inference_mode()
-    def answer(self, asked: list[Asked]) -> list[list[int]]:
-        """The likeliest tokens, one by one, without the end; all questions at a time."""
-        ids, mask = self._padded([each.prompt for each in asked])
-        said: list[list[int]] = [[] for _ in asked]
-        open_: set[int] = set(range(len(asked)))
+    def answer(self, requests: list[GenerationRequest]) -> list[list[int]]:
+        """Decode greedily, for all requests at once; return the new tokens without the end token."""
+        ids, mask = self._pad([each.prompt for each in requests])
+        new_tokens: list[list[int]] = [[] for _ in requests]
+        pending: set[int] = set(range(len(requests)))
         cache: Any = None
-        while open_:
+        while pending:
             places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            made = self.model(
+            output = self.model(
                 input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, logits_to_keep=1
             )
-            cache, logits = made.past_key_values, made.logits[:, -1]
-            self._hold(logits, asked, said, open_)
-            chosen = logits.argmax(-1)
-            for at, token in enumerate(chosen.tolist()):
-                if at in open_ and token != self.end:
-                    said[at].append(token)
-                if at in open_ and (token == self.end or len(said[at]) == asked[at].most):
-                    open_.discard(at)
-            ids = chosen[:, None]
+            cache, logits = output.past_key_values, output.logits[:, -1]
+            self._apply_constraints(logits, requests, new_tokens, pending)
+            next_tokens = logits.argmax(-1)
+            for at, token in enumerate(next_tokens.tolist()):
+                if at in pending and token != self.end:
+                    new_tokens[at].append(token)
+                if at in pending and (token == self.end or len(new_tokens[at]) == requests[at].max_tokens):
+                    pending.discard(at)
+            ids = next_tokens[:, None]
             mask = torch.cat([mask, torch.ones_like(ids)], 1)
-        return said
+        return new_tokens
 
-    def _padded(self, prompts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _pad(self, prompts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         longest = max(map(len, prompts))
         ids = torch.tensor([[self.end] * (longest - len(prompt)) + prompt for prompt in prompts])
         mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
         return ids.to(self.device), mask.to(self.device)
 
-    def _hold(self, logits: torch.Tensor, asked: list[Asked], said: list[list[int]], open_: set[int]) -> None:
-        masks = {at: hold(said[at]) for at in sorted(open_) if (hold := asked[at].hold) is not None}
-        held = {at: bits for at, bits in masks.items() if bits is not None}
-        if held:
-            words = torch.stack(list(held.values())).to(self.device)
+    def _apply_constraints(
+        self, logits: torch.Tensor, requests: list[GenerationRequest], new_tokens: list[list[int]], pending: set[int]
+    ) -> None:
+        masks = {
+            at: constraint(new_tokens[at])
+            for at in sorted(pending)
+            if (constraint := requests[at].constraint) is not None
+        }
+        constrained = {at: bits for at, bits in masks.items() if bits is not None}
+        if constrained:
+            words = torch.stack(list(constrained.values())).to(self.device)
             bits = (words[:, :, None] >> torch.arange(32, device=self.device)) & 1
             allowed = bits.flatten(1)[:, : logits.shape[1]].bool()
-            rows = torch.tensor(list(held), device=self.device)
+            rows = torch.tensor(list(constrained), device=self.device)
             logits[rows] = logits[rows].masked_fill(~allowed, float("-inf"))
 
 
-def put_in(model: torch.nn.Module, adapter: Path) -> None:
-    """Adds the product of an adapter's matrices to the layers that it stands beside."""
-    found, alpha = adapter_of(adapter)
+def apply_adapter(model: torch.nn.Module, adapter: Path) -> None:
+    """Add the product of an adapter's matrices to its layers."""
+    found, alpha = read_adapter(adapter)
     for name in [name.removesuffix(".a") for name in found if name.endswith(".a")]:
         a, b = (torch.tensor(found[f"{name}.{side}"], dtype=torch.float32) for side in "ab")
         weight = model.get_parameter(f"{name}.weight")
@@ -108,16 +118,18 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, required=True, help="rows with a prompt")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--most", type=int, default=160, help="tokens of an answer; 160 unless said")
+    parser.add_argument("--most", type=int, default=160, help="maximum tokens of an answer (default: 160)")
     options = parser.parse_args()
-    speaker = Speaker(options.model, options.adapter)
+    generator = Generator(options.model, options.adapter)
     rows = [json.loads(line) for line in options.rows.read_text("utf-8").splitlines()]
-    prompts = [prompted(speaker.tokenizer, row["prompt"]) for row in rows]
+    prompts = [encode_prompt(generator.tokenizer, row["prompt"]) for row in rows]
     order = sorted(range(len(rows)), key=lambda at: len(prompts[at]))
     for start in range(0, len(order), options.batch):
         some = order[start : start + options.batch]
-        for at, said in zip(some, speaker.answer([Asked(prompts[at], options.most) for at in some]), strict=True):
-            rows[at]["answer"] = speaker.text(said)
+        for at, new_tokens in zip(
+            some, generator.answer([GenerationRequest(prompts[at], options.most) for at in some]), strict=True
+        ):
+            rows[at]["answer"] = generator.text(new_tokens)
         print(f"{start + len(some)} of {len(order)}", flush=True)
     write_whole(options.out, "".join([json.dumps(row, ensure_ascii=False) + "\n" for row in rows]).encode())
 

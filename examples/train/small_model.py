@@ -1,11 +1,11 @@
-"""SmolLM2 out of its GGUF file, for torch: the weights, and tokens as llama.cpp makes them.
+"""Load SmolLM2 from its GGUF file for torch: the weights, and a tokenizer that gives the same tokens as llama.cpp.
 
     tokenizer, model = load(Path("SmolLM2-135M-Instruct.Q4_1.gguf"))
-    prompted(tokenizer, messages)                      # tokens of a conversation, up to where the model speaks
-    completed(tokenizer, messages, "<tool_call>...")   # the same with its answer, and where that begins
+    encode_prompt(tokenizer, messages)                          # tokens of a conversation, up to the model's answer
+    encode_example(tokenizer, messages, "<tool_call>...")       # the same with the answer, and the answer's start
 
-The tokenizer is made here of the file's words and merges: SmolLM2 reads digits one by one, and what transformers makes
-of the file does not, so numbers would be learned in pieces that llama.cpp never shows.
+The tokenizer is built here from the file's tokens and merges: SmolLM2 splits digits, but the tokenizer of transformers
+does not, so numbers would be trained in tokens that llama.cpp never produces.
 """
 
 from __future__ import annotations
@@ -27,36 +27,38 @@ START, END = "<|im_start|>", "<|im_end|>"
 
 def load(path: Path, *, dtype: torch.dtype = torch.float32) -> tuple[Tokenizer, Any]:
     model = AutoModelForCausalLM.from_pretrained(str(path.parent), gguf_file=path.name, dtype=torch.float32)
-    torch.nn.Module.to(model, dtype)  # transformers refuses its own `.to(dtype)` for a model that came from GGUF
+    torch.nn.Module.to(model, dtype)  # transformers rejects its own `.to(dtype)` for a model from GGUF
     return tokenizer_of(path), model
 
 
 def tokenizer_of(path: Path) -> Tokenizer:
     fields = GGUFReader(path).fields
-    words, kinds, merges = (fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges"))
-    made = Tokenizer(models.BPE({word: at for at, word in enumerate(words)}, [tuple(m.split(" ")) for m in merges]))
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokens, kinds, merges = (fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "token_type", "merges"))
+    tokenizer = Tokenizer(
+        models.BPE({word: at for at, word in enumerate(tokens)}, [tuple(m.split(" ")) for m in merges])
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens(
-        [AddedToken(word, special=True) for word, kind in zip(words, kinds, strict=True) if kind == 3]
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(
+        [AddedToken(word, special=True) for word, kind in zip(tokens, kinds, strict=True) if kind == 3]
     )
-    return made
+    return tokenizer
 
 
-def prompted(tokenizer: Tokenizer, messages: list[dict[str, str]]) -> list[int]:
-    said = "".join([f"{START}{message['role']}\n{message['content']}{END}\n" for message in messages])
-    return tokenizer.encode(f"{said}{START}assistant\n").ids
+def encode_prompt(tokenizer: Tokenizer, messages: list[dict[str, str]]) -> list[int]:
+    text = "".join([f"{START}{message['role']}\n{message['content']}{END}\n" for message in messages])
+    return tokenizer.encode(f"{text}{START}assistant\n").ids
 
 
-def completed(tokenizer: Tokenizer, messages: list[dict[str, str]], answer: str) -> tuple[list[int], int]:
-    before = prompted(tokenizer, messages)
+def encode_example(tokenizer: Tokenizer, messages: list[dict[str, str]], answer: str) -> tuple[list[int], int]:
+    before = encode_prompt(tokenizer, messages)
     return [*before, *tokenizer.encode(answer).ids, tokenizer.token_to_id(END)], len(before)
 
 
 class Lora(nn.Module):
-    """A frozen layer, and a small product of two matrices beside it, which is what learns."""
+    """A frozen layer with a trainable low-rank product of two matrices."""
 
     def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
@@ -68,8 +70,8 @@ class Lora(nn.Module):
         return self.base(x) + F.linear(F.linear(x, self.a.to(x.dtype)), self.b.to(x.dtype)) * self.scale
 
 
-def with_lora(model: nn.Module, rank: int, alpha: float, seed: int) -> dict[str, nn.Parameter]:
-    """Puts an adapter beside every linear layer of the blocks. Gives what is to be trained, by name."""
+def add_lora(model: nn.Module, rank: int, alpha: float, seed: int) -> dict[str, nn.Parameter]:
+    """Add an adapter to every linear layer of the blocks. Return the trainable weights by name."""
     torch.manual_seed(seed)
     model.requires_grad_(False)
     for path, layer in [(path, layer) for path, layer in model.named_modules() if path.endswith(TARGETS)]:

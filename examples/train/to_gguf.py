@@ -1,9 +1,9 @@
-"""Makes an adapter that llama.cpp takes of what `train.py` wrote, and reads it again.
+"""Convert an adapter of `train.py` to GGUF for llama.cpp, and read it again.
 
     python to_gguf.py run/adapter.safetensors tools.gguf
     rightcall model serve smollm2 --lora tools.gguf
 
-Sixteen bits a weight; `--small` keeps one of the two matrices in eight, which is a quarter less.
+Weights have sixteen bits. `--small` stores one of the two matrices in eight bits: the file is a quarter smaller.
 """
 
 from __future__ import annotations
@@ -28,56 +28,56 @@ NAMES = {
 HEAD = 64  # width of an attention head in SmolLM2
 
 
-def place(name: str) -> tuple[str, str]:
-    """Where llama.cpp looks for `model.layers.3.mlp.up_proj.a`: its name there, and the kind of layer."""
+def gguf_name(name: str) -> tuple[str, str]:
+    """Return llama.cpp's name of `model.layers.3.mlp.up_proj.a`, and the kind of layer."""
     _, _, number, *layer, side = name.split(".")
     kind = NAMES[".".join(layer)]
     return f"blk.{number}.{kind}.weight.lora_{side}", kind
 
 
-def turned(b: np.ndarray) -> np.ndarray:
-    """Rows of queries and keys in llama.cpp's order, where the halves of a head that turn together are neighbours."""
+def to_gguf_order(b: np.ndarray) -> np.ndarray:
+    """Reorder rows of queries and keys for llama.cpp, where the halves of a rotated pair are neighbours."""
     heads = b.shape[0] // HEAD
     return b.reshape(heads, 2, HEAD // 2, b.shape[1]).swapaxes(1, 2).reshape(b.shape)
 
 
-def turned_back(b: np.ndarray) -> np.ndarray:
+def from_gguf_order(b: np.ndarray) -> np.ndarray:
     heads = b.shape[0] // HEAD
     return b.reshape(heads, HEAD // 2, 2, b.shape[1]).swapaxes(1, 2).reshape(b.shape)
 
 
-def adapter_of(path: Path) -> tuple[dict[str, np.ndarray], float]:
-    """The matrices of an adapter by the names that `train.py` gives them, and its alpha; from either kind of file."""
+def read_adapter(path: Path) -> tuple[dict[str, np.ndarray], float]:
+    """Return the matrices of an adapter by their names in `train.py`, and its alpha; from either kind of file."""
     if path.suffix != ".gguf":
         with safe_open(path, "np") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, float(file.metadata()["alpha"])  # noqa: SIM118
-    reader, layers, found = GGUFReader(path), {there: name for name, there in NAMES.items()}, {}
+    reader, layers, found = GGUFReader(path), {gguf_tensor_name: name for name, gguf_tensor_name in NAMES.items()}, {}
     for tensor in reader.tensors:
         _, number, kind, _, side = tensor.name.split(".")
         data = quants.dequantize(tensor.data, tensor.tensor_type)
-        is_turned = side == "lora_b" and kind in ("attn_q", "attn_k")
+        is_reordered = side == "lora_b" and kind in ("attn_q", "attn_k")
         name = f"model.layers.{number}.{layers[kind]}.{side.removeprefix('lora_')}"
-        found[name] = turned_back(data) if is_turned else data
+        found[name] = from_gguf_order(data) if is_reordered else data
     return found, float(reader.fields["adapter.lora.alpha"].contents())
 
 
 def convert(source: Path, output: Path, *, name: str, small: bool) -> None:
     with safe_open(source, "np") as file:
-        told, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     draft = output.with_name(f".{output.name}.draft")
     writer = GGUFWriter(draft, "llama")
     writer.add_type("adapter")
     writer.add_name(name)
     writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", float(told["alpha"]))
+    writer.add_float32("adapter.lora.alpha", float(metadata["alpha"]))
     for name, tensor in sorted(tensors.items()):
-        there, kind = place(name)
-        data = turned(tensor) if there.endswith("lora_b") and kind in ("attn_q", "attn_k") else tensor
-        if small and there.endswith("lora_a"):
+        gguf_tensor_name, kind = gguf_name(name)
+        data = to_gguf_order(tensor) if gguf_tensor_name.endswith("lora_b") and kind in ("attn_q", "attn_k") else tensor
+        if small and gguf_tensor_name.endswith("lora_a"):
             eight = GGMLQuantizationType.Q8_0
-            writer.add_tensor(there, quants.quantize(data.astype(np.float32), eight), raw_dtype=eight)
+            writer.add_tensor(gguf_tensor_name, quants.quantize(data.astype(np.float32), eight), raw_dtype=eight)
         else:
-            writer.add_tensor(there, data.astype(np.float16))
+            writer.add_tensor(gguf_tensor_name, data.astype(np.float16))
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
@@ -94,8 +94,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("adapter", type=Path, help="adapter.safetensors")
     parser.add_argument("output", type=Path, help="the GGUF file to write")
-    parser.add_argument("--name", default="smollm2-tools", help="what the adapter says it is")
-    parser.add_argument("--small", action="store_true", help="one of the two matrices at eight bits")
+    parser.add_argument("--name", default="smollm2-tools", help="the name in the adapter")
+    parser.add_argument("--small", action="store_true", help="store one of the two matrices in eight bits")
     options = parser.parse_args()
     convert(options.adapter, options.output, name=options.name, small=options.small)
 
