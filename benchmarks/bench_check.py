@@ -92,8 +92,8 @@ def main() -> int:
     print(f"one clean call of {len(JSON)} characters; json.loads of it: {loads * 1e6:.1f} us")
     table(("", "us", "x json.loads"), rows)
     compare_repair()
-    known = [name for name in reading if name != "parse, auto"]
-    return verdict(f"at most {MOST:g} x json.loads", [name for name in known if measured[name] / loads > MOST])
+    names = [name for name in reading if name != "parse, auto"]
+    return verdict(f"at most {MOST:g} x json.loads", [name for name in names if measured[name] / loads > MOST])
 
 
 def compare_repair() -> None:
@@ -102,10 +102,10 @@ def compare_repair() -> None:
         call = Call("edit_file", {}, text)
         ours = best(partial(repair, call, TOOLS), 3, times=20)
         theirs = best(partial(json_repair.loads, text), 3, times=1 if len(text) > 2000 else 20)
-        mended, result = repair(call, TOOLS), json_repair.loads(text)
+        repaired, result = repair(call, TOOLS), json_repair.loads(text)
         cells = (
             f"{ours * 1e6:.0f}",
-            describe_result(mended.arguments, name),
+            describe_result(repaired.arguments, name),
             f"{theirs * 1e6:.0f}",
             describe_result(result, name),
         )

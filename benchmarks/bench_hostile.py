@@ -32,7 +32,7 @@ MOST_BYTES = 60.0  # for a character
 
 KNOWN_EXPENSIVE = [("contract", "a\n"), ("hermes", "<function=")]  # not expensive when it is small
 
-Work = Callable[[str, str], object]  # a format and a text
+Function = Callable[[str, str], object]  # a format and a text
 
 
 def parse_stream(format: str, text: str, size: int = 16) -> None:
@@ -59,7 +59,7 @@ def native(text: str) -> Any:
     return message(tool_calls=[{"id": "a", "function": {"name": "edit_file", "arguments": text}}])
 
 
-WORKS: dict[str, Work] = {
+WORKS: dict[str, Function] = {
     "parse, format named": lambda format, text: parse(text, format=format, tools=TOOLS),
     "parse, lenient": lambda format, text: parse(text, format=format, tools=TOOLS, repair="lenient"),
     "parse, format unknown": lambda _, text: parse(text, tools=TOOLS),
@@ -95,7 +95,7 @@ def openers(format: str = "") -> list[str]:
 @cache
 def units(format: str) -> list[str]:
     """Return the texts to repeat."""
-    written = render([Call("edit_file", {"path": "a", "mode": 1, "edit": {"line": 1}})], format=format)
+    rendered = render([Call("edit_file", {"path": "a", "mode": 1, "edit": {"line": 1}})], format=format)
     own = [each for opener in openers(format) for each in (opener, opener[:-1] or "<", opener + " x ", opener + "\n")]
     everybody = [
         "<",
@@ -126,22 +126,30 @@ def units(format: str) -> list[str]:
         "\\",
         "é ",
     ]
-    return [*everybody, *own, written, written + "\n", written[:-1], written[: len(written) // 2], "".join(openers())]
+    return [
+        *everybody,
+        *own,
+        rendered,
+        rendered + "\n",
+        rendered[:-1],
+        rendered[: len(rendered) // 2],
+        "".join(openers()),
+    ]
 
 
 def repeat_unit(text: str, size: int = SIZE) -> str:
     return (text * (size // len(text) + 1))[:size]
 
 
-def find_most_expensive(work: str) -> tuple[str, str]:
+def find_most_expensive(function_name: str) -> tuple[str, str]:
     """Return the most expensive format and unit for this function, of those that were expensive when small."""
-    formats = ["hermes"] if work in ONE_FORMAT else list(FORMATS)
+    formats = ["hermes"] if function_name in ONE_FORMAT else list(FORMATS)
     everything = sorted({each for name in FORMATS for each in units(name)})
     cases = [(name, unit) for name in formats for unit in (everything if len(formats) == 1 else units(name))]
-    for size, kept in SIZES:
-        costs = {case: once(partial(WORKS[work], case[0], repeat_unit(case[1], size))) for case in cases}
-        cases = sorted(cases, key=lambda case: -costs[case])[:kept] + [
-            case for case in KNOWN_EXPENSIVE if case in cases and kept > 1
+    for size, count in SIZES:
+        costs = {case: once(partial(WORKS[function_name], case[0], repeat_unit(case[1], size))) for case in cases}
+        cases = sorted(cases, key=lambda case: -costs[case])[:count] + [
+            case for case in KNOWN_EXPENSIVE if case in cases and count > 1
         ]
     return cases[0]
 
@@ -166,15 +174,17 @@ def main() -> int:
     loads = best(partial(json.loads, json.dumps([json.loads(as_json(1024))] * (SIZE // 1024))), 5)
     print(f"json.loads of a valid 1 MB: {loads * 1e3:.1f} ms")
     rows, missed = [], []
-    for work, do in WORKS.items():
-        format, unit = find_most_expensive(work)
+    for function_name, do in WORKS.items():
+        format, unit = find_most_expensive(function_name)
         run = partial(do, format, repeat_unit(unit))
         seconds, memory = best(run, 2), peak(run)
-        shown = repr(unit if len(unit) < 40 else unit[:36] + "...")
-        print(f"  {work}: {seconds:.2f} s", file=sys.stderr, flush=True)
-        rows.append((work, f"{seconds:.2f}", f"{seconds / loads:.0f}", f"{memory:.0f}", f"{format}: {shown}"))
-        is_dear = seconds > MOST_SECONDS or (work == "detect" and seconds > MOST_DETECT * loads)
-        missed += [work] if is_dear or memory > MOST_BYTES else []
+        most_expensive = repr(unit if len(unit) < 40 else unit[:36] + "...")
+        print(f"  {function_name}: {seconds:.2f} s", file=sys.stderr, flush=True)
+        rows.append(
+            (function_name, f"{seconds:.2f}", f"{seconds / loads:.0f}", f"{memory:.0f}", f"{format}: {most_expensive}")
+        )
+        is_dear = seconds > MOST_SECONDS or (function_name == "detect" and seconds > MOST_DETECT * loads)
+        missed += [function_name] if is_dear or memory > MOST_BYTES else []
     table(("1 MB, the dearest of all", "CPU s", "x json.loads", "bytes a character", "which"), rows)
     target = (
         f"at most {MOST_SECONDS:g} s and {MOST_BYTES:g} bytes a character, detect at most {MOST_DETECT:g} x json.loads"

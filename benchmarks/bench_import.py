@@ -24,9 +24,9 @@ BARE, MOST_BARE = "import typing, rightcall", 0.1
 
 def cpu_seconds(code: str, cache: str) -> float:
     """Return the CPU time of a fresh interpreter that runs this code, with its bytecode cache in that folder."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True, env={**kept, "PYTHONPYCACHEPREFIX": cache})
+    subprocess.run([sys.executable, "-c", code], check=True, env={**environment, "PYTHONPYCACHEPREFIX": cache})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

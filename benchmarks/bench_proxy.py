@@ -126,8 +126,8 @@ async def bare(port: int, upstream_url: str) -> None:
         body = await request.read()
         headers = {name: value for name, value in request.headers.items() if name.lower() not in own}
         async with session.request(request.method, upstream_url + request.path_qs, data=body, headers=headers) as got:
-            told = {name: value for name, value in got.headers.items() if name.lower() not in own}
-            response = web.StreamResponse(status=got.status, headers=told)
+            response_headers = {name: value for name, value in got.headers.items() if name.lower() not in own}
+            response = web.StreamResponse(status=got.status, headers=response_headers)
             await response.prepare(request)
             async for piece in got.content.iter_any():
                 await response.write(piece)
@@ -192,13 +192,13 @@ async def load(port: int, seconds: float, connections: int, tools: bool) -> dict
     for _ in range(connections):
         await loop.create_connection(Load, HOST, port)
     await asyncio.sleep(seconds)
-    spent, made = time.perf_counter() - started, len(Load.total)
-    quantiles = statistics.quantiles(Load.first, n=100) if made > 1 else [float("nan")] * 99
+    spent, answer_count = time.perf_counter() - started, len(Load.total)
+    quantiles = statistics.quantiles(Load.first, n=100) if answer_count > 1 else [float("nan")] * 99
     return {
-        "rate": made / spent,
+        "rate": answer_count / spent,
         "first_p50": quantiles[49] * 1000,
         "first_p99": quantiles[98] * 1000,
-        "made": made,
+        "made": answer_count,
         "faults": Load.faults,
     }
 
@@ -252,10 +252,10 @@ def role_command(*words: object) -> list[str]:
 
 
 def measure_load(port: int, seconds: float, connections: int, tools: bool) -> dict[str, float]:
-    said = subprocess.run(
+    process = subprocess.run(
         role_command("--role", "load", port, seconds, connections, int(tools)), capture_output=True, check=True
     )
-    found: dict[str, float] = json.loads(said.stdout)
+    found: dict[str, float] = json.loads(process.stdout)
     return found
 
 
@@ -361,18 +361,19 @@ def soak(seconds: float) -> int:
     with process(0, *role_command("--role", "upstream", behind_port, 0.05)), process(1, *command) as child:
         wait_for(behind_port)
         wait_for(port)
-        seen: list[float] = []
+        samples: list[float] = []
         loader = subprocess.Popen(role_command("--role", "load", port, seconds, 500, 1), stdout=subprocess.PIPE)
         started = time.monotonic()
         while loader.poll() is None:
             time.sleep(max(seconds / 60, 1.0))
-            seen.append(memory(child.pid))
-            print(f"{time.monotonic() - started:6.0f} s  {seen[-1]:6.1f} MB", file=sys.stderr)
-        said = json.loads((loader.stdout or sys.stdin).read())
-    early, late = statistics.median(seen[len(seen) // 4 : len(seen) // 2]), statistics.median(seen[-len(seen) // 4 :])
-    answer_counts = f"{said['made']} answers, {said['faults']} faults"
+            samples.append(memory(child.pid))
+            print(f"{time.monotonic() - started:6.0f} s  {samples[-1]:6.1f} MB", file=sys.stderr)
+        response = json.loads((loader.stdout or sys.stdin).read())
+    early = statistics.median(samples[len(samples) // 4 : len(samples) // 2])
+    late = statistics.median(samples[-len(samples) // 4 :])
+    answer_counts = f"{response['made']} answers, {response['faults']} faults"
     print(f"500 streams for {seconds:.0f} s: {answer_counts}; {early:.0f} -> {late:.0f} MB")
-    return 0 if late <= early * 1.1 + 2 and not said["faults"] else 1
+    return 0 if late <= early * 1.1 + 2 and not response["faults"] else 1
 
 
 def main() -> int:
@@ -380,21 +381,21 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--soak", type=float, default=0.0)
     parser.add_argument("--role", nargs="+", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if not given.role:
-        return soak(given.soak) if given.soak else run(given.seconds)
+    options = parser.parse_args()
+    if not options.role:
+        return soak(options.soak) if options.soak else run(options.seconds)
     with contextlib.suppress(ImportError):
         import uvloop
 
         uvloop.install()
-    name, *words = given.role
+    name, *words = options.role
     if name == "upstream":
         asyncio.run(upstream(int(words[0]), float(words[1])))
     elif name == "bare":
         asyncio.run(bare(int(words[0]), words[1]))
     else:
-        said = asyncio.run(load(int(words[0]), float(words[1]), int(words[2]), words[3] == "1"))
-        print(json.dumps(said))
+        response = asyncio.run(load(int(words[0]), float(words[1]), int(words[2]), words[3] == "1"))
+        print(json.dumps(response))
     return 0
 
 

@@ -41,10 +41,10 @@ TOOLS = Toolset([Tool(name="get_weather", parameters=WEATHER)])
 
 def text(number: int, dice: random.Random) -> str:
     """Return a reply of 300 characters: a sentence and a call."""
-    said = " ".join(dice.choices(WORDS, k=40))
+    sentence = " ".join(dice.choices(WORDS, k=40))
     call = {"name": "get_weather", "arguments": {"city": "Oslo", "days": number % 9, "note": ""}}
     frame = f"I will look that up for you.\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
-    return frame.replace('"note": ""', f'"note": "{said[: 300 - len(frame)]}"')
+    return frame.replace('"note": ""', f'"note": "{sentence[: 300 - len(frame)]}"')
 
 
 def texts(count: int) -> Iterator[str]:
@@ -53,9 +53,9 @@ def texts(count: int) -> Iterator[str]:
 
 
 def log(path: Path, count: int) -> None:
-    said = [f', "model": "m", "text": {json.dumps(each)}}}\n' for each in texts(min(count, TEXTS))]
+    row_ends = [f', "model": "m", "text": {json.dumps(each)}}}\n' for each in texts(min(count, TEXTS))]
     with path.open("w") as file:
-        file.writelines(f'{{"id": {number}{said[number % TEXTS]}' for number in range(count))
+        file.writelines(f'{{"id": {number}{row_ends[number % TEXTS]}' for number in range(count))
 
 
 def measure_command(command: list[str]) -> tuple[float, float]:
@@ -70,18 +70,18 @@ def measure_command(command: list[str]) -> tuple[float, float]:
 
 def measure_parse_many(count: int) -> float:
     """Return the replies per second and core."""
-    given = list(texts(count))
+    texts_given = list(texts(count))
     start = time.perf_counter()
-    found = sum(len(reply.calls) for reply in parse_many(given, tools=TOOLS, format="hermes"))
+    found = sum(len(reply.calls) for reply in parse_many(texts_given, tools=TOOLS, format="hermes"))
     seconds = time.perf_counter() - start
     assert found == count
     return count / seconds / count_cores()
 
 
 def measure_json_loads(count: int) -> float:
-    given = [json.dumps({"text": each}) for each in texts(count)]
+    texts_given = [json.dumps({"text": each}) for each in texts(count)]
     start = time.process_time()
-    for each in given:
+    for each in texts_given:
         json.loads(each)
     return count / (time.process_time() - start)
 

@@ -93,12 +93,12 @@ def run(rows: int, names: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def main() -> int:
-    told = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    told.add_argument("rows", nargs="*", type=int, default=[10_000, 100_000])
-    told.add_argument("--only", default=",".join(COMMANDS))
-    given = told.parse_args()
-    names = given.only.split(",")
-    found = {rows: run(rows, names) for rows in given.rows}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", type=int, default=[10_000, 100_000])
+    parser.add_argument("--only", default=",".join(COMMANDS))
+    options = parser.parse_args()
+    names = options.only.split(",")
+    found = {rows: run(rows, names) for rows in options.rows}
     print()
     head = ["command", *[f"{rows:,}: rows/s" for rows in found], *[f"{rows:,}: MB" for rows in found]]
     lines = [

@@ -48,8 +48,8 @@ def argument(format: str, size: int) -> str:
 
 
 def pieces(format: str, size: int) -> list[str]:
-    written = argument(format, size)
-    return [written[i : i + STEP] for i in range(0, len(written), STEP)]
+    rendered = argument(format, size)
+    return [rendered[i : i + STEP] for i in range(0, len(rendered), STEP)]
 
 
 def stream(format: str, chunks: list[str]) -> None:

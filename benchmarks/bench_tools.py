@@ -135,18 +135,18 @@ def main() -> int:
     parser.add_argument(
         "--all", action="store_true", help="show every function of each, not only the most expensive one"
     )
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows, missed = [], []
     _warm_up()
-    for name in [name for name in TOOLSETS if asked.only in name]:
-        definitions = TOOLSETS[name](asked.size)
+    for name in [name for name in TOOLSETS if options.only in name]:
+        definitions = TOOLSETS[name](options.size)
         loads = best(partial(json.loads, json.dumps(definitions)), 3)
         costs = {what: measure_in_child(definitions, run, what == "declare") for what, run in FUNCTIONS.items()}
         dear = [what for what, cost in costs.items() if _is_expensive(cost)]
-        shown = costs if asked.all else {what: costs[what] for what in (dear or [_most_expensive(costs)])}
-        rows += [_row(name, what, cost, loads) for what, cost in shown.items()]
+        rows_shown = costs if options.all else {what: costs[what] for what in (dear or [_most_expensive(costs)])}
+        rows += [_row(name, what, cost, loads) for what, cost in rows_shown.items()]
         missed += [f"{name}: {what}" for what in dear]
-        print(*rows[-len(shown) :], sep="\n", file=sys.stderr, flush=True)
+        print(*rows[-len(rows_shown) :], sep="\n", file=sys.stderr, flush=True)
     table(("toolset", "function", "CPU s", "MB", "x json.loads", ""), rows)
     return verdict(f"at most {MOST_SECONDS:g} s and {MOST_MEMORY:g} MB for 1 MB of tools", missed)
 

@@ -25,9 +25,9 @@ Calls = list[tuple[str, Json]]
 
 def import_checker(wheel: Path) -> Callable[[list[Json], list[Json], list[Json], str], bool]:
     """Import the checker of the wheel. The list of all models, which it imports and does not need here, is a stub."""
-    stand_in = ModuleType("bfcl_eval.constants.model_config")
-    vars(stand_in)["MODEL_CONFIG_MAPPING"] = defaultdict(lambda: SimpleNamespace(underscore_to_dot=False))
-    sys.modules[stand_in.__name__] = stand_in
+    stub_module = ModuleType("bfcl_eval.constants.model_config")
+    vars(stub_module)["MODEL_CONFIG_MAPPING"] = defaultdict(lambda: SimpleNamespace(underscore_to_dot=False))
+    sys.modules[stub_module.__name__] = stub_module
     sys.path.insert(0, str(wheel))
     from bfcl_eval.constants.enums import Language
     from bfcl_eval.eval_checker.ast_eval.ast_checker import ast_checker

@@ -68,8 +68,8 @@ def examples(right: list[Row], wrong: list[Row], most: int) -> list[Row]:
 def report(answers: list[Row]) -> str:
     wrong_count = sum(row["completion"] == "no" for row in answers)
     lines = [f"{len(answers)} calls, {wrong_count} of them wrong"]
-    said_no = [row["answer"].strip().lower().startswith("no") for row in answers]
-    lines += _figures("verifier", answers, said_no)
+    is_refused_by_model = [row["answer"].strip().lower().startswith("no") for row in answers]
+    lines += _figures("verifier", answers, is_refused_by_model)
     lines += _figures("rule", answers, [not is_grounded(*_parse_prompt(row)) for row in answers])
     return "\n".join(lines)
 

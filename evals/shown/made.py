@@ -49,13 +49,13 @@ def call(dice: Random, lines: bool) -> Call:
     return dice.choice((Call("lookup", dice.choice(made)), Call("bash", {"command": value}), Call("ping", {})))
 
 
-def wire(dice: Random, format: Format, way: str) -> str | None:
-    calls = [call(dice, way not in BY_LINE) for _ in range(dice.choice((1, 1, 2)))]
+def wire(dice: Random, format: Format, style: str) -> str | None:
+    calls = [call(dice, style not in BY_LINE) for _ in range(dice.choice((1, 1, 2)))]
     try:
         text = (dice.choice((_start(format), "")) + render(calls, format=format, tools=TOOLS)).strip()
     except CannotCarry:
         return None
-    if way in IN_PARAGRAPH and ("\n\n" in text or "```" in text or "~~~" in text):
+    if style in IN_PARAGRAPH and ("\n\n" in text or "```" in text or "~~~" in text):
         return None
     return text
 
@@ -68,15 +68,15 @@ def _start(format: Format) -> str:
 def generate_quoted(name: str, count: int) -> Iterator[Sample]:
     """Yield texts in which no call is runnable."""
     format, dice = FORMATS[name], Random(f"{SEED} {name}")
-    ways = sorted(WAYS)
+    styles = sorted(WAYS)
     count_made = tries = 0
     while count_made < count and tries < count * 4:
-        way = ways[tries % len(ways)]
+        style = styles[tries % len(styles)]
         tries += 1
-        text = wire(dice, format, way)
+        text = wire(dice, format, style)
         if text is not None:
             count_made += 1
-            yield Sample(way, name, WAYS[way](dice, text))
+            yield Sample(style, name, WAYS[style](dice, text))
 
 
 # -- real calls --------------------------------------------------------------------------------------------------------
@@ -111,10 +111,10 @@ def closed_quotation(dice: Random) -> str:
     """Return text that quotes something and closes the quotation."""
     if dice.random() < 0.5:
         return dice.choice(USUAL)
-    way = dice.choice(CLOSED)
+    style = dice.choice(CLOSED)
     inner = dice.choice(("x = 1", 'print("a")', "an `example`, isn't it", "{'a': [1]}", "one\ntwo"))
-    inner = inner.replace("`", "") if way == "span" else inner
-    return WAYS[way](dice, inner).rstrip()
+    inner = inner.replace("`", "") if style == "span" else inner
+    return WAYS[style](dice, inner).rstrip()
 
 
 def generate_calls(name: str, count: int) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-Way = Callable[[Random, str], str]
+QuotingStyle = Callable[[Random, str], str]
 
 BEFORE = (
     "Here is what such a call looks like:",
@@ -190,7 +190,7 @@ def transcript(dice: Random, wire: str) -> str:
     return f"{before(dice)}\n\nUser: hello\n" + indent(wire, role) + f"\n\n{behind(dice)}"
 
 
-WAYS: dict[str, Way] = {
+WAYS: dict[str, QuotingStyle] = {
     "fence": fence,
     "fence_unclosed": fence_unclosed,
     "fence_in_list": fence_in_list,

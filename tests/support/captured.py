@@ -21,14 +21,14 @@ def call(name: str, arguments: str) -> str:
 RIGHT = call("add_to_cart", '{"product_id": "SKU-DOCK-1", "quantity": 2}')
 TO_REPAIR = call("add_to_cart", '{"product_id": "SKU-DOCK-1", "quantity": "2"}')
 TO_REJECT = call("add_to_cart", '{"product_id": "SKU-DOCK-1"}')
-LOOK = call("get_product", '{"product_id": "SKU-DOCK-1"}')
+LOOK_UP = call("get_product", '{"product_id": "SKU-DOCK-1"}')
 
 # The model's output, turn by turn, for the request "Put two of the docks SKU-DOCK-1 into my cart."
 CONVERSATIONS: dict[str, tuple[str, ...]] = {
     "right": (RIGHT, "Two docks are in your cart."),
     "repaired": (TO_REPAIR, "Done. Write to ann.lee@mail.test for help."),
     "retried": (TO_REJECT, RIGHT, "Done."),
-    "parallel": (f"{LOOK}\n{RIGHT}", "Done."),
+    "parallel": (f"{LOOK_UP}\n{RIGHT}", "Done."),
     "refused": ("I cannot do that.",),
     "wrong": (call("search_products", '{"query": "dock"}'), "I found a dock."),
 }

@@ -120,7 +120,7 @@ def responses_whole(answer: Answer) -> Json:
 def responses_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
     whole = responses_whole(answer)
     yield {"type": "response.created", "response": {"object": "response", "output": []}}
-    shown = cut.yes()
+    has_deltas = cut.yes()
     for i, item in enumerate(whole["output"]):
         at = {"output_index": i, "item_id": item.get("id", f"x{i}")}
         empty = (
@@ -128,14 +128,14 @@ def responses_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
         )
         yield {"type": "response.output_item.added", "item": empty, **at}
         if item["type"] == "function_call":
-            for piece in cut.pieces(item["arguments"]) if shown else []:
+            for piece in cut.pieces(item["arguments"]) if has_deltas else []:
                 yield {"type": "response.function_call_arguments.delta", "delta": piece, **at}
             yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"], **at}
         elif item["type"] == "reasoning":
-            for piece in cut.pieces(answer.reasoning) if shown else []:
+            for piece in cut.pieces(answer.reasoning) if has_deltas else []:
                 yield {"type": "response.reasoning_summary_text.delta", "summary_index": 0, "delta": piece, **at}
         else:
-            for piece in cut.pieces(answer.text) if shown else []:
+            for piece in cut.pieces(answer.text) if has_deltas else []:
                 yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, **at}
             yield {"type": "response.output_text.done", "text": answer.text, **at}
         yield {"type": "response.output_item.done", "item": item, **at}

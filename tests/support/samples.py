@@ -13,7 +13,7 @@ from rightcall import Reply, Toolset
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 
 
-class Expected(NamedTuple):
+class ExpectedReply(NamedTuple):
     calls: list[tuple[str, Any]]
     content: str
     reasoning: str
@@ -26,7 +26,7 @@ class Sample(NamedTuple):
     tools: str
     templates: list[str]
     text: str
-    expect: Expected
+    expect: ExpectedReply
     lossy: bool  # the template lost data, so the text does not have all of the original
 
 
@@ -45,7 +45,7 @@ def samples() -> tuple[Sample, ...]:
 
 def _sample(row: dict[str, Any]) -> Sample:
     expect = row["expect"]
-    expected = Expected(
+    expected = ExpectedReply(
         [(call["name"], call["arguments"]) for call in expect["calls"]],
         (expect["content"] or "").strip(),
         (expect["reasoning"] or "").strip(),
@@ -54,9 +54,9 @@ def _sample(row: dict[str, Any]) -> Sample:
     return Sample(**fields, expect=expected, lossy="lossy" in row)
 
 
-def outcome(reply: Reply) -> Expected:
+def outcome(reply: Reply) -> ExpectedReply:
     """Return the data of a reply in the form of a sample's `expect`, without outer white space."""
-    return Expected(
+    return ExpectedReply(
         [(call.name, call.arguments) for call in reply.attempts], reply.content.strip(), reply.reasoning.strip()
     )
 

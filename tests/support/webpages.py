@@ -83,11 +83,11 @@ def example_evaluation(hostile: str, right: int) -> EvalTally:
 
 def example_diagnosis(hostile: str) -> Diagnosis:
     """Return a diagnosis with every verdict, with and without a proxy."""
-    shown = ProbeEvidence(request=hostile, status=200, answer=hostile, answer_left_out=7)
+    evidence = ProbeEvidence(request=hostile, status=200, answer=hostile, answer_left_out=7)
     verdicts: list[tuple[Verdict, str]] = [("fault", "bad_ids"), *[(each, "") for each in VERDICTS[1:]]]
     plain = ProbeResult(probe="", title="a probe", api="chat", way="whole", verdict="ok", says=hostile, passed=1, of=3)
     results = [
-        msgspec.structs.replace(plain, probe=f"probe_{at}", way=way, verdict=verdict, slug=slug, evidence=shown)
+        msgspec.structs.replace(plain, probe=f"probe_{at}", way=way, verdict=verdict, slug=slug, evidence=evidence)
         for at, (verdict, slug) in enumerate(verdicts)
         for way in BOTH
     ]
