@@ -50,7 +50,9 @@ def template_texts(client: Client) -> list[str]:
 
 @EVERY_CLIENT
 def test_every_placeholder_of_a_client_is_filled(client: Client) -> None:
-    placeholders = [name for text in template_texts(client) for name in re.findall(r"\$([A-Z]+)", fill_placeholders(text, PLACES))]
+    placeholders = [
+        name for text in template_texts(client) for name in re.findall(r"\$([A-Z]+)", fill_placeholders(text, PLACES))
+    ]
     assert set(placeholders) <= {"ASKED"}, "$ASKED is the shell's own"
 
 

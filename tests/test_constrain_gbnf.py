@@ -76,7 +76,9 @@ def test_accepted_text_parses_as_valid_calls(name: str, judge: type[Judge], data
         taken = found.accepts(candidate)
         assert taken or candidate not in inside, candidate
         if taken:
-            assert find_broken_law(candidate, format, drawn.tools, [*tool_grammar.relaxations, *limits], calls=True) == ""
+            assert (
+                find_broken_law(candidate, format, drawn.tools, [*tool_grammar.relaxations, *limits], calls=True) == ""
+            )
 
 
 @JUDGED

@@ -114,7 +114,9 @@ def test_text_sampled_from_the_masks_parses_to_valid_calls(name: str, data: st.D
     specials = bool(token_vocabulary.specials) and data.draw(st.booleans())
     lark_matcher = matcher(compiled.lark(tokens=token_vocabulary.specials if specials else False), tokenizer)
     for turn in range(3):
-        tokens = draw_tokens(lark_matcher.deep_copy(), token_vocabulary.eos_token_id, Random(seed + turn), max_tokens=250)
+        tokens = draw_tokens(
+            lark_matcher.deep_copy(), token_vocabulary.eos_token_id, Random(seed + turn), max_tokens=250
+        )
         if tokens is None:
             continue
         text = token_vocabulary.decode(tokens)

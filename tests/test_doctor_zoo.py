@@ -78,9 +78,7 @@ def test_the_doctor_names_the_class_of_a_bad_server(name: str, api: str, loop: L
 
 
 @pytest.mark.parametrize("name, api", CURED, ids=["-".join(each) for each in CURED])
-def test_the_recommended_flags_cure_the_fault(
-    name: str, api: str, loop: LoopThread, keeper: ZooServer
-) -> None:
+def test_the_recommended_flags_cure_the_fault(name: str, api: str, loop: LoopThread, keeper: ZooServer) -> None:
     # One request at a time: otherwise a server that breaks off every other answer breaks one of them off twice.
     settings = _exam_settings(name, api, concurrency=1)
     found = loop.run(diagnose_server(f"{keeper.url}/{name}", settings, through=True))

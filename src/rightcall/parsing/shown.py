@@ -77,7 +77,7 @@ def closing(opener: str) -> Closes:
 
 _LABEL_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _RESULT_LABELS.items()}
 # The search for what closes a tool's result, by the marker that begins it. It finds nothing if nothing closes it.
-_RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _LABEL_CLOSES
+RESULTS = {opener: _CLOSES[opener] for opener in _TAG_PAIRS} | _LABEL_CLOSES
 
 
 # -- beginnings of lines -----------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ class Shown:
     def begin_result(self, marker: str) -> None:
         """Record a special token that was parsed as a marker: if it begins the result of a tool, what follows is shown
         up to the end of the result."""
-        self._tag_closes = _RESULTS.get(marker.strip().lower())
+        self._tag_closes = RESULTS.get(marker.strip().lower())
         if self._tag_closes is not None:
             self.is_new = False
 
