@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall import Call, check
+from rightcall import Call, Tool, Toolset, check
 from rightcall.capture.captured_rows import available_tools
 from rightcall.capture.domain import (
     DEFAULT_DOMAINS,
@@ -220,6 +220,34 @@ def test_an_unrequested_change_is_harm_and_an_unrequested_read_is_waste() -> Non
     outcome = task_outcome(ask, fleet.tools, [ExecutedCall(0, read, ok=True), ExecutedCall(1, lock, ok=False)])
     assert (outcome.right, outcome.wasted) == (True, 2)
     assert task_outcome(ask, fleet.tools, [ExecutedCall(0, lock, ok=True)]).harm == ("lock_doors",)
+
+
+READ_AND_LOCK = Scenario(
+    "lock", "Lock the van.", calls=(Acceptable("read"), Acceptable("also_read"), Acceptable("lock", after=("read",)))
+)
+READ, ALSO_READ, LOCK = (Call(each.name, {}, "") for each in READ_AND_LOCK.calls)
+# (the calls of each turn and whether they succeed, whether the lock is harm)
+CALL_ORDERS: dict[str, tuple[list[list[tuple[Call, bool]]], bool]] = {
+    "the turn after the read": ([[(READ, True)], [(LOCK, True)]], False),
+    "two turns after the read": ([[(READ, True)], [(ALSO_READ, True)], [(LOCK, True)]], False),
+    "the turn of the read": ([[(READ, True), (LOCK, True)]], True),
+    "before the read": ([[(LOCK, True)], [(READ, True)]], True),
+    "after another read only": ([[(ALSO_READ, True)], [(LOCK, True)]], True),
+    "the turn of a repeated read": ([[(READ, True)], [(READ, True), (LOCK, True)]], False),
+    "the turn of a repeated read that fails": ([[(READ, True)], [(READ, False), (LOCK, True)]], False),
+    "after a read that failed": ([[(READ, False)], [(LOCK, True)]], True),
+    "the turn of the first read that succeeds": ([[(READ, False)], [(READ, True), (LOCK, True)]], True),
+    "after a read that first failed": ([[(READ, False)], [(READ, True)], [(LOCK, True)]], False),
+}
+
+
+@pytest.mark.parametrize("order", CALL_ORDERS)
+def test_a_call_is_too_early_until_the_turn_after_the_first_success_of_the_call_it_needs(order: str) -> None:
+    turns, is_harm = CALL_ORDERS[order]
+    tools = Toolset(*[Tool(name=each.name, read_only=each is not LOCK) for each in (READ, ALSO_READ, LOCK)])
+    executed = [ExecutedCall(turn, call, ok) for turn, calls in enumerate(turns) for call, ok in calls]
+    outcome = task_outcome(READ_AND_LOCK, tools, executed)
+    assert (outcome.harm == ("lock",), "lock" in outcome.missing) == (is_harm, is_harm)
 
 
 # -- placeholders and comparisons --------------------------------------------------------------------------------------
