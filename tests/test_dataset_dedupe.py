@@ -159,6 +159,19 @@ def test_text_arguments_of_near_duplicates_may_differ_slightly() -> None:
     assert dropped_rows(pair) == []
 
 
+@pytest.mark.parametrize("step", [2, 5, 10, 40])
+def test_a_row_is_dropped_only_if_it_is_similar_to_a_kept_row(step: int) -> None:
+    """Each text is the one before it moved on by some words, so that only neighbours are similar."""
+    words = [f"w{number}" for number in range(400)]
+    texts = [" ".join(words[at : at + 40]) for at in range(0, 361, step)]
+    dropped = dropped_rows([{"text": text} for text in texts], 0.6)
+    signed = list(map(signature, texts))
+    kept = [at for at in range(len(texts)) if at not in dropped]
+    for at in dropped:
+        assert any(estimate_similarity(signed[at], signed[first]) >= 0.6 for first in kept if first < at)
+    assert len(kept) >= 9 and (len(dropped) > 0) == (step < 40)
+
+
 def test_thousands_of_similar_rows_are_compared_in_linear_time() -> None:
     entries = [{"text": f"The same words over and over, and then the number {number}."} for number in range(2_000)]
     assert len(dropped_rows(entries, 0.6)) > 1_500
