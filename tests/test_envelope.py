@@ -219,6 +219,38 @@ def test_denied_pointers_are_redacted() -> None:
     assert envelope.redacted_values == 3 and not envelope.truncated
 
 
+POINTERS = {
+    "": "/",
+    "a": "/a",
+    "a/b": "/a~1b",
+    "a~b": "/a~0b",
+    "a~1b": "/a~01b",
+    "a~0b": "/a~00b",
+    "a~01b": "/a~001b",
+    "/~": "/~1~0",
+    "~/": "/~0~1",
+}
+
+
+@pytest.mark.parametrize("key, pointer", POINTERS.items())
+def test_an_escaped_pointer_refers_to_its_member_only(key: str, pointer: str) -> None:
+    value = dict.fromkeys(POINTERS, "x")
+    denied = bound(value, Bounds(redaction=Redaction(deny=(pointer,))))
+    assert denied.payload == {**value, key: "[redacted]"}
+    allowed = bound(value, Bounds(redaction=Redaction(allow=(pointer,))))
+    assert allowed.payload == {**dict.fromkeys(POINTERS, "[redacted]"), key: "x"}
+
+
+@pytest.mark.parametrize("key, pointer", POINTERS.items())
+def test_a_page_token_leads_to_a_member_with_any_key(key: str, pointer: str) -> None:
+    pages = Pages()
+    value = {each: f"{each}|" * 50 for each in POINTERS}
+    omitted = bound(value, Bounds(string_chars=20, pages=pages)).omitted
+    (token,) = [each.page_token for each in omitted if each.pointer == pointer]
+    start = PageToken.read(token)
+    assert start is not None and pages.read(token).payload == value[key][start.at :][:20]
+
+
 def test_an_allow_list_redacts_everything_outside_its_pointers() -> None:
     envelope = bound(ACCOUNT, Bounds(redaction=Redaction(allow=("/user/name", "/cards"), text="-")))
     assert envelope.payload == {"user": {"name": "Ada", "password": "-"}, "cards": ACCOUNT["cards"], "a/b": "-"}
