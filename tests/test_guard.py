@@ -247,6 +247,36 @@ TABLE: dict[str, Case] = {
         reply_of(B, A),
         [("refuse", 0)],
     ),
+    "repeated: after a change that failed": (
+        repeated(),
+        history_of(turn_of(A), turn_of(B, results=["ERROR: x"])),
+        reply_of(A),
+        [("tell", 0)],
+    ),
+    "repeated: after a change that failed in the same turn": (
+        repeated(),
+        history_of(turn_of(A, B, results=["fine", "ERROR: x"])),
+        reply_of(A),
+        [("tell", 0)],
+    ),
+    "repeated: before and after a change that failed": (
+        repeated(),
+        history_of(turn_of(A), turn_of(B, results=["ERROR: x"]), turn_of(A)),
+        reply_of(A),
+        [("answer", 0)],
+    ),
+    "repeated: after a change that was refused": (
+        repeated(),
+        history_of(turn_of(A), turn_of(B, results=["ERROR: [guard: repeated] x"])),
+        reply_of(A),
+        [("tell", 0)],
+    ),
+    "repeated: a change after another that failed": (
+        repeated(),
+        history_of(turn_of(B), turn_of(END, results=["ERROR: x"])),
+        reply_of(B),
+        [("refuse", 0)],
+    ),
     "repeated: failures are not answered from": (
         repeated(),
         history_of(*[turn_of(A, results=["ERROR: x"])] * 2),
