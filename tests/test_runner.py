@@ -461,6 +461,17 @@ def test_omitted_messages_can_be_summarised() -> None:
     assert estimate_tokens(kept) <= 3_000
 
 
+@pytest.mark.parametrize("size", [0, 10, 3_000, 6_000, 9_000])
+def test_a_long_summary_replaces_as_many_more_turns_as_it_needs_room(size: int) -> None:
+    old = [{"role": "assistant", "content": f"{at} " + "x" * 1_000} for at in range(20)]
+    messages = [{"role": "user", "content": "go"}, *old, {"role": "user", "content": "now"}]
+    kept = fit(messages, 4_000, summarise=lambda gone: f"{len(gone)} left out" + "s" * size)
+    count = 22 - (len(kept) - 1)
+    assert kept == [messages[0], {"role": "user", "content": f"{count} left out" + "s" * size}, *messages[1 + count :]]
+    assert estimate_tokens(kept) <= 4_000
+    assert estimate_tokens([*kept, old[count - 1]]) > 4_000, "fewer turns could be left out"
+
+
 def test_every_intervention_is_an_event_of_the_surrounding_span() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
