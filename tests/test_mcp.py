@@ -23,7 +23,7 @@ from rightcall.errors import BackendError, CallerError
 pytest.importorskip("mcp")
 
 from mcp import Client, MCPError, StdioServerParameters
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, ImageContent, TextContent
 
 from rightcall.mcp import connect, server_of
 from rightcall.mcp.client import read_output
@@ -130,6 +130,22 @@ def test_structured_content_is_the_output_of_a_tool_even_if_it_is_empty(structur
     text: list[Any] = [TextContent(type="text", text="nothing found")]
     assert read_output(CallToolResult(content=text, structured_content=structured, is_error=False)) == structured
     assert read_output(CallToolResult(content=text, is_error=False)) == "nothing found"
+
+
+CAPTION, IMAGE = TextContent(type="text", text="a cat"), ImageContent(type="image", data="AA==", mime_type="image/png")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[IMAGE], [IMAGE, IMAGE], [CAPTION, IMAGE], [IMAGE, CAPTION], [CAPTION, IMAGE, CAPTION]],
+    ids=["an image", "two images", "a caption before", "a caption after", "two captions"],
+)
+def test_every_block_of_content_that_is_not_only_text_is_in_the_output(content: list[Any]) -> None:
+    as_json = {
+        "text": {"type": "text", "text": "a cat"},
+        "image": {"type": "image", "data": "AA==", "mimeType": "image/png"},
+    }
+    assert read_output(CallToolResult(content=content, is_error=False)) == [as_json[block.type] for block in content]
 
 
 def test_an_exception_inside_the_connection_is_raised_unchanged() -> None:
