@@ -270,6 +270,58 @@ def test_repeated_ids_become_unique_and_can_be_traced() -> None:
     assert sane(history).ids == fit.ids, "another request must say the same, or no cache of a server helps"
 
 
+LOST = "ERROR: there is no result: the call was not run, or its result was lost"
+ONE, TWO, THREE = [("t_0", "f", f'{{"n": {n}}}') for n in (1, 2, 3)]
+# (history, the result of each call in order)
+SHARED_IDS: dict[str, tuple[list[Any], list[str]]] = {
+    "each call has a result": (
+        chat(assistant_with_calls(ONE), tool_result("t_0", "1"), assistant_with_calls(TWO), tool_result("t_0", "2")),
+        ["1", "2"],
+    ),
+    "two calls of a message": (
+        chat(assistant_with_calls(ONE, TWO), tool_result("t_0", "1"), tool_result("t_0", "2")),
+        ["1", "2"],
+    ),
+    "the earlier call has no result": (
+        chat(assistant_with_calls(ONE), assistant_with_calls(TWO), tool_result("t_0", "2")),
+        [LOST, "2"],
+    ),
+    "the later call has no result": (
+        chat(assistant_with_calls(ONE), tool_result("t_0", "1"), assistant_with_calls(TWO)),
+        ["1", LOST],
+    ),
+    "the first of three calls has no result": (
+        chat(
+            assistant_with_calls(ONE),
+            assistant_with_calls(TWO),
+            tool_result("t_0", "2"),
+            assistant_with_calls(THREE),
+            tool_result("t_0", "3"),
+        ),
+        [LOST, "2", "3"],
+    ),
+    "two calls of a message after a call without a result": (
+        chat(
+            assistant_with_calls(ONE),
+            assistant_with_calls(TWO, THREE),
+            tool_result("t_0", "2"),
+            tool_result("t_0", "3"),
+        ),
+        [LOST, "2", "3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHARED_IDS)
+def test_a_result_belongs_to_the_newest_message_whose_calls_have_its_id(case: str) -> None:
+    history, wanted = SHARED_IDS[case]
+    messages = sane(history).messages
+    ids = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    results = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    assert [results[id] for id in ids] == wanted
+    assert len(set(ids)) == len(ids) == len(results)
+
+
 def test_mistral_gets_ids_of_nine_characters() -> None:
     fit = sane(chat(assistant_with_calls(("call_123", "f", "{}")), tool_result("call_123")), profile="mistral")
     (new,) = fit.ids

@@ -367,13 +367,14 @@ def _match_results(messages: list[_Message], calls_of: dict[int, list[_PendingCa
 def _find_call(result: Json, waiting: dict[str, deque[_PendingCall]], last: list[_PendingCall]) -> _PendingCall | None:
     """Find the call that a result answers, remove it from `waiting` and return it; None if there is none.
 
-    It is a call without a result that has the result's id; if several messages use the id, the one of the newest
-    message. For a result without a usable id it is the first call of `last`, the calls of the last turn, with the
-    result's tool, or any tool if the result names none. `waiting` has the calls by id."""
+    It is the first call without a result that has the result's id; if several messages use the id, the first of the
+    newest message. For a result without a usable id it is the first call of `last`, the calls of the last turn, with
+    the result's tool, or any tool if the result names none. `waiting` has the calls by id."""
     wanted = text(result.get("tool_call_id"))
     queue = waiting.get(wanted)
     while wanted and queue:
-        call = queue[0] if len({each.item for each in queue}) == 1 else queue[-1]
+        newest = queue[-1].item
+        call = next(each for each in queue if each.item is newest)
         queue.remove(call)
         if call.result is None:
             return call
