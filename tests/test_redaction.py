@@ -324,6 +324,27 @@ def test_a_known_key_is_found_in_every_spelling(text: str) -> None:
     assert "fg12345" not in str(found) and "ZmcxMjM0N" not in str(found)
 
 
+AWS = "AKIAIOSFODNN7EXAMPLE"
+# (known secrets, text, expected text)
+OVERLAPS: dict[str, tuple[list[str], str, str]] = {
+    "inside a known secret": ([f"front:{AWS}:end77"], f"a front:{AWS}:end77 b", "a [key] b"),
+    "at the start of a known secret": ([f"{AWS}:end77"], f"a {AWS}:end77 b", "a [key] b"),
+    "at the end of a known secret": ([f"front:{AWS}"], f"a front:{AWS} b", "a [key] b"),
+    "around a known secret": (["IOSFODNN7"], f"a {AWS} b", "a [key] b"),
+    "begins inside a known secret": (["front:AKIAIOS"], f"a front:{AWS} b", "a [key] b"),
+    "ends inside a known secret": (["EXAMPLE:end77"], f"a {AWS}:end77 b", "a [key] b"),
+    "two inside a known secret": ([f"x:{AWS}:{AWS}:y77"], f"a x:{AWS}:{AWS}:y77 b", "a [key] b"),
+    "inside a password": ([], f'password = "front {AWS} end77" b', 'password = "[key]" b'),
+    "a known secret inside a password": (["hunter2"], 'password = "my hunter2 end77" b', 'password = "[key]" b'),
+    "directly after a known secret": (["front-77;"], f"a front-77;{AWS} b", "a [key][key] b"),
+}
+
+
+@pytest.mark.parametrize("own, text, expected", OVERLAPS.values(), ids=OVERLAPS)
+def test_overlapping_secrets_are_replaced_as_one(own: list[str], text: str, expected: str) -> None:
+    assert Scrubber(own).text(text) == expected
+
+
 # -- secrets in pieces -------------------------------------------------------------------------------------------------
 
 
