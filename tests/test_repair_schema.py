@@ -438,6 +438,7 @@ def test_an_unchanged_number_keeps_its_spelling(written: str) -> None:
 
 READ = make_tool({"path": STRING, "limit": INTEGER}, required=("path",))
 CLOSED = make_tool({"path": STRING}, required=("path",), additionalProperties=False)
+ORDER = make_tool({"order_id": STRING, "note": STRING}, required=("order_id",))
 LONG = make_tool({"file_path": STRING}, required=("file_path",))
 EDIT = make_tool({"path": STRING, "old_text": STRING, "new_text": STRING}, required=("path", "old_text", "new_text"))
 NEAR_NAMES: dict[str, tuple[Tool, Json, Json]] = {
@@ -477,6 +478,13 @@ OTHER_NAMES: dict[str, tuple[Tool, Json]] = {
     "the missing one has no word": (make_tool({"_": STRING}, required=("_",)), {"path": "a"}),
     "the remainder of two members": (READ, {"limit, path": "a"}),
     "a synonym": (READ, {"file": "a"}),
+    "a word in common": (ORDER, {"user_id": "a"}),
+    "a word in common in camel case": (ORDER, {"userId": "a"}),
+    "two of three words in common": (
+        make_tool({"new_file_path": STRING}, required=("new_file_path",)),
+        {"old_file_path": "a"},
+    ),
+    "a word in common next to others": (ORDER, {"user_id": "a", "note": "b"}),
     "another type": (READ, {"file_path": ["a", "b"]}),
     "two undeclared": (READ, {"file_path": "a", "path_name": "b"}),
     "two missing": (EDIT, {"file_path": "a", "old_text": "b"}),
