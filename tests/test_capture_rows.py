@@ -33,7 +33,7 @@ from rightcall.capture.captured_rows import (
 )
 from rightcall.capture.stubs import StubOutcome
 from rightcall.storage import jsonl
-from rightcall.storage.jsonl import encode_row
+from rightcall.storage.jsonl import encode_row, read_at, read_lines
 from rightcall.types import Call, Json, Problem, Repair
 from support.captured import FORGE_ROW, SHOP, rows, write
 
@@ -246,3 +246,21 @@ def test_a_line_that_is_too_long_is_skipped_in_pieces(tmp_path: Path, monkeypatc
     first, second = read_rows(path)
     assert isinstance(first[1], LineFault) and "longer than 100 bytes" in first[1].message
     assert second == (2, {"n": 1})
+
+
+def test_the_position_of_a_line_counts_every_byte_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "LONGEST", 100)
+    given_rows = [{"n": number, "text": "\u00e9" * number} for number in range(8)]
+    between = [b"", b"\n", b"\n\n", b" \t\r\n", b"x" * 500 + b"\n", b"[1]\n", b"nonsense\r\n"]
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(
+        b"".join([b"\n", *[encode_row(row) + other for row, other in zip(given_rows, [*between, b"\n"], strict=True)]])
+    )
+    whole = path.read_bytes().splitlines(keepends=True)
+    lines = list(read_lines(path))
+    assert [line.number for line in lines] == [at for at, each in enumerate(whole, 1) if each.strip()]
+    with path.open("rb") as file:
+        for line in lines:
+            file.seek(line.place)
+            assert file.read(line.size) == whole[line.number - 1]
+        assert [read_at(file, line.place, line.size) for line in lines if isinstance(line.row, dict)] == given_rows
