@@ -139,3 +139,4 @@ def test_a_secret_in_the_headers_is_rejected() -> None:
 def test_only_addresses_of_this_machine_are_loopback() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost", "a.localhost")))
     assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "localhost.example.org", "127.0.0.1.example.org", "")))
+    assert not any(map(is_loopback, ("evil-localhost", "evillocalhost", "a.evil-localhost", "localhost.localdomain")))
