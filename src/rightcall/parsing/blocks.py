@@ -18,7 +18,7 @@ from rightcall.parsing.buffer import Broken, Capture, Cut, NotACall, Steps, brok
 from rightcall.parsing.call_builder import declared, name_at
 from rightcall.parsing.markers import BLANKS, RUN, Pat, Probe, Scan, blanks, literal, seq
 from rightcall.repairs.envelope_repair import LooseCall
-from rightcall.repairs.finish import allowed, receipts
+from rightcall.repairs.finish import are_allowed, deviation_receipts
 from rightcall.repairs.loose_json import FENCE_INFO
 from rightcall.types import Repair
 
@@ -507,7 +507,9 @@ class Block:
         policy = builder.policy("" if builder.call is None else builder.call.name)
         found = reader.read_loose_calls(builder, text, closed) if policy != "off" else []
         named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
-        return found if all(allowed(receipts(each.deviations), tool, policy) for each, tool in named) else []
+        return (
+            found if all(are_allowed(deviation_receipts(each.deviations), tool, policy) for each, tool in named) else []
+        )
 
     # -- messages to a tool --------------------------------------------------------------------------------------------
 

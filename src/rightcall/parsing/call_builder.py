@@ -22,10 +22,10 @@ from rightcall.parsing.events import Output
 from rightcall.parsing.markers import Probe
 from rightcall.parsing.options import ReadOptions
 from rightcall.repairs.envelope_repair import ExtraMember, LooseCall
-from rightcall.repairs.finish import RepairBudget, finalize_call, receipts
+from rightcall.repairs.finish import RepairBudget, deviation_receipts, finalize_call
 from rightcall.repairs.loose_json import dumps
-from rightcall.repairs.schema_repair import fold
-from rightcall.repairs.tool_meant import name_in_id, resolve_tool_name, two_names
+from rightcall.repairs.schema_repair import fold_name
+from rightcall.repairs.tool_meant import header_name_problem, name_in_id, resolve_tool_name
 from rightcall.schema.places import Kind
 from rightcall.schema.unknown_names import needs_no_repair
 from rightcall.strict_json import Undecodable, decode_unique
@@ -258,7 +258,11 @@ class CallBuilder(Buffer):
         elif not unread and (tools is None or name not in tools) and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
         others = self.header_names or (name_in_id(id, tools) if id else "")
-        if others not in ("", name) and not unread and (two := two_names(others, name, tools, self.policy(name))):
+        if (
+            others not in ("", name)
+            and not unread
+            and (two := header_name_problem(others, name, tools, self.policy(name)))
+        ):
             self.problem(*two, call=call.index)
         return call
 
@@ -281,8 +285,8 @@ class CallBuilder(Buffer):
         tool = self.tools.get(call.name) if self.tools is not None else None
         if tool is not None and key in tool.aliases:
             return call.kinds.get(tool.aliases[key])
-        folded = fold(key)
-        return next((kind for name, kind in call.kinds.items() if fold(name) == folded), None)
+        folded = fold_name(key)
+        return next((kind for name, kind in call.kinds.items() if fold_name(name) == folded), None)
 
     def give(self, json: str, *, is_emitted: bool = False) -> None:
         """Add a piece of argument JSON to the current call. If live, it is emitted at once, unless a sink did that
@@ -503,7 +507,7 @@ class CallBuilder(Buffer):
         assert call is not None
         # What was emitted was a preview of what is now parsed in another way: the remainder of the source follows it.
         is_inside = has_begun and start <= arguments < start + loose_call.end
-        call.add_repairs(*receipts(loose_call.deviations))
+        call.add_repairs(*deviation_receipts(loose_call.deviations))
         call.beside, call.parts = loose_call.beside, [dumps(loose_call.arguments)]
         call.source = text[arguments - start : loose_call.end] if is_inside else None
         self.text = CallText(self.text.start, True, text[loose_call.start : loose_call.end], arguments)

@@ -16,7 +16,7 @@ from rightcall.parsing.options import Limits
 from rightcall.providers.dialect import CallDelta, Slot, UnknownField
 from rightcall.providers.json_state import JsonState, ends_early, is_repeated
 from rightcall.providers.sdk_view import compact_json
-from rightcall.repairs.envelope_repair import ExtraMember, Keys, role_of
+from rightcall.repairs.envelope_repair import EnvelopeKeys, ExtraMember, member_role
 from rightcall.repairs.finish import RepairBudget, finalize_call
 from rightcall.repairs.tool_meant import hoist_name, infer_name, resolve_tool_name
 from rightcall.strict_json import Undecodable, decode, decode_unique, is_same_json
@@ -25,7 +25,7 @@ from rightcall.tools.toolset import Toolset
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 
 _BLANKS = " \t\r\n"
-_KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
+_KEYS = EnvelopeKeys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
 _MAX_QUOTED = 200  # characters of free text that a message quotes
 
 
@@ -545,7 +545,7 @@ class NativeCalls:
         members = [ExtraMember(field.key, field.value, "clash") for field in call.conflicts if field.inner]
         has_arguments = bool(text.strip(_BLANKS))
         for field in call.unknown.values():
-            role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_arguments)
+            role = member_role(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_arguments)
             if role == "stranger" and not field.inner:
                 role = "known"
             members += [ExtraMember(field.key, field.value, role)] if role is not None else []

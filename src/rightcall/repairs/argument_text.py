@@ -24,11 +24,11 @@ from rightcall.repairs.loose_json import (
     SHOWN,
     Deviation,
     FloatText,
-    Loose,
+    LooseValue,
     Spelling,
     UnreadableJson,
     begins_fence,
-    one_object,
+    merge_equal_objects,
     read_loose,
     skip_comments,
     unfence,
@@ -42,22 +42,24 @@ _OPEN = ("additionalProperties", "patternProperties", "unevaluatedProperties", "
 
 
 def has_sure_brackets(arguments: Any, count: int, tool: Tool | None, *, extra: bool = False) -> bool:
-    """Return whether no member of the arguments can belong `count` missing brackets further out or, for `extra`
-    brackets, further in.
+    """Return whether `count` missing closing brackets can be at the end of the arguments only, or, with `extra`,
+    whether `count` superfluous ones there cannot belong further inside.
 
-    If one bracket is in doubt, an object may be an item of a list. An extra bracket at the end cannot belong to a
-    member that nothing follows.
+    For one bracket: no object is directly in an object, and no list in a list. For several: there is no object and no
+    list of containers inside the arguments. With `extra` only containers that another member follows count. For one
+    missing bracket a small last argument does not count (see `_without_last_object`); `tool` may be None.
     """
     if not extra and count == 1:
-        arguments = _without_small_last(arguments, tool)
+        arguments = _without_last_object(arguments, tool)
     for item, around, is_followed in _nested_containers(arguments):
-        if (is_followed or not extra) and (type(item) is type(around) or (count > 1 and _holds_values(item))):
+        if (is_followed or not extra) and (type(item) is type(around) or (count > 1 and _is_object_or_nested(item))):
             return False
     return True
 
 
 def _nested_containers(value: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Yield each object or list inside a value, the one around it, and whether another member follows it there."""
+    """Yield each object or list inside a value at any depth, as (container, the one directly around it, whether another
+    member follows it there); nothing for a scalar."""
     waiting = [value]
     while waiting:
         around = waiting.pop()
@@ -68,14 +70,18 @@ def _nested_containers(value: Any) -> Iterator[tuple[Any, Any, bool]]:
                 yield item, around, index + 1 < len(members)
 
 
-def _holds_values(value: Any) -> bool:
-    """Return whether a container is an object, or a list with an object or a list in it."""
+def _is_object_or_nested(value: Any) -> bool:
+    """Return whether a container is an object, or a list with an object or a list in it; False for a list of
+    scalars."""
     return isinstance(value, dict) or any(isinstance(item, dict | list) for item in value)
 
 
-def _without_small_last(arguments: Any, tool: Tool | None) -> Any:
-    """Return the arguments without the last one, if that is an object with at most one member, a scalar whose key is no
-    argument of the tool; else the arguments themselves."""
+def _without_last_object(arguments: Any, tool: Tool | None) -> Any:
+    """Return a copy of a call's arguments without the last one, if its value is an object that is empty or has one
+    scalar member whose key is no argument of the tool; otherwise the same object.
+
+    A missing bracket cannot belong before such a member, since the member would then be an unknown argument.
+    """
     if not isinstance(arguments, dict):
         return arguments
     last = next(reversed(arguments), "")
@@ -88,15 +94,19 @@ def _without_small_last(arguments: Any, tool: Tool | None) -> Any:
 
 
 def has_odd_key(value: Any) -> bool:
-    """Return whether a key, at any depth, contains a comma, colon, quote or bracket: it is two members whose separator
-    was lost."""
+    """Return whether a key of an object, at any depth of `value`, contains a comma, colon, double quote, brace or
+    square bracket: it may be two members whose separator was lost."""
     containers = [value, *[item for item, _, _ in _nested_containers(value)]]
     return any(_ODD_KEY(key) for each in containers if isinstance(each, dict) for key in each)
 
 
 def may_be_incomplete(open: tuple[Any, ...], arguments: Any, tool: Tool | None) -> bool:
-    """Return whether the `arguments` may lack something at the end of the text. `open`: the values that were open
-    there. An open list or a last word always may; open arguments unless they have every property of a closed schema."""
+    """Return whether text whose end was reached inside brackets may lack more than them. `open`: the values that were
+    open there, None among them if the text ends in a word or number; `arguments`: the parsed arguments.
+
+    True for an open list or a None. If the `arguments` object itself is open, True unless it has every declared
+    property of a schema that allows no others. Otherwise False.
+    """
     if any(isinstance(value, list | None) for value in open):
         return True
     if not any(value is arguments for value in open):
@@ -115,9 +125,9 @@ _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch
 def read_arguments(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...]]:
-    """Parse the whole text from `start` on as loose JSON and return the value, of any type, and the deviations. A code
-    fence around it and superfluous brackets behind it are deviations. `closed`: nothing was cut off. Raises
-    `UnreadableJson`."""
+    """Parse the argument text from index `start` to its end as loose JSON; return the value, of any type, and the
+    deviations. A code fence around it, comments, and up to three superfluous closing brackets behind it are deviations.
+    `closed`: the text was not cut off. Raises `UnreadableJson`, also for other text behind the value."""
     removed: tuple[Deviation, ...] = ()
     fenced = _content_of_fence(text, start, closed)
     if fenced is not None:
@@ -132,14 +142,14 @@ def read_arguments(
             raise UnreadableJson("there is more text after the arguments")
         extra = rest.strip(" \t\r\n")
         unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in deviations)
-        unsure = unsure or is_one_too_many_unsure(value, tool, extra)
+        unsure = unsure or is_extra_closer_unsure(value, tool, extra)
         deviations += (Deviation("extra_closer", extra, "", unsure),)
     return value, (*removed, *deviations)
 
 
 def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
-    """Return the content of a code fence around the whole text from `start` on; None without a fence. If the call is
-    `closed`, the end of the fence may be missing."""
+    """Return the content of a code fence that encloses the text from index `start` to its end; None without such a
+    fence. If the text was not cut off (`closed`), the closing fence may be missing."""
     begin = begins_fence(text, start)
     if begin is None:
         return None
@@ -147,22 +157,25 @@ def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
     return text[begin.end() :] if fenced is None and closed else fenced
 
 
-def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
-    """Return whether another bracket than the last ones, `extra`, may be the superfluous one, or an opening one may be
-    missing."""
+def is_extra_closer_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
+    """Return whether it is uncertain that `extra`, the text of superfluous closing brackets behind the arguments, is
+    superfluous: another bracket may be, or an opening one may be missing. Undeclared arguments and keys that look like
+    two members make it uncertain."""
     count = len("".join(extra.split()))
     return not has_sure_brackets(arguments, count, tool, extra=True) or _has_unusual_names(arguments, tool)
 
 
 def _has_unusual_names(arguments: Any, tool: Tool | None) -> bool:
-    """Return whether the arguments have a name that the tool does not declare, or a key that looks like two."""
+    """Return whether the arguments have a name, at any depth, that the tool does not declare, or a key that looks like
+    two (see `has_odd_key`). Without a tool only the latter counts."""
     return has_odd_key(arguments) or (tool is not None and bool(unknown_arguments(tool, arguments)))
 
 
 def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...], int]:
-    """Parse one value, or a sequence of equal objects as one. Return it, the deviations, and the index behind it.
+    """Parse loose JSON at index `start`: one value, or objects in a row that are equal, apart from empty ones, as one.
+    Return the value, the deviations, and the index behind it and white space or the last object. Text may follow.
     Raises `UnreadableJson` for invalid text, for objects that differ, and for more than nine."""
     objects: list[Any] = []
     deviations: dict[str, Deviation] = {}
@@ -170,42 +183,45 @@ def read_object_sequence(
         if len(objects) >= MOST_OBJECTS:
             raise UnreadableJson("too many objects follow each other")
         read = read_loose(text, start, depth=depth, closed=closed)
-        value, taken = fit_to_tool(read, tool)
+        value, taken = restore_and_mark(read, tool)
         objects.append(value)
         deviations = {deviation.rule: deviation for deviation in taken} | deviations
         start = _BLANK(text, read.end).end()  # type: ignore[union-attr]
     if len(objects) > 1:
-        value, deviation = one_object(objects)
+        value, deviation = merge_equal_objects(objects)
         deviations[deviation.rule] = deviation
     return value, tuple(deviations.values()), read.end
 
 
-def fit_to_tool(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """Restore the spelling that the tool's schema requires and mark uncertain brackets as guesses. Return the value and
-    all deviations."""
+def restore_and_mark(read: LooseValue, tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
+    """Return the value of parsed text and all deviations, after `restore_spelling` has put back text where the tool's
+    schema wants strings, and with uncertain deviations marked as guesses. `read.value` is changed in place."""
     value, made = restore_spelling(read.value, read.spellings, tool) if read.spellings else (read.value, ())
-    return value, (*judge_brackets(read, value, tool), *made)
+    return value, (*mark_uncertain_deviations(read, value, tool), *made)
 
 
-def judge_brackets(
-    read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()
+def mark_uncertain_deviations(
+    read: LooseValue, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()
 ) -> tuple[Deviation, ...]:
-    """Return the deviations of a parsed text, those of brackets and quotes that are not certain marked as guesses.
+    """Return the deviations of the parsed text `read`, those of missing brackets and of quotes that are not certain
+    marked as guesses. `arguments`: those of the call in it.
 
-    A missing bracket is certain if there is one place for it and nothing else can be missing at the end. `beside` has
-    the keys that the envelope of the arguments may have.
+    A missing bracket is certain if there is one place for it and nothing else can be missing at the end. Quotes are not
+    if objects inside each other quote their keys differently. `beside`: the keys that an envelope around the arguments
+    may have; () if there is no envelope.
     """
     unsure = {"single_quotes", "smart_quotes", "unquoted_key"} if read.mixed > bool(beside) else set()
-    if read.missing_closers and _is_missing_unsure(read, arguments, tool, beside):
+    if read.missing_closers and _is_missing_closer_unsure(read, arguments, tool, beside):
         unsure.add("missing_closer")
     return tuple(
         [msgspec.structs.replace(each, guess=True) if each.rule in unsure else each for each in read.deviations]
     )
 
 
-def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
-    """Return whether the place of a missing bracket is uncertain, or more than it may be missing. `beside`: the keys
-    that the envelope of the arguments may have."""
+def _is_missing_closer_unsure(read: LooseValue, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
+    """Return whether the place of a missing bracket is uncertain, or more than brackets may be missing. `arguments`:
+    None if an envelope was left open before them. `beside`: the keys that the envelope may have: one of them as the
+    last argument makes it uncertain."""
     if isinstance(arguments, dict) and next(reversed(arguments), None) in beside:
         return True
     if arguments is None and beside and (tool is None or tool.parameters.get("properties")):
@@ -215,16 +231,19 @@ def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: t
 
 
 def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | None) -> tuple[Any, tuple[Deviation, ...]]:
-    """Replace numbers and booleans in `value`, in place, by their text where the schema requires a string: `+3`,
-    `1_000` or `1.10` may be a telephone number without quotes. Return the value and the deviations. `spellings`: path
-    and text of each; a float elsewhere keeps its spelling without a deviation."""
-    wanted = _StringPlaces(tool)
+    """Replace numbers and booleans in `value`, in place, by the text they were parsed from where the tool's schema
+    wants a string: `+3`, `1_000` or `1.10` may be a telephone number without quotes. Return `value` and the deviations.
+
+    `spellings`: path and text of each candidate; those whose value is no number or boolean any more are skipped. Where
+    the schema does not want a string, a float becomes a `FloatText`, without a deviation.
+    """
+    wanted = _TextChecker(tool)
     made: dict[str, Deviation] = {}
     for where, text in spellings:
         number = value_at_place(value, list(where))
         if type(number) not in (int, float, bool):
             continue  # a repeated key replaced it
-        if where and wanted.as_text(where, type(number)):
+        if where and wanted.is_text_wanted(where, type(number)):
             value_at_place(value, list(where[:-1]))[where[-1]] = text
             made.setdefault("unquoted_value", Deviation("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
@@ -232,17 +251,20 @@ def restore_spelling(value: Any, spellings: Iterable[Spelling], tool: Tool | Non
     return value, tuple(made.values())
 
 
-class _StringPlaces:
-    """Tells which places of the arguments require a string; cached, since many numbers are in few lists."""
+class _TextChecker:
+    """Decides for which places of a call's arguments the schema wants a string; cached, since many numbers are in few
+    lists."""
 
     def __init__(self, tool: Tool | None) -> None:
         self._places = Places(tool.parameters) if tool is not None else None
         self._around: dict[tuple[str | int, ...], Any] = {}
         self._found: dict[int, bool] = {}
 
-    def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
-        """Return whether the schema requires a string at the path `where`, at which a value of type `read_as` was
-        parsed; False without a tool."""
+    def is_text_wanted(self, where: tuple[str | int, ...], read_as: type) -> bool:
+        """Return whether the value at the path `where`, which was parsed as a number or boolean, should be a string:
+        the schema there accepts strings, perhaps null and containers too, but neither numbers nor constants of other
+        types nor, if a boolean was parsed (`read_as` is bool), booleans. False without a tool and for a schema without
+        types."""
         if self._places is None:
             return False
         around = where[:-1]

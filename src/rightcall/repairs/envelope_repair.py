@@ -16,14 +16,14 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.repairs.argument_text import (
-    is_one_too_many_unsure,
-    judge_brackets,
+    is_extra_closer_unsure,
+    mark_uncertain_deviations,
     read_arguments,
     read_object_sequence,
     restore_spelling,
 )
-from rightcall.repairs.loose_json import AGAIN, SHOWN, Deviation, Loose, UnreadableJson, dumps, read_loose
-from rightcall.repairs.schema_repair import fold
+from rightcall.repairs.loose_json import AGAIN, SHOWN, Deviation, LooseValue, UnreadableJson, dumps, read_loose
+from rightcall.repairs.schema_repair import fold_name
 from rightcall.strict_json import is_same_json, pointer_step
 from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
@@ -47,8 +47,8 @@ class ExtraMember(msgspec.Struct, frozen=True):
     role: Role = "stranger"
 
 
-class Placed(msgspec.Struct):
-    """The arguments with the members that were moved into them, the receipts and the problems."""
+class PlacedMembers(msgspec.Struct):
+    """The arguments with the members of the envelope that were moved into them, the receipts and the problems."""
 
     arguments: dict[str, Any]
     receipts: list[Repair]
@@ -64,18 +64,22 @@ def place_members(
     policy: str,
     *,
     has_none: bool = False,
-) -> Placed:
-    """Move each member into the arguments or report it; return the new arguments, receipts and problems. `arguments` is
-    not changed. `policy` is the repair policy; `has_none` tells that the envelope has no key of arguments."""
-    placed = Placed(arguments, [], [])
-    names = _names(tool, tools)
+) -> PlacedMembers:
+    """Move each member of an envelope into the arguments or report it; return the new arguments, receipts and problems.
+    The dict `arguments` is not changed.
+
+    `tool`: None if unknown; then nothing is moved. `policy`: "off", "safe" or "lenient". `has_none`: the envelope has
+    no key of arguments.
+    """
+    placed = PlacedMembers(arguments, [], [])
+    names = _argument_names_by_key(tool, tools)
     unknown: list[str] = []
     for member in members:
-        name = names.get(member.key) or names.get(fold(member.key))
-        if tool is not None and name is not None and _belongs(member, name, tool, placed.arguments):
+        name = names.get(member.key) or names.get(fold_name(member.key))
+        if tool is not None and name is not None and _is_moved(member, name, tool, placed.arguments):
             _move_into_arguments(member, name, placed, policy)
         elif member.role == "stranger":
-            lost = _lost_arguments(member, tool, has_none)
+            lost = _lost_arguments_problems(member, tool, has_none)
             placed.problems += lost
             unknown += [] if lost else [member.key]
         elif member.role == "id":
@@ -86,28 +90,30 @@ def place_members(
     return placed
 
 
-def report_members(members: Iterable[ExtraMember]) -> list[Problem]:
-    """Return one non-blocking problem, in a list, that names the unknown members next to arguments that cannot be
-    parsed; empty if there are none."""
+def unknown_member_notes(members: Iterable[ExtraMember]) -> list[Problem]:
+    """Return one non-blocking problem, in a list, that names the members of the envelope, ids and other usual ones
+    excepted, as unknown and ignored; empty if there are none. For a call whose arguments cannot be parsed."""
     return _unknown_key_note([member.key for member in members if member.role not in ("known", "id")])
 
 
-def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
-    """Return the declared argument for each key that means one: equal names, aliases, and folded names that are
-    unambiguous. Empty without a tool."""
+def _argument_names_by_key(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
+    """Return the name of the declared argument that each key means: declared names, aliases, and folded names (see
+    `fold_name`) of which only one is declared; on a conflict the first of these. Keys are to be looked up as written,
+    then folded. Empty without a tool."""
     if tool is None or tools is None:
         return {}
     declared = tools.kinds(tool.name)
     folded: dict[str, list[str]] = {}
     for name in declared:
-        folded.setdefault(fold(name), []).append(name)
+        folded.setdefault(fold_name(name), []).append(name)
     near = {key: names[0] for key, names in folded.items() if key and len(names) == 1}
     return {**near, **tool.aliases, **{name: name for name in declared}}
 
 
-def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return whether a member is moved into the arguments, as the argument `name`. A stranger always is; an id, a type
-    or second arguments only if they are missing there and fit the schema."""
+def _is_moved(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Return whether a member of the envelope is moved into the arguments, as the argument `name`. A stranger always
+    is, even if it does not fit; a usual member or second arguments only if absent from the arguments and fitting the
+    schema; members of the other roles never."""
     if member.role == "stranger":
         return True  # even if it does not fit: the call must not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
@@ -117,9 +123,10 @@ def _belongs(member: ExtraMember, name: str, tool: Tool, arguments: dict[str, An
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
-def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy: str) -> None:
-    """Add a member, which means the argument `name`, to `placed.arguments` under its own key, with a receipt. If it is
-    there already, or repair is off, add a problem instead, which does not block for an equal value."""
+def _move_into_arguments(member: ExtraMember, name: str, placed: PlacedMembers, policy: str) -> None:
+    """Add a member of the envelope, which means the argument `name`, to `placed.arguments` under its own key, with a
+    receipt. If the argument is there already, or the policy is "off", only add a problem; it does not block if both
+    values are equal."""
     key, value, path = member.key, member.value, pointer_step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there and is_same_json(there[0], value):
@@ -138,11 +145,12 @@ def _move_into_arguments(member: ExtraMember, name: str, placed: Placed, policy:
 
 
 def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Problem | None:
-    """Return the problem of a repeated key, of second arguments or of a second call, which does not block for an equal
-    value; None for a usual member of an envelope."""
+    """Return the problem of a member of the envelope that is not moved: a repeated key, second arguments or a second
+    call. It does not block if the value is equal to the first, or second arguments are empty; None for the role
+    "known". `arguments`: the call's own."""
     key = repr(member.key[:80])
     if member.role == "arguments":
-        value = _decoded(member.value)
+        value = _decode_text_value(member.value)
         if value is None or value == {} or is_same_json(value, arguments):
             return Problem("duplicate_argument", f"the arguments are given again in {key}", blocking=False)
         return Problem(
@@ -157,19 +165,20 @@ def _problem_of_member(member: ExtraMember, arguments: dict[str, Any]) -> Proble
     return None if is_known else Problem("duplicate_key", f"{key} is given twice, with two values; send it once")
 
 
-def _lost_arguments(member: ExtraMember, tool: Tool | None, has_none: bool) -> list[Problem]:
-    """Return a problem, in a list, if the member may hold the arguments of a call without any (`has_none`): it is a
-    non-empty object, and the tool has parameters. Empty otherwise."""
-    value = _decoded(member.value) if has_none else None
+def _lost_arguments_problems(member: ExtraMember, tool: Tool | None, has_none: bool) -> list[Problem]:
+    """Return a blocking problem, in a list, if the member may hold the arguments of a call without a key of arguments
+    (`has_none`): it is a non-empty object, or JSON text of one, and the tool has parameters or is unknown. Empty
+    otherwise."""
+    value = _decode_text_value(member.value) if has_none else None
     if not isinstance(value, dict) or not value or (tool is not None and not tool.parameters.get("properties")):
         return []
     message = f"the call has no arguments, and {member.key[:80]!r} may hold them; send them as arguments"
     return [Problem("misplaced_argument", message, pointer_step(member.key))]
 
 
-def _decoded(value: Any) -> Any:
-    """Return the value of arguments that are given as JSON text; None for blank text, the text itself if it is not
-    JSON. Any other value is returned as it is."""
+def _decode_text_value(value: Any) -> Any:
+    """Return the decoded value of JSON text; None for blank text, the text itself if it is no JSON. A value that is no
+    text is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -193,8 +202,9 @@ _BESIDE = ("type", "index", "function")  # further members that an envelope may 
 _ONLY_CLOSERS = re.compile(r"[\s}\])]*+").fullmatch
 
 
-class Keys(msgspec.Struct, frozen=True):
-    """The keys of a format's envelopes. Without `names` the first key is the tool name and its value the arguments."""
+class EnvelopeKeys(msgspec.Struct, frozen=True):
+    """The keys of a format's envelopes: those of the tool name, of the arguments and of the id, the preferred ones
+    first. Without `names` the first key of an envelope is the tool name and its value the arguments."""
 
     names: tuple[str, ...]
     args: tuple[str, ...]
@@ -202,7 +212,8 @@ class Keys(msgspec.Struct, frozen=True):
 
 
 class LooseCall(msgspec.Struct, frozen=True):
-    """A call parsed from loose JSON, with its position in the text of the block."""
+    """A call parsed from loose JSON. `start` and `end` are indexes in the text of its block; `arguments` is None if the
+    envelope has none; `name` and `id` may be ""."""
 
     start: int
     end: int
@@ -213,12 +224,14 @@ class LooseCall(msgspec.Struct, frozen=True):
     beside: tuple[ExtraMember, ...] = ()  # the other members of the envelope
 
 
-def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[LooseCall]:
-    """Parse the envelopes in the text of a block with the tolerant reader and return their calls; an empty list if that
-    fails.
+def read_loose_envelopes(
+    text: str, keys: EnvelopeKeys, *, tools: Toolset | None, depth: int, closed: bool
+) -> list[LooseCall]:
+    """Parse the envelopes in the text of a block as loose JSON and return their calls in order; [] if that fails.
 
-    If the end of the block was seen (`closed`), all of the text must be envelopes. Otherwise any text may follow them,
-    but every bracket in them must be closed.
+    If the end of the block was seen (`closed`), all of the text must be envelopes, with separators and closing
+    brackets. Otherwise any text may follow them, but every bracket in them must be closed. `keys`: those of the format;
+    `depth`: the limit of nesting.
     """
     found: list[LooseCall] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
@@ -229,7 +242,7 @@ def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth:
             read = read_loose(text, pos, depth=depth, closed=closed)
         except UnreadableJson:
             return []
-        loose_call = _loose_call(read, pos, keys, tools)
+        loose_call = _extract_call(read, pos, keys, tools)
         if loose_call is None or not (closed or _has_all_closers(read.deviations)):
             return []
         found.append(loose_call)
@@ -238,26 +251,27 @@ def read_loose_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth:
 
 
 def _with_extra_closers(loose_call: LooseCall, rest: str, tools: Toolset | None) -> LooseCall:
-    """Return the call with a deviation for superfluous closing brackets in `rest`, the text behind it; the brackets
-    that close a list around it are not superfluous."""
+    """Return the call with a deviation for superfluous closing brackets in `rest`, the text behind it, which has only
+    closing brackets and white space; the call itself if there are none. A final `]` or `]}` closes a list around the
+    call and is not superfluous."""
     extra = "".join(rest.split())
     extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
     if not extra:
         return loose_call
     tool = tools.get(loose_call.name) if tools is not None else None
-    guess = not _has_all_closers(loose_call.deviations) or is_one_too_many_unsure(loose_call.arguments, tool, extra)
+    guess = not _has_all_closers(loose_call.deviations) or is_extra_closer_unsure(loose_call.arguments, tool, extra)
     deviations = (*loose_call.deviations, Deviation("extra_closer", extra[:SHOWN], "", guess))
     return msgspec.structs.replace(loose_call, deviations=deviations)
 
 
 def _has_all_closers(deviations: tuple[Deviation, ...]) -> bool:
-    """Return whether no bracket was missing."""
+    """Return whether none of the deviations is a missing closing bracket."""
     return all(deviation.rule != "missing_closer" for deviation in deviations)
 
 
-def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> LooseCall | None:
-    """Return the call in a parsed envelope, which begins at index `start`; None if it has neither a name nor
-    arguments."""
+def _extract_call(read: LooseValue, start: int, keys: EnvelopeKeys, tools: Toolset | None) -> LooseCall | None:
+    """Return the call in a parsed envelope, `read`, which begins at index `start` of the block; None if it has neither
+    a name nor arguments. A `function` object in it is part of the envelope."""
     value: dict[str, Any] = read.value
     inner = value.get("function")
     inner = inner if isinstance(inner, dict) else {}
@@ -271,20 +285,24 @@ def _loose_call(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> L
     tool = tools.get(name) if tools is not None else None
     arguments, made = restore_spelling(arguments, spellings, tool)
     beside = list(_extra_members(value, inner, (named, args), keys, tools, name if keys.names else ""))
-    beside += _repeated_keys(read.deviations)
-    deviations = judge_brackets(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
+    beside += _repeated_key_members(read.deviations)
+    deviations = mark_uncertain_deviations(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
     return LooseCall(start, read.end, name, id, arguments, (*deviations, *made), tuple(beside))
 
 
 def _extra_members(
-    value: Json, inner: Json, used: tuple[str, str | None], keys: Keys, tools: Toolset | None, name: str
+    value: Json, inner: Json, used: tuple[str, str | None], keys: EnvelopeKeys, tools: Toolset | None, name: str
 ) -> Iterator[ExtraMember]:
-    """Yield the members of an envelope, `value`, and of its `function` object, `inner`, with their roles, except the
-    keys `used` for name and arguments and those that every envelope may have; then the keys that both have with
-    different values."""
+    """Yield the members of an envelope that are neither name nor arguments, with their roles, except usual ones without
+    a meaning.
+
+    `value`: the envelope; `inner`: its `function` object, {} if absent; `used`: the keys of name and arguments, which
+    are left out; `name`: the tool, or "". At the end a key that both objects have with different values is yielded as a
+    "clash".
+    """
     for key, item in {**value, **inner}.items():
         if key not in used and not (key == "function" and isinstance(item, dict)):
-            role = role_of(key, item, keys, tools, name=name, has_args=used[1] is not None)
+            role = member_role(key, item, keys, tools, name=name, has_args=used[1] is not None)
             if role is not None:
                 yield ExtraMember(key, item, role)
     for key in inner:
@@ -292,9 +310,10 @@ def _extra_members(
             yield ExtraMember(key, value[key], "clash")
 
 
-def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
-    """Return the key of the name, the name, the key of the arguments and the id of an envelope; "" for what is missing,
-    None for a missing key of arguments. Without `keys.names` the first key is the name and the key of the arguments."""
+def _envelope_parts(fields: dict[str, Any], keys: EnvelopeKeys) -> tuple[str, str, str | None, str]:
+    """Return the key of the name, the name, the key of the arguments and the id of an envelope with these `fields`. ""
+    for what is missing or no text, None for a missing key of arguments; of several keys the first in `keys`. Without
+    `keys.names` the first key of the envelope is the name and the key of the arguments."""
     if not keys.names:  # the name is the key
         name = next(iter(fields), "")
         return name, name, name or None, ""
@@ -305,8 +324,9 @@ def _envelope_parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str |
     return named, texts.get(named, ""), (*args, None)[0], (*ids, "")[0]
 
 
-def _repeated_keys(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
-    """Return a member for each key that was given twice with the same value."""
+def _repeated_key_members(deviations: tuple[Deviation, ...]) -> tuple[ExtraMember, ...]:
+    """Return a member with the role "again" and the value None for each key that was given twice with the same
+    value."""
     return tuple([ExtraMember(each.before, None, "again") for each in deviations if each.rule == AGAIN])
 
 
@@ -314,22 +334,28 @@ _ARGUMENTS = frozenset(("arguments", "parameters", "args", "kwargs", "input"))
 _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call", "custom"))
 
 
-def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
-    """Return the role of a key of an envelope that is neither the name nor the arguments; None for a usual member, such
-    as the id or a known type, that cannot be an argument. `name`: the tool, or ""; `has_args`: the envelope has
-    arguments."""
+def member_role(
+    key: str, value: Any, keys: EnvelopeKeys, tools: Toolset | None, *, name: str, has_args: bool
+) -> Role | None:
+    """Return the role (see `Role`) of a member of an envelope that is neither the name nor the arguments; None for a
+    usual member that has no meaning beside the call, such as the id or a known type.
+
+    `name`: the call's tool, or ""; `has_args`: the envelope has arguments; `tools`: the declared ones, or None.
+    """
     if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
         return "call"
     if key in keys.args or (has_args and _is_second_arguments(key, value) and not _is_declared(key, tools, name)):
         return "arguments"
-    return _role_of_usual_key(key, value, keys, tools, name, has_args)
+    return _usual_member_role(key, value, keys, tools, name, has_args)
 
 
-def _role_of_usual_key(
-    key: str, value: Any, keys: Keys, tools: Toolset | None, name: str, has_args: bool
+def _usual_member_role(
+    key: str, value: Any, keys: EnvelopeKeys, tools: Toolset | None, name: str, has_args: bool
 ) -> Role | None:
-    """Return the role of a second name, an id, a type or an index: None if it has no meaning beside the call, else
-    "known", "id" or, for another tool's name, "clash". "stranger" for any other key."""
+    """Return the role of a member that is no call and no arguments. A key of names gives None if the value repeats
+    `name`, "clash" for another declared tool, else "stranger". An id beside arguments gives None, or "id" if the tool
+    declares an argument of that name. A known `type` gives None, another one, an index or a further id "known". Any
+    other key is a "stranger"."""
     if key in keys.names or (key == "function" and keys.names):
         return None if value == name else "clash" if _is_tool_name(value, tools) else "stranger"
     if key in keys.ids and has_args and isinstance(value, str):
@@ -340,13 +366,13 @@ def _role_of_usual_key(
 
 
 def _is_tool_name(value: Any, tools: Toolset | None) -> bool:
-    """Return whether the value is the name of a declared tool."""
+    """Return whether the value is the name of a declared tool; False without tools."""
     return isinstance(value, str) and tools is not None and value in tools
 
 
 def _is_second_arguments(key: str, value: Any) -> bool:
-    """Return whether this is a second object of arguments, or JSON text of one, under a key that some format uses for
-    arguments."""
+    """Return whether a member holds a second object of arguments: an object, or text that begins with `{`, under a key
+    that some format uses for arguments."""
     return key in _ARGUMENTS and (isinstance(value, dict) or (isinstance(value, str) and value.lstrip()[:1] == "{"))
 
 
@@ -358,11 +384,11 @@ def _is_declared(key: str, tools: Toolset | None, name: str) -> bool:
 def read_loose_arguments(
     text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
 ) -> list[LooseCall]:
-    """Parse the arguments of a call of the tool `name`, from index `start` on, with the tolerant reader. Return the
-    call in a list; empty if that fails or they are no object.
+    """Parse the arguments of a call of the tool `name` from index `start` of `text` on as loose JSON. Return the call
+    in a list, with 0 as its start; [] if parsing fails or they are no object.
 
-    If the end was seen (`closed`), only closing brackets may follow the arguments. Otherwise any text may, but no
-    bracket may be missing.
+    If the end was seen (`closed`), only closing brackets and comments may follow the arguments. Otherwise any text may,
+    but no bracket may be missing. `depth`: the limit of nesting.
     """
     tool = tools.get(name) if tools is not None else None
     try:
@@ -375,4 +401,4 @@ def read_loose_arguments(
         return []
     if not isinstance(value, dict) or not (closed or _has_all_closers(deviations)):
         return []
-    return [LooseCall(0, end, name, "", value, deviations, _repeated_keys(deviations))]
+    return [LooseCall(0, end, name, "", value, deviations, _repeated_key_members(deviations))]

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from rightcall.repairs.argument_text import has_odd_key, has_sure_brackets, is_one_too_many_unsure, read_arguments
-from rightcall.repairs.envelope_repair import ExtraMember, place_members, report_members
+from rightcall.repairs.argument_text import has_odd_key, has_sure_brackets, is_extra_closer_unsure, read_arguments
+from rightcall.repairs.envelope_repair import ExtraMember, place_members, unknown_member_notes
 from rightcall.repairs.loose_json import (
     AGAIN,
     SHOWN,
     Deviation,
     UnreadableJson,
     dumps,
-    with_spelling,
-    without_spelling,
+    with_float_texts,
+    without_float_texts,
 )
 from rightcall.schema.limits import MAX_REPAIR_STEPS_OF_REPLY
 from rightcall.schema.unknown_names import is_schema_echo, needs_no_repair, unknown_arguments
@@ -55,13 +55,17 @@ def finalize_call(
     beside: tuple[ExtraMember, ...] = (),
     budget: RepairBudget | None = None,
 ) -> tuple[Call, list[Problem]]:
-    """Return a whole call and its problems. Blank, `null` or missing arguments are `{}`; a call whose arguments cannot
-    be parsed is not `complete`.
+    """Return a call made from argument text, repaired as the policy allows, and its problems: of parsing, of its
+    arguments against the tool's schema, and non-blocking ones. Nothing is raised.
 
-    - `json`: the argument text. `value`: its value, if that is known and the text repeats no key.
+    Blank text and `null` are `{}`. If the text has no object, `arguments` are {} and a problem says why; the call is
+    `complete` only if the text is JSON of another type. A `name` that is not declared is no problem here.
+
+    - `json`: the argument text. `value`: its decoded value, if that is known and the text repeats no key.
+    - `index`: the call's index in its reply, for the problems. `policy`: "off", "safe" or "lenient".
     - `closed`: the end of `json` is the end of the input, so that open brackets were forgotten, not cut off.
     - `repairs`: the receipts so far. `beside`: the other members of the call's envelope.
-    - `budget`: shared by all calls of a reply.
+    - `budget`: shared by all calls of a reply; None for one of its own.
     """
     tool = tools.get(name) if tools is not None else None
     notes: list[Problem] = []
@@ -69,48 +73,49 @@ def finalize_call(
     if has_none:
         value, json = {}, "{}"
     elif value is Undecodable:
-        value, notes = _decode(json, depth)
+        value, notes = _decode_with_notes(json, depth)
     if type(value) is dict and not (beside or repairs or notes) and (tool is None or needs_no_repair(tool, value)):
         return Call(name, value, json, id, raw), []
     repair = _ArgumentRepair(tool, tools, policy, depth, closed, notes, budget or RepairBudget())
     repair.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
     arguments = repair.run(value, json, beside, has_none=has_none)
-    made = repair.judge_brackets(repairs, arguments)
+    made = repair.mark_uncertain_brackets(repairs, arguments)
     if arguments is None:
         problems = [repair.problem]
         complete = repair.problem.code == "arguments_not_object"
         call = Call(name, {}, json, id, raw, made, complete=complete)
     else:
-        plain = without_spelling(arguments)
+        plain = without_float_texts(arguments)
         problems = argument_problems(tool, plain, index) if tool is not None else []
-        problems += _report_forbidden_guess(made, tool, policy)
+        problems += _forbidden_guess_problems(made, tool, policy)
         call = Call(name, plain, dumps(arguments) if repair.changed else repair.text, id, raw, made)
     return call, [msgspec.structs.replace(each, call=index) for each in [*problems, *repair.notes]]
 
 
-def _decode(json: str, depth: int) -> tuple[Any, list[Problem]]:
-    """Return the value of a JSON text, `Undecodable` if it is invalid, and a non-blocking problem for each key that is
-    repeated with the same value."""
+def _decode_with_notes(json: str, depth: int) -> tuple[Any, list[Problem]]:
+    """Return the value of a JSON text, or an `Undecodable` (not raised) if it is invalid or has a key with two values;
+    and a list with a non-blocking problem for each key that is repeated with the same value."""
     value, repeated = decode_unique(json, depth)
-    return value, [] if isinstance(value, Undecodable) else [_note_repeated_key(each) for each in repeated]
+    return value, [] if isinstance(value, Undecodable) else [_repeated_key_note(each) for each in repeated]
 
 
-def _note_repeated_key(key: DuplicateKey) -> Problem:
+def _repeated_key_note(key: DuplicateKey) -> Problem:
     """Return the non-blocking problem of a key that is repeated with the same value."""
     return Problem(key.code, key.message, blocking=False)
 
 
-def _note_repeated_keys(deviations: Iterable[Deviation]) -> list[Problem]:
-    """Return a non-blocking problem for each key that the tolerant reader found repeated with the same value."""
+def _repeated_key_notes(deviations: Iterable[Deviation]) -> list[Problem]:
+    """Return a non-blocking problem for each deviation that is a key repeated with the same value; other deviations are
+    ignored."""
     keys = [each.before for each in deviations if each.rule == AGAIN]
-    return [_note_repeated_key(DuplicateKey(key, False, True, "", "")) for key in keys]
+    return [_repeated_key_note(DuplicateKey(key, False, True, "", "")) for key in keys]
 
 
-def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy: str) -> list[Problem]:
-    """Return a problem, in a list, for the first repair that is a guess, if the policy allows none for this tool: the
-    text has several interpretations. Empty otherwise."""
+def _forbidden_guess_problems(made: tuple[Repair, ...], tool: Tool | None, policy: str) -> list[Problem]:
+    """Return the blocking problem of the first of these repairs that is a guess, in a list, if the policy allows no
+    guesses for this tool; empty if none is a guess or they are allowed."""
     guess = next((repair for repair in made if repair.kind == "guess"), None)
-    if guess is None or allowed((guess,), tool, policy):
+    if guess is None or are_allowed((guess,), tool, policy):
         return []
     place = f" at {guess.path}" if guess.path else ""
     message = f"the call can be read in more than one way ({guess.rule}{place}); send it again, well formed"
@@ -118,7 +123,7 @@ def _report_forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy:
 
 
 def _joined_texts(made: tuple[Repair, ...], rule: str) -> str:
-    """Return the texts that repairs of this rule replaced, joined."""
+    """Return the texts that the repairs of this rule replaced (`before`), joined; "" if there is none."""
     return "".join([repair.before for repair in made if repair.rule == rule])
 
 
@@ -156,36 +161,41 @@ class _ArgumentRepair:
         self.has_unknown_member = False  # in the envelope
 
     def run(self, value: Any, json: str, beside: tuple[ExtraMember, ...], *, has_none: bool) -> dict[str, Any] | None:
-        """Return the arguments, repaired as far as the policy allows, or None with the cause in `problem`. `beside`:
-        the other members of the envelope; `has_none`: the input has no arguments."""
+        """Return the arguments, repaired as far as the policy allows and not necessarily valid; None, with the cause in
+        `problem`, if there is no object. `value`: the decoded input or `Undecodable`; `json`: its text; `beside`: the
+        other members of the envelope; `has_none`: the input has no arguments."""
         self.text = json
-        found = self._make_object(value, json)
+        found = self._to_object(value, json)
         if found is None:
-            self.notes += report_members(beside)
+            self.notes += unknown_member_notes(beside)
             return None
         if self.tool is not None and self.policy != "off" and not self.changed:
-            found = with_spelling(found, self.text)
+            found = with_float_texts(found, self.text)
         if beside:
             found = self._place_members(found, beside, has_none)
         if self.tool is None or needs_no_repair(self.tool, found):
             return found
         return self._fit_to_schema(self.tool, found)
 
-    def judge_brackets(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
-        """Return the given receipts and those of this repair. Superfluous brackets, and arguments behind one, are
-        marked as guesses if another bracket may be the superfluous one."""
+    def mark_uncertain_brackets(
+        self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None
+    ) -> tuple[Repair, ...]:
+        """Return the receipts `repairs`, made before this repair, followed by its own. If another bracket may be the
+        superfluous one, receipts of superfluous brackets and of arguments moved from behind one are marked as guesses.
+        `arguments`: the repaired ones; None if they are unreadable."""
         made = (*repairs, *self.receipts)
         extra = _joined_texts(made, "extra_closer")
         has_comma = bool(_joined_texts(made, "trailing_comma"))
         is_unsure = extra and (
-            self.has_unknown_member or has_comma or is_one_too_many_unsure(arguments, self.tool, extra)
+            self.has_unknown_member or has_comma or is_extra_closer_unsure(arguments, self.tool, extra)
         )
         if not (is_unsure or self.has_early_bracket):
             return made
         return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
 
     def _place_members(self, found: dict[str, Any], beside: tuple[ExtraMember, ...], has_none: bool) -> dict[str, Any]:
-        """Return the arguments with those that are next to them in the envelope, and record receipts and problems."""
+        """Return the arguments `found` with those members of the envelope (`beside`) added that are arguments; record
+        receipts and problems, and whether the brackets are in doubt."""
         placed = place_members(beside, found, self.tool, self.tools, self.policy, has_none=has_none)
         self.has_unknown_member = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
         if placed.receipts:
@@ -195,8 +205,8 @@ class _ArgumentRepair:
         return placed.arguments
 
     def _may_close_elsewhere(self, found: dict[str, Any], placed: dict[str, Any]) -> bool:
-        """Return whether the bracket between the arguments `found` and those behind it that were placed may belong
-        elsewhere; False without arguments before it."""
+        """Return whether the bracket that closes the arguments `found` may belong elsewhere, given `placed`, the same
+        with the members behind that bracket added; False if `found` is empty."""
         if not found:
             return False
         hoisted = {key: value for key, value in placed.items() if key not in found}
@@ -205,17 +215,18 @@ class _ArgumentRepair:
         return not are_sure or has_odd_key(found) or any(len(path) > 1 or path[0] in found for path in unknown)
 
     def _fit_to_schema(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments, repaired by the tool's schema as far as the policy allows, and record receipts.
-        Arguments that are a whole call of another tool are reported and returned as they are."""
+        """Return the arguments repaired by the tool's schema, as far as the policy allows, and record receipts; they
+        may still not fit. Arguments that are a whole call of another tool are reported in `notes` and returned as they
+        are; with the policy "off" nothing else is done."""
         from rightcall.repairs.schema_repair import (
             RepairOptions,
-            call_inside,
+            find_call_inside,
             rename_aliases,
             rename_near_name,
             repair_by_schema,
         )
 
-        inside = call_inside(found, tool.name, tool.parameters.get("properties"))
+        inside = find_call_inside(found, tool.name, tool.parameters.get("properties"))
         if inside is not None and self._is_other_call(tool, found, inside[0]):
             message = f"these are no arguments of {tool.name!r} but a whole call of {inside[0][:80]!r}"
             self.notes.append(Problem("misplaced_argument", f"{message}; send only the arguments"))
@@ -241,9 +252,9 @@ class _ArgumentRepair:
         return found
 
     def _is_other_call(self, tool: Tool, found: dict[str, Any], name: str) -> bool:
-        """Return whether arguments that are themselves a call of the tool `name` cannot be arguments of `tool`: that
-        name is declared, or they do not fit the schema. If `name` is the tool itself, True only if repairs are off and
-        they would fit the schema as they are."""
+        """Return whether arguments that are themselves a call of the tool `name` are no arguments of `tool`: `name` is
+        declared, or they do not fit the schema of `tool`. If `name` is that of `tool`, return True only if repairs are
+        off and they fit the schema as they are."""
         if name == tool.name:
             return self.policy == "off" and fits_schema(tool, found)
         from rightcall.repairs.tool_meant import resolve_tool_name
@@ -252,14 +263,15 @@ class _ArgumentRepair:
         return is_declared or bool(unknown_arguments(tool, found)) or not fits_schema(tool, found)
 
     def _record(self, *receipts: Repair) -> None:
-        """Add receipts and mark the arguments as changed; without any do nothing."""
+        """Add the receipts and set `changed`; without any do nothing."""
         if receipts:
             self.receipts.extend(receipts)
             self.changed = True
 
-    def _make_object(self, value: Any, json: str) -> dict[str, Any] | None:
-        """Return the object that the input is or contains, {} for null and blank text, or None with the cause in
-        `problem`. `value`: the decoded input, or `Undecodable`; `json`: its text."""
+    def _to_object(self, value: Any, json: str) -> dict[str, Any] | None:
+        """Return the object that the input is, or that it contains as JSON in a string or as loose JSON, which the
+        policy "off" forbids; {} for null and for a blank string. None, with the cause in `problem`, for anything else.
+        `value`: the decoded input, or `Undecodable`; `json`: its text."""
         if isinstance(value, dict):
             return value
         if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
@@ -269,12 +281,14 @@ class _ArgumentRepair:
             return self._parse_loosely(value, json)
         kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
         self.problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}")
-        return self._decode_string(value, json) if isinstance(value, str) and self.policy != "off" else None
+        return self._decode_json_string(value, json) if isinstance(value, str) and self.policy != "off" else None
 
-    def _decode_string(self, value: str, json: str) -> dict[str, Any] | None:
-        """Return the object that is written in the string `value`, with a receipt; None if there is none."""
+    def _decode_json_string(self, value: str, json: str) -> dict[str, Any] | None:
+        """Return the object whose JSON is the content of the string `value`, and record a receipt; None if it is no
+        JSON object. `json`: the text of the string itself, for the receipt. Sets `problem` if a key in it has two
+        values."""
         inner = value.strip(_BLANKS)
-        found, notes = _decode(inner, self.depth) if inner.startswith("{") else (None, [])
+        found, notes = _decode_with_notes(inner, self.depth) if inner.startswith("{") else (None, [])
         if isinstance(found, Undecodable) and found.code in _DOUBLED:
             self.problem = Problem(found.code, found.message)
         if not isinstance(found, dict):
@@ -285,8 +299,9 @@ class _ArgumentRepair:
         return found
 
     def _parse_loosely(self, value: Undecodable, text: str) -> dict[str, Any] | None:
-        """Return the object in text that is not strict JSON, with receipts; None with the cause in `problem` if it
-        cannot be parsed or the policy forbids a repair. `value`: why it is not strict JSON."""
+        """Return the object in `text`, which is not strict JSON, parsed as loose JSON, and record receipts. None, with
+        the cause in `problem`, if it cannot be parsed, is no object, or the policy forbids the repairs. `value`: why it
+        is not strict JSON."""
         self.problem = Problem(value.code, value.message)
         if self.policy == "off" or value.code in REFUSED:
             return None
@@ -299,16 +314,18 @@ class _ArgumentRepair:
             elif error.code:
                 self.problem = Problem(error.code, str(error))
             return None
-        self.notes += _note_repeated_keys(deviations)
-        made = receipts(deviations)
-        if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
+        self.notes += _repeated_key_notes(deviations)
+        made = deviation_receipts(deviations)
+        if not isinstance(found, dict) or not are_allowed(made, self.tool, self.policy):
             return None
         self._record(*made)
         return found
 
 
-def receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
-    """Return a receipt for each deviation of a loosely parsed text, except repeated keys, which have none."""
+def deviation_receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
+    """Return a receipt for each deviation of loosely parsed text, except repeated keys, which have none. Those of
+    missing commas, unquoted values and comments, and deviations marked as guesses, are of the kind "guess"; others
+    "exact"."""
     return tuple(
         [
             Repair(each.rule, "guess" if each.guess or each.rule in _GUESSES else "exact", "", each.before, each.after)
@@ -318,13 +335,13 @@ def receipts(deviations: Iterable[Deviation]) -> tuple[Repair, ...]:
     )
 
 
-def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
-    """Return whether the policy allows all these repairs for a call of this tool; False for "off", even without
-    repairs."""
+def are_allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
+    """Return whether the policy allows all these repairs for a call of this tool: always for "lenient", without guesses
+    for "safe" unless the tool is read-only; never for "off", even without repairs. `tool`: None if unknown."""
     return policy != "off" and (may_guess(tool, policy) or all(repair.kind != "guess" for repair in made))
 
 
 def may_guess(tool: Tool | None, policy: str) -> bool:
-    """Return whether repairs of a call of this tool may be guesses: with the policy "lenient", or "safe" if it is
-    read-only."""
+    """Return whether repairs of a call of this tool may be guesses: with the policy "lenient", or with "safe" if the
+    tool is known and read-only."""
     return policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)

@@ -34,29 +34,29 @@ class FloatText(float):
         return self
 
 
-def with_spelling(value: Any, text: str) -> Any:
-    """Return the value of a JSON text parsed again with `FloatText` for floats; `value` itself, the same text's value,
-    if the text contains none."""
-    return json.loads(text, parse_float=FloatText, parse_int=_integer) if _POINT(text) else value
+def with_float_texts(value: Any, text: str) -> Any:
+    """Return the value of the JSON `text` with a `FloatText` for each float and for `-0`. `value` is the value of the
+    same text, parsed before; it is returned itself if the text has no such number."""
+    return json.loads(text, parse_float=FloatText, parse_int=_parse_integer) if _POINT(text) else value
 
 
-def _integer(text: str) -> int | float:
-    """Return the value of an integer literal; a `FloatText` for `-0`, since no integer is -0."""
+def _parse_integer(text: str) -> int | float:
+    """Return the value of an integer literal as an int; a `FloatText` for `-0`, since no integer is -0."""
     return FloatText(text) if text == "-0" else int(text)
 
 
-def without_spelling(value: Any) -> Any:
-    """Return a copy of a value with every `FloatText` replaced by a plain float."""
+def without_float_texts(value: Any) -> Any:
+    """Return a copy of a value with every `FloatText`, at any depth, replaced by a plain float."""
     if isinstance(value, dict):
-        return {key: without_spelling(item) for key, item in value.items()}
+        return {key: without_float_texts(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [without_spelling(item) for item in value]
+        return [without_float_texts(item) for item in value]
     return float(value) if isinstance(value, FloatText) else value
 
 
 def dumps(value: Any) -> str:
-    """Return the JSON of a value. A `FloatText` is written as it was in the input, infinity as a number that overflows
-    when it is parsed."""
+    """Return the JSON text of a value. A `FloatText` is written as it was in the input, an infinite float as 1e999 or
+    -1e999, a value that JSON does not have as the string `str(value)`."""
     if isinstance(value, dict):
         return "{" + ", ".join([f"{json.dumps(key, ensure_ascii=False)}: {dumps(value[key])}" for key in value]) + "}"
     if isinstance(value, list):
@@ -76,7 +76,8 @@ begins_fence = re.compile(FENCE_START).match
 
 
 def unfence(text: str) -> str | None:
-    """Return the content of the code fence that encloses the whole text; None without such a fence."""
+    """Return the content of the Markdown code fence that encloses the whole text, without the last line break; None if
+    the text, apart from white space around it, is not one fence. A fence inside the content stays."""
     inner = text.strip()
     begin = begins_fence(inner)
     if begin is None or not inner.endswith("```") or len(inner) - 3 < begin.end():
@@ -109,7 +110,7 @@ class UnreadableJson(Exception):
         self.cut, self.code = cut, code
 
 
-class Loose(msgspec.Struct, frozen=True):
+class LooseValue(msgspec.Struct, frozen=True):
     """A parsed value and where its text ends.
 
     - `spellings`: numbers and words in an unusual spelling, with path and text: only the schema tells whether the
@@ -129,9 +130,9 @@ class Loose(msgspec.Struct, frozen=True):
     mixed: int = 0
 
 
-def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Deviation]:
-    """Return the one object that a sequence of objects repeats, apart from empty ones, and the deviation; {} if all are
-    empty. Raises `UnreadableJson` if they differ."""
+def merge_equal_objects(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Deviation]:
+    """Return the object that all non-empty ones of a sequence are equal to, and the deviation "concatenated"; {} if all
+    are empty. Raises `UnreadableJson` if two of them differ."""
     filled = [found for found in objects if found]
     if not all(is_same_json(found, filled[0]) for found in filled[1:]):
         raise UnreadableJson("several objects follow each other, and they differ")
@@ -151,10 +152,10 @@ _NEVER_MEANT = frozenset(("\\b", "\\f"))
 
 
 def _join_pieces(pieces: list[str], source: str, has_lone_backslash: bool) -> str:
-    """Return the content of a string from its escapes and the text between them (`pieces`); `source` is all of it as
-    written.
+    """Return the content of a string, decoded. `pieces`: its escapes and the text between them, in order; `source`: all
+    of it as written; `has_lone_backslash`: it has a backslash that begins no escape.
 
-    In a path with an undoubled backslash (`has_lone_backslash`) nothing is an escape, so `source` is returned.
+    With such a backslash, a path (`C:\\dir\\new`) is returned as written: nothing in it is an escape.
     """
     if has_lone_backslash and _path(source):
         return source
@@ -162,31 +163,35 @@ def _join_pieces(pieces: list[str], source: str, has_lone_backslash: bool) -> st
 
 
 def _decode_piece(piece: str, has_lone_backslash: bool) -> str:
-    """Return the character of an escape, or the piece itself if it is none. Next to an undoubled backslash `\\b` and
-    `\\f` are none."""
+    """Return the character that one escape means; the piece itself if it is no escape, or is `\\b` or `\\f` in a string
+    that has a lone backslash. `\\'` and a backslash before a backtick give the quote."""
     if piece in _ESCAPED_QUOTES:
         return piece[1]
     is_escape = _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
     return PYTHON_ESCAPES.read(piece) if is_escape else piece
 
 
-def _has_control(pieces: list[str]) -> bool:
-    """Return whether one piece is the escape of a line break, a tab or another control character."""
+def _has_control_escape(pieces: list[str]) -> bool:
+    """Return whether one piece of a string is the escape of a control character such as `\\n` or `\\t`, or a `\\u`
+    escape."""
     return any(piece.startswith("\\") and piece[1:2] in tuple("bfnrtu") for piece in pieces)
 
 
 def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
-    """Return whether a quote of another kind than `quote` that is escaped in one place of a string is unescaped in
-    another."""
+    """Return whether the same quote, `'` or a backtick but not `quote`, is escaped in one place of a string and
+    unescaped in another. `pieces`: the escapes and the text between them; `escapes`: the escapes among them."""
     marks = {piece[1] for piece in escapes & _ESCAPED_QUOTES} - {quote}
     return any(mark in piece for mark in marks for piece in pieces if piece not in escapes)
 
 
-def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
-    """Return whether the meaning of all escapes in a string between two `quote`s is certain.
+def _are_escapes_sure(pieces: list[str], source: str, quote: str) -> bool:
+    """Return whether the meaning of all backslashes in a string between two `quote`s is certain.
 
-    In a path or a regular expression a backslash is itself. `\\'` is a quote if no such quote is unescaped elsewhere,
-    and always in a string between such quotes.
+    It is if each begins an escape of JSON or escapes `quote`, or if the invalid ones are literal because the whole
+    string is a path or it contains a regular expression and no escape of JSON. An escaped quote of another kind (`\\'`
+    in double quotes) is certain too, unless such a quote is also unescaped in this string.
+
+    `pieces`: the escapes and the text between them; `source`: all of it as written.
     """
     escapes = {piece for piece in pieces if piece.startswith("\\")}
     if all(piece == "\\" + quote or _match_escape(piece, 0) for piece in escapes):
@@ -199,8 +204,9 @@ def _is_escape_sure(pieces: list[str], source: str, quote: str) -> bool:
 
 
 def decode_escaped(text: str, depth: int) -> Any:
-    """Return the value of JSON whose quotes are escaped as in a string, such as `[{\\"a\\": 1}]`; None or `Undecodable`
-    if it is not such text."""
+    """Return the value of JSON whose quotes are escaped as inside a string, such as `[{\\"a\\": 1}]`; None if no quote
+    is escaped or the text cannot be the inside of a JSON string, `Undecodable` if that string is no JSON or deeper than
+    `depth`."""
     inner = decode(f'"{text}"', depth) if '\\"' in text else None
     return decode(inner, depth) if isinstance(inner, str) else None
 
@@ -225,31 +231,33 @@ _OUTSIDE = re.compile(r"\][ \t\r\n]*+(?:\}[ \t\r\n]*+)?\Z").match
 _IN_WORD = re.compile(r"[\w.+\-]").fullmatch
 
 
-def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
-    """Parse one value of loose JSON from `pos` on and return it with its deviations and its end. Raises
-    `UnreadableJson` if there is none, it is nested too deep, a key has two values, or the text ends in it.
+def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> LooseValue:
+    """Parse one value of loose JSON from index `pos` on and return it with its deviations and its end; text behind it
+    is not looked at. Raises `UnreadableJson` if there is no value, it is nested deeper than `depth`, a key has two
+    values, or the text ends in it.
 
-    `closed`: the end of the text is known to be the end of the input, so that open brackets were forgotten, not cut
-    off. A closing bracket of the wrong kind means that the closing brackets before it are missing.
+    `closed`: the end of the text is known to be the end of the input, so that open brackets there were forgotten, not
+    cut off. A closing bracket of another kind than expected means that the brackets before it are missing.
     """
     reader = _LooseReader(text, pos, depth, closed)
     try:
-        value = reader.value(0)
+        value = reader.read_value(0)
     except RecursionError:
         raise UnreadableJson(f"nested deeper than {depth} levels") from None
     if len(reader.word_kinds) > 1 and "python_literal" in reader.found:
-        reader.doubt("python_literal")
+        reader.mark_as_guess("python_literal")
     if reader.has_lone_backslash and reader.has_control_escapes:
-        reader.doubt("bad_escape")
+        reader.mark_as_guess("bad_escape")
     found = tuple(reader.found.values())
     spellings, open_at_end = tuple(reader.spellings), tuple(reader.open_at_end)
-    return Loose(value, reader.pos, found, spellings, reader.missing_closers, open_at_end, reader.mixed)
+    return LooseValue(value, reader.pos, found, spellings, reader.missing_closers, open_at_end, reader.mixed)
 
 
 def skip_comments(text: str, pos: int) -> tuple[int, tuple[Deviation, ...]]:
-    """Skip white space and comments from `pos` on; return the new position and the skipped comments as deviations."""
+    """Skip white space, also in the form of escapes such as a literal `\\n`, and comments from index `pos` on; return
+    the new index and the skipped comments and escapes as deviations."""
     reader = _LooseReader(text, pos, 0, True)
-    reader.peek()
+    reader.skip_blanks()
     return reader.pos, tuple(reader.found.values())
 
 
@@ -270,17 +278,17 @@ class _LooseReader:
         self.key_styles: list[str | None] = []  # the quote of the keys of each open value; "" without quotes
 
     def _record(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
-        """Record a deviation, of each rule the first, or the first guess after others."""
+        """Record a deviation. Only one of each rule is kept: the first guess, or without guesses the first."""
         if rule not in self.found or (guess and not self.found[rule].guess):
             self.found[rule] = Deviation(rule, before[:SHOWN], after[:SHOWN], guess)
 
-    def doubt(self, rule: str) -> None:
-        """Mark the recorded deviation of this rule, which must exist, as a guess."""
+    def mark_as_guess(self, rule: str) -> None:
+        """Mark the recorded deviation of this rule as a guess. Raises `KeyError` if there is none."""
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
 
-    def peek(self) -> str:
-        """Skip white space, also written as escapes, and comments, and record them. Return the next character, "" at
-        the end."""
+    def skip_blanks(self) -> str:
+        """Skip white space, also in the form of escapes, and comments; the latter two are recorded as deviations.
+        Return the next character, which is not consumed; "" at the end."""
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
             if (escape := _ESCAPED_BLANK(self.text, self.pos)) is not None:
@@ -293,29 +301,30 @@ class _LooseReader:
             self._record("comment", comment.group(), "")
             self.pos = comment.end()
 
-    def value(self, level: int) -> Any:
-        """Read one value at `pos`, nested `level` deep, and return it. Raises `UnreadableJson` if there is none or it
-        is nested too deep."""
+    def read_value(self, level: int) -> Any:
+        """Read the value at `pos`, after white space and comments, and return it; `pos` is then behind it. `level`: the
+        number of objects and lists around it. Raises `UnreadableJson` if there is none or it is nested too deep."""
         if level > self.depth:
             raise UnreadableJson(f"nested deeper than {self.depth} levels")
-        char = self.peek()
+        char = self.skip_blanks()
         if char in ("{", "["):
-            return self._container(char, level)
+            return self._read_container(char, level)
         if self.text.startswith("```", self.pos):
             raise UnreadableJson("a code fence is inside the JSON")
         if char in CLOSING:
-            return self._string(char)
+            return self._read_string(char)
         if not char:
             raise UnreadableJson("the text ends where a value should be", cut=True)
-        return self._scalar()
+        return self._read_scalar()
 
-    def _scalar(self) -> Any:
-        """Read a number, a word, or a string without quotes, and return it."""
+    def _read_scalar(self) -> Any:
+        """Read a number, a word such as `true` or `None`, or a string without quotes, and return its value. A number
+        with leading zeros is a string. Raises `UnreadableJson` if there is none of these."""
         number = _NUMBER(self.text, self.pos)
         # Leading zeros: a code or a telephone number without quotes.
         if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
-            return self._number(number.group())
+            return self._convert_number(number.group())
         word = LOOSE.bare_key(self.text, self.pos)
         if word is not None and word.group() in LOOSE.words:
             self.pos = word.end()
@@ -334,9 +343,9 @@ class _LooseReader:
         self._record("unquoted_value", text, f'"{text}"')
         return text
 
-    def _number(self, text: str) -> int | float:
-        """Return the value of a number, and record its spelling if that differs from the usual one. Raises
-        `UnreadableJson` if it is not finite or not a JSON number."""
+    def _convert_number(self, text: str) -> int | float:
+        """Return the value of the number written as `text`, and record text and path in `spellings` if Python would
+        write it otherwise. Raises `UnreadableJson` if it is not finite or not a JSON number."""
         if STRICT_NUMBER(text) is None:
             raise UnreadableJson(f"{text[:30]} is not a JSON number")
         value = programmers_number(text)
@@ -347,38 +356,40 @@ class _LooseReader:
             self.spellings.append((tuple(self.path), text))
         return value
 
-    def _container(self, opener: str, level: int) -> Any:
-        """Read the object or list that begins with `opener`, nested `level` deep, and return it."""
+    def _read_container(self, opener: str, level: int) -> Any:
+        """Read the object or list that begins at `pos` with `opener`, "{" or "[", and return it as a dict or list.
+        `level`: the number of objects and lists around it. Raises `UnreadableJson` if it cannot be read."""
         self.pos += 1
         self.expected_closers.append("}" if opener == "{" else "]")
         self.key_styles.append(None)
         found: Any = {} if opener == "{" else []
         comma = True
         while True:
-            char = self.peek()
+            char = self.skip_blanks()
             if char == ",":
-                self._comma(comma, bool(found))
+                self._read_comma(comma, bool(found))
                 comma = True
-            elif self._close_if_over(char, found, comma):
+            elif self._close_if_at_end(char, found, comma):
                 return found
             else:
                 if not comma:
                     self._record("missing_comma", char, "," + char)
                 if opener == "{":
-                    self._member(found, char, level)
+                    self._read_member(found, char, level)
                 else:
                     self.path.append(len(found))
-                    found.append(self.value(level + 1))
+                    found.append(self.read_value(level + 1))
                     self.path.pop()
                 comma = False
 
-    def _member(self, found: dict[str, Any], char: str, level: int) -> None:
-        """Read a key that begins with `char`, and its value, into `found`. Raises `UnreadableJson` if the key has
-        another value already."""
+    def _read_member(self, found: dict[str, Any], char: str, level: int) -> None:
+        """Read a key that begins with `char`, and its value, into the object `found`, which has `level` objects and
+        lists around it. A key repeated with the same value is recorded. Raises `UnreadableJson` if it has another value
+        already."""
         self._note_key_style(char, level)
-        key = self._key(char)
+        key = self._read_key(char)
         self.path.append(key)
-        value = self.value(level + 1)
+        value = self.read_value(level + 1)
         self.path.pop()
         if key in found and not is_same_json(found[key], value):
             values = [json.dumps(each, ensure_ascii=False)[:80] for each in (found[key], value)]
@@ -388,17 +399,18 @@ class _LooseReader:
             self._record(AGAIN, key, key)
         found[key] = value
 
-    def _comma(self, comma: bool, begun: bool) -> None:
-        """Consume a comma. If a comma or the bracket is directly before it (`comma`), record a superfluous one: a guess
-        before the first member (not `begun`) and in a list, where it may show a lost value."""
+    def _read_comma(self, comma: bool, begun: bool) -> None:
+        """Consume a comma. If a comma or the opening bracket is directly before it (`comma`), record a superfluous one:
+        a guess before the first member (not `begun`) and in a list, where it may show a lost value."""
         self.pos += 1
         if comma:
             self._record("trailing_comma", ",,", ",", guess=not begun or self.expected_closers[-1] == "]")
 
-    def _close_if_over(self, char: str, value: Any, comma: bool) -> bool:
-        """Close the current object or list, `value`, and return True if it ends here: at its bracket, at that of one
-        around it, or at the end of the text. Return False if `char` is no closing bracket. Raises `UnreadableJson` if
-        the text was cut off or the bracket closes nothing."""
+    def _close_if_at_end(self, char: str, value: Any, comma: bool) -> bool:
+        """Close the current object or list, `value`, and return True if it ends at `char`: its closing bracket, which
+        is consumed, that of an object or list around it, or the end of the text (""). Return False if `char` is no
+        closing bracket. `comma`: a comma or the opening bracket is directly before. Raises `UnreadableJson` if the text
+        was cut off or the bracket closes nothing."""
         if char not in ("", "}", "]", ")"):
             return False
         closer = self.expected_closers[-1]
@@ -417,8 +429,8 @@ class _LooseReader:
         return True
 
     def _close_at_end(self, value: Any, comma: bool) -> None:
-        """Record that `value` is open at the end of the text and lacks its bracket. Raises `UnreadableJson` if the text
-        may have been cut off, as behind a comma."""
+        """Record that `value`, an object or list, is open at the end of the text and lacks its closing bracket. Raises
+        `UnreadableJson` if the text may have been cut off: it is not `closed`, or a comma is at its end (`comma`)."""
         if not self.closed or (comma and value):
             raise UnreadableJson("the text ends inside a value", cut=True)
         if not self.open_at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
@@ -427,26 +439,28 @@ class _LooseReader:
         self._record_missing_closer(self.text[self.pos : self.pos + 1], value)
 
     def _record_missing_closer(self, char: str, value: Any) -> None:
-        """Record that `value` lacks its bracket before `char`. In `[{]` and `[{}` the `{` may be superfluous instead: a
-        guess."""
+        """Record that `value`, an object or list, lacks its closing bracket before `char` ("" at the end of the text).
+        It is a guess if it is empty, or a list that ends in an empty one: in `[{]` and `[{}` the `{` may be superfluous
+        instead."""
         self.missing_closers += 1
         is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
         self._record("missing_closer", char, self.expected_closers[-1] + char, guess=is_empty)
 
     def _note_key_style(self, char: str, level: int) -> None:
-        """Record how an object quotes its first key, which begins with `char`, and in `mixed` if that differs from its
-        parent: such a key may be in a text without quotes."""
+        """Record how the current object quotes its first key, which begins with `char`, and set `mixed` if an object
+        around it does so differently: such a key may be in a text without quotes. Later keys do nothing. `level`: the
+        number of objects and lists around this one."""
         if self.key_styles[-1] is None:
             self.key_styles[-1] = char if char in CLOSING else ""
             around = next((style for style in reversed(self.key_styles[:-1]) if style is not None), self.key_styles[-1])
             if around != self.key_styles[-1]:
                 self.mixed = max(self.mixed, level)
 
-    def _key(self, char: str) -> str:
-        """Read a key, in quotes or not, that begins with `char`, and the colon behind it; return the key. Raises
+    def _read_key(self, char: str) -> str:
+        """Read a key that begins with `char`, quoted or not, and the colon behind it; return the key. Raises
         `UnreadableJson` if either is missing."""
         if char in CLOSING:
-            key = self._string(char)
+            key = self._read_string(char)
         else:
             bare = LOOSE.bare_key(self.text, self.pos)
             if bare is None:
@@ -454,15 +468,15 @@ class _LooseReader:
             key = bare.group()
             self.pos = bare.end()
             self._record("unquoted_key", key, f'"{key}"')
-        separator = self.peek()
+        separator = self.skip_blanks()
         if separator != ":":
             raise UnreadableJson(f"the key {key[:40]!r} has no ':'", cut=not separator)
         self.pos += 1
         return key
 
-    def _string(self, quote: str) -> str:
-        """Read the string that begins with this quote and return its content. Raises `UnreadableJson` if it is not
-        closed."""
+    def _read_string(self, quote: str) -> str:
+        """Read the string that begins here with the character `quote`, record its deviations, and return its content.
+        Raises `UnreadableJson` if it is not closed."""
         start = self.pos
         self.pos += 1
         close = CLOSING[quote]
@@ -480,15 +494,16 @@ class _LooseReader:
             if not char:
                 raise UnreadableJson("a string is not closed", cut=True)
             if char == "\\":
-                pieces.append(self._escape(odd))
+                pieces.append(self._read_escape(odd))
             else:
                 odd.add("raw_newline")
                 pieces.append(char)
                 self.pos += 1
-        return self._decoded(pieces, quote, start, odd)
+        return self._decode_string(pieces, quote, start, odd)
 
-    def _escape(self, odd: set[str]) -> str:
-        """Consume an escape and return its text, not decoded. The rule of an invalid one is added to `odd`."""
+    def _read_escape(self, odd: set[str]) -> str:
+        """Consume an escape at the backslash here and return its text, not decoded. An invalid one (a backslash and one
+        character) is returned too, and its rule, "bad_escape" or "python_escape", is added to the set `odd`."""
         found = _match_escape(self.text, self.pos)
         size = 2 if found is None else found.end() - found.start()
         piece = self.text[self.pos : self.pos + size]
@@ -497,14 +512,18 @@ class _LooseReader:
             odd.add("python_escape" if piece in _ESCAPED_QUOTES else "bad_escape")
         return piece
 
-    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
-        """Return the content of a string from its `pieces`, and record its deviations, whose rules are in `odd`.
-        `start`: the index of its opening quote."""
+    def _decode_string(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
+        """Return the content of a string from its `pieces`, and record its deviations: other quotes than `"`, raw
+        control characters, and invalid escapes (a guess if their meaning is not certain).
+
+        `quote`: the opening quote, at index `start`; the position is after the closing one. `odd`: those of the rules
+        `raw_newline`, `python_escape` and `bad_escape` that were found in it.
+        """
         source = "".join(pieces)
         has_lone_backslash = "bad_escape" in odd
         value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
         self.has_lone_backslash |= has_lone_backslash
-        self.has_control_escapes |= value is not source and _has_control(pieces)
+        self.has_control_escapes |= value is not source and _has_control_escape(pieces)
         if quote != '"' or odd:
             before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
             if quote != '"':
@@ -512,5 +531,5 @@ class _LooseReader:
             if "raw_newline" in odd:
                 self._record("raw_newline", before, after)
             if odd - {"raw_newline"}:
-                self._record("bad_escape", before, after, guess=not _is_escape_sure(pieces, source, quote))
+                self._record("bad_escape", before, after, guess=not _are_escapes_sure(pieces, source, quote))
         return value

@@ -13,9 +13,10 @@ import msgspec
 
 
 class RepairRule(msgspec.Struct, frozen=True):
-    """`sent` becomes `arguments`, with a receipt of this name and kind. A rule may have several of these.
+    """A repair rule with an example: a call with the argument text `sent` is repaired to `arguments`, with a receipt of
+    this name and kind. A rule may have several of these.
 
-    - `evidence`: public threads that show the damage in the output of models or servers.
+    - `what`: what the rule repairs. `evidence`: public threads that show the damage in the output of models or servers.
     - `tool`, `of`: the tool name that was sent and the declared name.
     - `beside`: what was sent next to the name and the arguments.
     - `format`: if given, `sent` is a whole reply in this format.
@@ -33,10 +34,10 @@ class RepairRule(msgspec.Struct, frozen=True):
     format: str = ""
 
 
-def _load() -> tuple[RepairRule, ...]:
-    """Return all repair rules in the order of `rules.toml`."""
+def _load_rules() -> tuple[RepairRule, ...]:
+    """Read `rules.toml` and return all repair rules in its order."""
     table = tomllib.loads((files("rightcall.repairs") / "rules.toml").read_text("utf-8"))
     return tuple(msgspec.convert(table["rule"], list[RepairRule]))
 
 
-RULES: tuple[RepairRule, ...] = _load()
+RULES: tuple[RepairRule, ...] = _load_rules()

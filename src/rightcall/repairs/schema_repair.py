@@ -49,7 +49,7 @@ _ZEROS = re.compile(r"[+-]?0[0-9]").match
 _QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # quoted once more than JSON requires
 _LONGEST_NAME = 256
 _MOST_SIMILAR = 32  # unknown names that are compared with a missing one
-GONE: Any = object()  # the new value of a member that is removed
+REMOVED: Any = object()  # the new value of a member that is removed
 
 Kind = Literal["exact", "schema", "guess"]
 
@@ -68,12 +68,13 @@ class SchemaFault(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Return what identifies the fault across validations."""
+        """Return place, keyword and name: equal for the same fault in two validations."""
         return self.where, self.word, self.name
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A new value for one place. It is kept if it leaves fewer faults there.
+    """A new value for the place at the path `where`; `REMOVED` stands for no value. It is kept if it leaves fewer
+    faults there.
 
     For an object, `renamed` are the pairs of old and new names and `dropped` the members with null that were removed.
     """
@@ -86,21 +87,28 @@ class Change(msgspec.Struct, frozen=True):
     dropped: tuple[str, ...] = ()
 
     def receipts(self, value: Any) -> list[Repair]:
-        """Return the receipts of this change; `value` is the arguments before it."""
+        """Return the receipts of this change: one for each renamed or removed member, else one for the place. `value`:
+        the whole arguments before the change."""
         if self.renamed:
             return [self._receipt((*self.where, new), old, new) for old, new in self.renamed]
         if self.dropped:
             return [self._receipt((*self.where, name), "null", "") for name in self.dropped]
-        return [self._receipt(self.where, as_text(value_at_place(value, list(self.where))), as_text(self.new))]
+        return [
+            self._receipt(self.where, receipt_text(value_at_place(value, list(self.where))), receipt_text(self.new))
+        ]
 
     def _receipt(self, where: tuple[Any, ...], before: str, after: str) -> Repair:
-        """Return the receipt of this change at the path `where`."""
+        """Return a receipt with the rule and kind of this change, for the path `where` and these texts of the value."""
         return Repair(self.rule, self.kind, steps_pointer(where), before, after)
 
 
-class PropertyNames(msgspec.Struct, frozen=True):
-    """The member names of one object: `unknown_names` are not declared; `folded` pairs some of them with the declared
-    name that differs only in case and separators."""
+class ComparedNames(msgspec.Struct, frozen=True):
+    """The member names of one object, `value`, compared with the properties that the schema declares there
+    (`declared`).
+
+    `unknown_names`: its members that are not declared. `folded`: pairs of such a name and the one declared, unused name
+    that differs from it only in case and separators.
+    """
 
     value: Json
     declared: Json
@@ -109,45 +117,45 @@ class PropertyNames(msgspec.Struct, frozen=True):
 
 
 class FaultyArguments:
-    """The arguments of one round, with the names of their objects computed once. `depth` limits the nesting of JSON
-    inside a string."""
+    """The arguments of one call in one round of repair; the names of each object are compared with the schema only
+    once. `places`: the schemas of places. `depth`: the limit of nesting of JSON inside a string."""
 
     def __init__(self, arguments: Any, places: Places, depth: int) -> None:
         self.arguments, self.places, self.depth = arguments, places, depth
-        self._names: dict[tuple[Any, ...], PropertyNames | None] = {}
+        self._names: dict[tuple[Any, ...], ComparedNames | None] = {}
 
-    def names(self, where: list[Any]) -> PropertyNames | None:
-        """Return the member names of the object at the path `where`; None if the value there is no object. Computed
-        once for each path."""
+    def compare_names(self, where: list[Any]) -> ComparedNames | None:
+        """Return the member names of the object at the path `where`, compared with those that the schema declares
+        there; None if the value there is missing or no object. Computed once for each path."""
         key = tuple(where)
         if key not in self._names:
             value = value_at_place(self.arguments, where)
-            self._names[key] = self._property_names(where, value) if isinstance(value, dict) else None
+            self._names[key] = self._compare_names_of(where, value) if isinstance(value, dict) else None
         return self._names[key]
 
-    def _property_names(self, where: list[Any], value: Json) -> PropertyNames:
-        """Return the member names of `value`, the object at the path `where`, with those that the schema does not
-        declare."""
+    def _compare_names_of(self, where: list[Any], value: Json) -> ComparedNames:
+        """Return the member names of `value`, the object at the path `where`, compared with those that the schema
+        declares there. Not cached."""
         declared = self.places.properties(self.places.at(where))
         # Folded names are computed once per schema, which may declare many.
         by_fold = self.places.refs.folded.setdefault(id(declared), {})
         if not by_fold:
             for key in declared:
-                by_fold.setdefault(fold(key), []).append(key)
+                by_fold.setdefault(fold_name(key), []).append(key)
         unknown_names = [key for key in value if key not in declared]
-        return PropertyNames(value, declared, unknown_names, _respelled_names(value, unknown_names, by_fold))
+        return ComparedNames(value, declared, unknown_names, _respelled_names(value, unknown_names, by_fold))
 
 
 def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Change]:
-    """Yield the changes that may repair a fault, the most likely first; none for a keyword without a repair or a
-    missing place. Nothing is applied."""
+    """Yield the changes that may repair one fault of the arguments, the most likely first; none for a keyword without a
+    repair or a place that is missing. Nothing is applied, and nothing is checked against the schema."""
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
     value = value_at_place(given.arguments, where)
     if value is MISSING:
         return
     if named or fault.word in ("additionalProperties", "unevaluatedProperties"):
-        names = given.names(where)
+        names = given.compare_names(where)
         if names is not None:
             yield from _name_changes(where, names, fault, given.places)
     elif fault.word in ("enum", "const"):
@@ -160,27 +168,29 @@ def possible_changes(fault: SchemaFault, given: FaultyArguments) -> Iterator[Cha
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def fold(name: str) -> str:
-    """Return the name in lower case and without separators (blanks, `_`, `-`, `.`, `/`, `:`); other characters stay."""
+def fold_name(name: str) -> str:
+    """Return the name in lower case and without separators (white space, `_`, `-`, `.`, `/`, `:`), to compare
+    spellings: `Get-Weather` and `get_weather` are both `getweather`."""
     return _SEPARATORS("", name.casefold())
 
 
 def fold_option(text: str) -> str:
-    """Return a value of an enum in lower case, without blanks, `_` and `-` between letters; a separator next to a digit
-    stays (`-5`, `1-2`)."""
+    """Return a text value of an enum, for comparison: stripped, in lower case, and without blanks, `_` and `-` between
+    two letters. A separator next to a digit stays (`-5`, `1-2`)."""
     return _BETWEEN_WORDS("", text.strip().casefold())
 
 
-def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
-    """Yield changes of the object at the path `where` that has a missing or an unknown name: unwrap, rename, fill the
-    default, drop nulls."""
+def _name_changes(where: list[Any], names: ComparedNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
+    """Yield changes of the object at the path `where` that lacks a name or has an unknown one: unwrap (at the top
+    only), rename, then fill in a default for a missing member or drop nulls under forbidden names. `names`: those of
+    this object."""
     if not where:
         yield from _unwrap_changes(names, sure=fault.word == "required")
     # Unknown names that differ from a declared one only in case and separators: all of them, then each alone.
     if names.folded:
-        yield _rename("folded_name", "schema", where, names, names.folded)
+        yield _rename_change("folded_name", "schema", where, names, names.folded)
     for pair in names.folded[:16] if len(names.folded) > 1 else ():
-        yield _rename("folded_name", "schema", where, names, [pair])
+        yield _rename_change("folded_name", "schema", where, names, [pair])
     if fault.word == "required":
         default = places.default(list(fault.where))
         if default is not MISSING:
@@ -194,10 +204,11 @@ def _name_changes(where: list[Any], names: PropertyNames, fault: SchemaFault, pl
 
 
 def _dropped_null_changes(
-    where: list[Any], names: PropertyNames, unexpected: Iterable[str], places: Places
+    where: list[Any], names: ComparedNames, unexpected: Iterable[str], places: Places
 ) -> Iterator[Change]:
-    """Yield the removal of the members in `unexpected` with null, if there are any; a guess if one may be a misspelled
-    name that allows null."""
+    """Yield the change that removes from the object at the path `where` all members named in `unexpected` whose value
+    is null; nothing if there are none. It is a guess if an absent declared name allows null: one may be its
+    misspelling."""
     value = names.value
     nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
     if nulls:
@@ -210,67 +221,77 @@ def _dropped_null_changes(
 
 
 def _respelled_names(value: Json, unknown_names: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """Return pairs of an unknown name and the one unused declared name that differs only in case and separators, where
-    that is unambiguous. `declared`: the declared names by folded name."""
+    """Return pairs of an unknown name and the one declared name, absent from the object `value`, that differs from it
+    only in case and separators; only unambiguous pairs. `declared`: the declared names by folded name."""
     wanted: dict[str, list[str]] = {}
     for key in unknown_names:
-        free = [name for name in declared.get(fold(key), ()) if name not in value] if len(key) <= _LONGEST_NAME else ()
+        free = (
+            [name for name in declared.get(fold_name(key), ()) if name not in value]
+            if len(key) <= _LONGEST_NAME
+            else ()
+        )
         if len(free) == 1:
             wanted.setdefault(free[0], []).append(key)
     return [(old[0], new) for new, old in wanted.items() if len(old) == 1]
 
 
-def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:
-    """Return the change that renames members of the object at `where`, by pairs of old and new names, and keeps their
-    order."""
+def _rename_change(
+    rule: str, kind: Kind, where: list[Any], names: ComparedNames, pairs: list[tuple[str, str]]
+) -> Change:
+    """Return the change that renames members of the object at the path `where`, whose names are `names`, and keeps
+    their order. `pairs`: old and new names."""
     new_names = dict(pairs)
     made = {new_names.get(key, key): item for key, item in names.value.items()}
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
-def _unwrap_changes(names: PropertyNames, *, sure: bool) -> Iterator[Change]:
-    """Yield the change that moves arguments out of an object inside the arguments, `{"arguments": {...}}`, if there is
-    one.
+def _unwrap_changes(names: ComparedNames, *, sure: bool) -> Iterator[Change]:
+    """Yield the change that moves the arguments out of an object inside them, `{"arguments": {...}}`, to the top;
+    nothing if no such object is there. `names`: those of the top.
 
-    Next to declared arguments, or if no required one is missing (not `sure`), only if all its members are declared.
+    If a required argument is missing (`sure`) and no declared argument is next to the object, it may have any members.
+    Otherwise it must have some, all declared, and none that is also next to it.
     """
     beside = {key: item for key, item in names.value.items() if key in names.declared}
-    wrapper = _wrapper({key: names.value[key] for key in names.unknown_names}, names.declared)
+    wrapper = _wrapper_key({key: names.value[key] for key in names.unknown_names}, names.declared)
     if wrapper is not None:
         inner = names.value[wrapper]
         if (sure and not beside) or (inner and inner.keys() <= names.declared.keys() - beside.keys()):
             yield Change("unwrapped", "schema", (), {**beside, **inner})
 
 
-def _wrapper(value: Json, declared: Json) -> str | None:
-    """Return the one key that holds an object of arguments, if all other keys of `value` belong to a call (name, id,
-    type) and it is not `declared`; else None."""
+def _wrapper_key(value: Json, declared: Json) -> str | None:
+    """Return the only key, such as `arguments`, under which `value` has an object of arguments; it must not be
+    `declared`, and all other keys must be those of a call (name, id, type). None otherwise."""
     if len(value) > len(_WRAPPERS) + len(_BESIDE):
         return None
     wrapped = [key for key in _WRAPPERS if key in value and key not in declared and isinstance(value[key], dict)]
     return wrapped[0] if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE} else None
 
 
-def call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | None:
-    """Return name and arguments of the whole call that was sent in place of the arguments; None if it is not one.
+def find_call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | None:
+    """Return tool name and arguments of the whole call that was sent in place of the arguments, `value`; None if it is
+    no call: no name, or not exactly one object of arguments, under undeclared keys.
 
-    `name` and `declared` are the tool's name and properties. A name that means the tool itself is returned as `name`.
+    `name` and `declared`: name and properties of the tool that was called. A name in the call that means this tool,
+    with another namespace or spelling, is returned as `name`.
     """
     declared = declared if isinstance(declared, dict) else {}
     inner = value.get("function")
     if isinstance(inner, dict) and "function" not in declared and set(value) <= _BESIDE:
         value, declared = inner, {}
-    wrapper = _wrapper(_with_object(value, declared), declared)
+    wrapper = _wrapper_key(_decode_wrapped_objects(value, declared), declared)
     said = [value[key] for key in _NAMES if isinstance(value.get(key), str) and key not in declared]
     if wrapper is None or not said:
         return None
-    others = [each for each in said if fold(_LAST(each)[-1]) != fold(_LAST(name)[-1])]
-    return next(iter(others), name), _with_object(value, declared)[wrapper]
+    others = [each for each in said if fold_name(_LAST(each)[-1]) != fold_name(_LAST(name)[-1])]
+    return next(iter(others), name), _decode_wrapped_objects(value, declared)[wrapper]
 
 
-def _with_object(value: Json, declared: Json) -> Json:
-    """Return `value` with the objects of arguments that it holds as JSON text, under keys such as `arguments` that are
-    not `declared`."""
+def _decode_wrapped_objects(value: Json, declared: Json) -> Json:
+    """Return a copy of `value` in which JSON text under a wrapper key, such as `arguments`, is replaced by the object
+    that it contains. Keys in `declared` and text that is no JSON object are unchanged. `value` itself if no such text
+    begins with `{`."""
     texts = {key: value[key] for key in _WRAPPERS if isinstance(value.get(key), str) and key not in declared}
     objects = {key: decode(text, MAX_DEPTH) for key, text in texts.items() if text.lstrip()[:1] == "{"}
     return {**value, **{key: made for key, made in objects.items() if isinstance(made, dict)}} if objects else value
@@ -280,8 +301,9 @@ def _with_object(value: Json, declared: Json) -> Json:
 
 
 def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
-    """Yield the option of an enum or const that a text means: another case or separator, or a spelled number. `kind`:
-    the validator's error with the options."""
+    """Yield the change of a text at the path `where` to the one option of an enum or const that it means: in another
+    case or with other separators, then a number or constant in words (`"3"` for 3). Nothing for another value, an
+    ambiguous or a long one. `kind`: the validator's error, which has the options."""
     options = kind.options if kind.name == "enum" else [kind.expected_value]
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
         folded = fold_option(value)
@@ -289,14 +311,14 @@ def _option_changes(where: list[Any], value: Any, kind: Any) -> Iterator[Change]
         if folded and len(same) == 1:  # white space alone matches no option
             yield Change("enum_case", "schema", tuple(where), same[0])
         bare = value.strip().lower()
-        spelled = [option for option in options if not isinstance(option, str) and as_text(option) == bare]
+        spelled = [option for option in options if not isinstance(option, str) and receipt_text(option) == bare]
         if len(spelled) == 1:
             yield Change("scalar_type", "schema", tuple(where), spelled[0])
 
 
 def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Iterator[Change]:
-    """Yield changes of the value at the path `where` to other types: text to number or JSON, scalar to text, one value
-    to a list, a list of one to its item."""
+    """Yield changes of the value at the path `where` to other types, whether they fit the schema or not: null to its
+    default or removed, text to what it contains, a scalar to text, one value to a list, a list of one to its item."""
     at = tuple(where)
     if value is None:
         yield from _null_changes(at, given.places)
@@ -304,7 +326,7 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
         yield from _string_changes(at, value, given)
     elif isinstance(value, bool | int | float) and not _is_infinite(value):
         # A boolean may have been written as `true` or as `True`.
-        yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
+        yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, receipt_text(value))
     if value is not None and not isinstance(value, list):
         yield Change("wrapped_in_array", _kind_of_wrapping(at, value), at, [value])
     elif isinstance(value, list) and len(value) == 1:
@@ -312,8 +334,8 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
 
 
 def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
-    """Return "schema" if a value is certainly the one item of a missing list; "guess" if it may be an empty list, a
-    list written as text, or an item of the list around it (`at`: its path)."""
+    """Return the kind of the repair that makes a list of the value at the path `at`: "guess" if the value may be an
+    empty list, a list written as text, or an item of the list around it; otherwise "schema"."""
     is_item = bool(at) and isinstance(at[-1], int)
     is_list = isinstance(value, str) and (
         bool(_LISTED(value)) or not _BRACKETS.isdisjoint(value.strip()[:: max(1, len(value.strip()) - 1)])
@@ -323,25 +345,25 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
 
 
 def _is_infinite(value: float) -> bool:
-    """Return whether a number is an infinite float: it overflowed, so that its text is lost."""
+    """Return whether a number is an infinite float, so that its text is lost; False for an int of any size."""
     return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
-    """Yield changes of null at the path `at`: its default, then the removal of the member; a guess if it may be an item
-    of a list."""
+    """Yield changes of the null at the path `at`: to its declared default, then the removal of the member, unless it is
+    an item or the top. The removal is a guess if the schema declares a list there that may have null items."""
     default = places.default(list(at))
     if default is not MISSING:
         yield Change("default", "schema", at, default)
     if at and isinstance(at[-1], str):
         items = places.inner(places.at(list(at)), 0)
         is_item = items is not None and allows_type_of(items, None, places.refs)  # of a list whose brackets were lost
-        yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
+        yield Change("null_dropped", "guess" if is_item else "schema", at, REMOVED)
 
 
 def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> Iterator[Change]:
-    """Yield changes of a text at the path `at` to what it contains: a number, a boolean, null, or an object or list in
-    JSON."""
+    """Yield changes of the string `text` at the path `at` to what it contains: a number, a boolean, null, or an object
+    or list in JSON. Nothing if it contains none of these."""
     depth = given.depth
     bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
     if len(text) <= 1_000:
@@ -358,8 +380,8 @@ def _string_changes(at: tuple[Any, ...], text: str, given: FaultyArguments) -> I
 
 
 def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[Change]:
-    """Yield changes of the text `bare` at the path `at` to the number, boolean or null that it spells; a number with
-    leading zeros is a guess."""
+    """Yield changes of the value at the path `at` to the number, boolean or null that its text `bare` (without white
+    space and extra quotes around it) spells; nothing if it spells none. A number with leading zeros is a guess."""
     # Leading zeros: decimal, octal, or a code.
     kind: Kind = "guess" if _ZEROS(bare) else "schema"
     is_whole = _INTEGER(bare) and ("." not in bare or not allows_fraction(places.at(list(at)), places.refs))
@@ -374,8 +396,8 @@ def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[
 
 
 def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
-    """Yield the change of a text of loose JSON at the path `at` to the object or list in it, unless parsing it takes a
-    guess."""
+    """Yield the change of a string at the path `at` to the object or list that its `text` contains in loose JSON;
+    nothing if it cannot be parsed, text follows it, brackets are missing, or parsing takes a guess."""
     try:
         read = read_loose(text, depth=depth)
     except UnreadableJson:
@@ -386,32 +408,33 @@ def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[
         yield Change("double_encoded", "schema", at, read.value)
 
 
-def as_text(value: Any) -> str:
-    """Return the JSON of a value for a receipt; "" for a missing or removed one."""
-    return "" if value is MISSING or value is GONE else dumps(value)
+def receipt_text(value: Any) -> str:
+    """Return the JSON of a value for a receipt; "" for `MISSING` and `REMOVED`."""
+    return "" if value is MISSING or value is REMOVED else dumps(value)
 
 
 # -- application -------------------------------------------------------------------------------------------------------
 
 
-def with_changes(value: Any, made: Iterable[Change]) -> Any:
-    """Return a copy of a value with the changes applied. Parts that no change touches are shared with the original."""
+def apply_changes(value: Any, made: Iterable[Change]) -> Any:
+    """Return a copy of `value`, the arguments, with the changes applied in order. Parts that no change touches are
+    shared with the original, which is not changed."""
     fresh: set[int] = set()
     for change in made:
-        value = _set_value(value, list(change.where), change.new, fresh)
+        value = _replace_at(value, list(change.where), change.new, fresh)
     return value
 
 
-def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
-    """Return `value` with `new` at the path `where`, or without that member if it is `GONE`. Containers on the path are
-    copied once, and `fresh` collects the ids of the copies."""
+def _replace_at(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
+    """Return `value` with `new` at the path `where`, or without that member if `new` is `REMOVED`. Containers on the
+    path are copied, unless they are copies already: `fresh` has the ids of all copies, and new ones are added."""
     if not where:
         return new
     top = here = _copy_once(value, fresh)
     for step in where[:-1]:
         here[step] = _copy_once(here[step], fresh)
         here = here[step]
-    if new is GONE:
+    if new is REMOVED:
         here.pop(where[-1], None)
     else:
         here[where[-1]] = new
@@ -419,8 +442,8 @@ def _set_value(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
 
 
 def _copy_once(value: Any, fresh: set[int]) -> Any:
-    """Return a shallow copy of a container, or the container itself if it is a copy already. `fresh` has the ids of
-    copies, which the caller keeps alive."""
+    """Return a shallow copy of a container and add its id to `fresh`; the container itself if its id is there already.
+    The caller keeps the copies alive."""
     if id(value) in fresh:
         return value
     made = copy.copy(value)
@@ -457,8 +480,8 @@ class RepairOptions(NamedTuple):
 def repair_by_schema(
     tool: Tool, arguments: dict[str, Any], options: RepairOptions
 ) -> tuple[dict[str, Any], list[Repair]]:
-    """Return the arguments repaired by the tool's schema, with the receipts; the same object and no receipts if nothing
-    helped, the faults are too many, or the budget of the reply is spent."""
+    """Return the arguments repaired by the tool's schema, with the receipts. They may still have faults. The same
+    object and no receipts if nothing helped, the faults are too many, or the budget of the reply is spent."""
     if options.budget.left <= 0:
         return arguments, []
     repair = _SchemaRepair(tool, Places(tool.parameters), arguments, options)
@@ -470,8 +493,9 @@ def repair_by_schema(
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
-    """Rename the tool's declared aliases to their arguments, unless that argument has a value other than null and "" or
-    the alias is itself an argument. Return the arguments, a new object if any was renamed, and receipts."""
+    """Rename the tool's declared aliases among the arguments to the argument they stand for, which loses a value of
+    null or "". An alias stays if that argument has another value, or if the alias is a declared argument. Return the
+    arguments, a new dict if any was renamed, and the receipts."""
     receipts: list[Repair] = []
     declared = tool.parameters.get("properties") if tool.aliases else None
     declared = declared if isinstance(declared, dict) else {}
@@ -495,15 +519,16 @@ def rename_near_name(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, A
     if len(undeclared) != 1 or len(missing) != 1:
         return arguments, []
     old, new = undeclared[0], missing[0]
-    near = [name for name in declared if name not in arguments and _is_near(old, name)]
+    near = [name for name in declared if name not in arguments and _share_words(old, name)]
     renamed = {new if key == old else key: value for key, value in arguments.items()}
     if near != [new] or not fits_schema(tool, renamed):
         return arguments, []
     return renamed, [Repair("near_name", "guess", steps_pointer([new]), old, new)]
 
 
-def _is_near(name: str, other: str) -> bool:
-    """Return whether one of two names has all words of the other: `filePath` or `file_path` those of `path`."""
+def _share_words(name: str, other: str) -> bool:
+    """Return whether one of two names has all words of the other: `filePath` or `file_path` those of `path`. False if
+    `name` has other characters than letters, digits, `_` and `-`."""
     if not _IS_NAME(name):  # the remainder of two damaged members: "days, path"
         return False
     words, others = [set(_SEPARATORS(" ", _HUMPS(" ", each)).casefold().split()) for each in (name, other)]
@@ -523,13 +548,13 @@ class _SchemaRepair:
         self._examined = 0
 
     def run(self, *, ahead: bool = True) -> None:
-        """Repair `value` in rounds until nothing helps, with receipts. If no fewer faults are left, restore the
-        original without receipts. Raises `_TooManyFaults`.
+        """Repair `value` in rounds until nothing helps, and record receipts. If no fewer faults than at first are left,
+        restore the original without receipts. Raises `_TooManyFaults`.
 
-        `ahead`: at the end also try unknown names that fit once their values are repaired.
+        `ahead`: at the end also rename unknown names whose values fit the new name only after a repair.
         """
         before = self.value
-        self.left = self._faults(before)
+        self.left = self._find_faults(before)
         most = _count_faults(self.left)
         for _ in range(_ROUNDS):
             may_go_on = self.left and self._examined < MAX_REPAIR_STEPS and self.options.budget.left > 0
@@ -542,9 +567,10 @@ class _SchemaRepair:
         if self.left and _count_faults(self.left) >= most:
             self.value, self.receipts = before, []
 
-    def _faults(self, value: Any) -> list[SchemaFault]:
-        """Validate a value and return its errors and the unknown arguments that the schema does not explicitly allow;
-        the cost is taken from the budget. Raises `_TooManyFaults` if there are too many errors."""
+    def _find_faults(self, value: Any) -> list[SchemaFault]:
+        """Validate `value`, the whole arguments, and return the errors, and the unknown arguments that the schema does
+        not explicitly allow; the cost is taken from the budget. Raises `_TooManyFaults` if there are too many
+        errors."""
         wrong = all_errors(self.tool, make_checkable(value), MAX_REPAIR_ERRORS)
         if wrong is None:
             raise _TooManyFaults
@@ -556,8 +582,8 @@ class _SchemaRepair:
         return found
 
     def _next_changes(self) -> dict[Where, Change]:
-        """Return the next untried change of every faulty place, by place, and count it as tried. If one place is inside
-        another, only that of the outer is returned. Empty if nothing is left to try."""
+        """Return the next untried change of every faulty place, by the path of the place, and count it as tried. If one
+        place is inside another, only the change of the outer one is returned. Empty if nothing is left to try."""
         picked: dict[Where, Change] = {}
         turns: dict[Where, int] = {}
         given = FaultyArguments(self.value, self.places, self.options.depth)
@@ -567,14 +593,14 @@ class _SchemaRepair:
                 if change is not None and change.where not in picked:
                     picked[change.where], turns[change.where] = change, turn
                     self._about[change.where] = fault
-        picked = _outermost(picked)
+        picked = _outermost_changes(picked)
         for where in picked:  # places inside another one are tried in a later round
             self._attempts[self._about[where].key] = turns[where]
         return picked
 
     def _next_change(self, fault: SchemaFault, given: FaultyArguments) -> tuple[int, Change | None]:
-        """Return how many changes for a fault have been tried, the next one and skipped ones included, and the next
-        change that the options allow, or None."""
+        """Return the next change for a fault that the options allow, as (position behind it, change); (the number of
+        all changes, None) if none is left. Nothing is counted as tried. `given`: the arguments of this round."""
         turn = self._attempts.get(fault.key, 0)
         for change in islice(possible_changes(fault, given), turn, None):
             turn += 1
@@ -584,51 +610,53 @@ class _SchemaRepair:
                 return turn, change
         return turn, None
 
-    def _may_be_item(self, change: Change) -> bool:
-        """Return whether a string that was parsed as a list may instead be the one item of a list."""
+    def _may_be_list_item(self, change: Change) -> bool:
+        """Return whether the change parses a string as a list, although the schema wants a list of strings there: the
+        string may instead be the only item of that list."""
         if change.rule != "double_encoded" or not isinstance(change.new, list):
             return False
         items = self.places.inner(self.places.at(list(change.where)), 0)
         return allows_type_of(items, "", self.places.refs)
 
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
-        """Apply the changes to a copy and validate it; accept those that leave fewer faults in their place, if there
-        are any."""
-        candidate = with_changes(self.value, picked.values())
-        left = self._faults(candidate) if isinstance(candidate, dict) else self.left
-        good = self._improving(picked, left)
+        """Apply the changes to a copy of the arguments and validate it. Accept those changes that leave fewer faults in
+        their own place; if there are none, nothing changes. `picked`: the changes by the path of their place."""
+        candidate = apply_changes(self.value, picked.values())
+        left = self._find_faults(candidate) if isinstance(candidate, dict) else self.left
+        good = self._select_improving(picked, left)
         if good and len(good) < len(picked):
-            candidate = with_changes(self.value, good.values())
-            left = self._faults(candidate)
+            candidate = apply_changes(self.value, good.values())
+            left = self._find_faults(candidate)
         if good:
             self._accept(good.values(), candidate, left)
 
-    def _improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
-        """Return the changes whose place has fewer faults in `left` than before. Unless guesses are allowed, a list
-        from a string that may be the one item of a list must leave no fault."""
+    def _select_improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
+        """Return those of the changes, by place, whose place has fewer faults in `left`, those after the changes, than
+        before. Unless guesses are allowed, a list from a string that may be the one item of a list must leave no fault
+        there."""
         before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
         good = {where: change for where, change in picked.items() if after[where] < before[where]}
         if self.options.guesses:
             return good
         # A list from a string must fit without further repair: the string may be the one item of a list.
-        return {where: each for where, each in good.items() if not (self._may_be_item(each) and any(after[where]))}
+        return {where: each for where, each in good.items() if not (self._may_be_list_item(each) and any(after[where]))}
 
     def _accept(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
-        """Set the new value and its remaining faults, and add the receipts of the changes that led to it."""
+        """Set the new `value` and its remaining faults, `left`, and add the receipts of the changes that led to it."""
         for change in made:
             self.receipts += change.receipts(self.value)
         self.value, self.left = value, left
 
     def _rename_then_repair(self) -> None:
-        """Rename unknown names whose values do not fit the new name, and repair the values; accept the result if it
-        leaves fewer faults and no value was dropped or replaced by a default."""
+        """Rename unknown names whose values do not fit the new name, and repair the result; accept it if it has fewer
+        faults and no value was dropped or replaced by a default. Otherwise nothing changes."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.options.depth)
         changes = [next(possible_changes(fault, given), None) for fault in unknown[:_MOST_RENAMED]]
-        made = _outermost({change.where: change for change in changes if change is not None})
+        made = _outermost_changes({change.where: change for change in changes if change is not None})
         if not made:
             return
-        renamed = with_changes(self.value, made.values())
+        renamed = apply_changes(self.value, made.values())
         further = _SchemaRepair(self.tool, self.places, renamed, self.options)
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
@@ -638,36 +666,38 @@ class _SchemaRepair:
 
 
 def _count_faults(faults: list[SchemaFault]) -> tuple[int, int]:
-    """Return the number of errors, and separately of unknown names that the schema tolerates."""
+    """Return the number of errors, and separately that of unknown names that the schema tolerates, for comparison."""
     unknown = sum([fault.word == "stranger" for fault in faults])
     return len(faults) - unknown, unknown
 
 
 def _to_fault(error: Any) -> SchemaFault:
-    """Return the fault for an error of the validator."""
+    """Return the fault for an error of the validator; its place is that of the missing member for `required`."""
     names = [error.kind.property] if error.kind.name == "required" else []
     return SchemaFault((*error_path(error), *names), error.kind.name, "".join(names), error.kind)
 
 
 def _count_inner_errors(error: Any) -> int:
-    """Return the number of errors of the alternatives inside an error of `anyOf` or `oneOf`; 0 for any other error."""
+    """Return the number of errors of all alternatives inside an error of `anyOf` or `oneOf`; 0 for another error."""
     return sum(map(len, error.kind.context)) if error.kind.name in ("anyOf", "oneOf") else 0
 
 
-def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
-    """Return the changes by place without those of places inside another changed place."""
+def _outermost_changes(picked: dict[Where, Change]) -> dict[Where, Change]:
+    """Return the changes, by place, without those of places inside another changed place. `picked` is not changed."""
     return {
         where: change for where, change in picked.items() if not where or _enclosing_place(where[:-1], picked) is None
     }
 
 
 def _enclosing_place(where: Where, picked: dict[Where, Change]) -> Where | None:
-    """Return the outermost changed place that is `where` or contains it; None if there is none."""
+    """Return the path of the outermost place among the keys of `picked` that is `where` or contains it; None if there
+    is none. The whole arguments are ()."""
     return next((where[:size] for size in range(len(where) + 1) if where[:size] in picked), None)
 
 
 def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
-    """Return, for each changed place, the faults in it counted by weight (see `_fault_weight`)."""
+    """Return, for each place among the keys of `picked`, its faults counted by weight (see `_fault_weight`), inner ones
+    included. Faults outside these places are left out."""
     inside: dict[Where, list[SchemaFault]] = {where: [] for where in picked}
     for fault in faults:
         where = _enclosing_place(fault.where, picked)
@@ -677,8 +707,8 @@ def _fault_weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -
 
 
 def _fault_weight(faults: Iterable[SchemaFault]) -> list[int]:
-    """Return the faults counted by weight, heaviest first; lists are compared. A fault nearer the root outweighs any
-    number of deeper ones, and every fault outweighs a tolerated unknown name."""
+    """Return the numbers of faults by their depth, the heaviest first, as a list to compare: first of errors, from the
+    root down, then of tolerated unknown names. One fault nearer the root outweighs any number of deeper ones."""
     counts = [0] * (2 * _DEEPEST + 2)
     for fault in faults:
         depth = min(len(fault.where), _DEEPEST)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 import msgspec
 
 from rightcall.repairs.finish import finalize_call
-from rightcall.repairs.tool_meant import find_name, resolve_tool_name
+from rightcall.repairs.tool_meant import find_missing_name, resolve_tool_name
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem
 from rightcall.tools.toolset import ToolLike, Tools, Toolset
@@ -32,7 +32,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     index = next((problem.call for problem in call.problems if problem.call is not None), None)
     wrong = argument_text_problem(call)
     if call.arguments and wrong is not None:
-        return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
+        return _replace_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
     name, json, renamed = _resolve_name(call, toolset, policy)
     made, problems = finalize_call(
         name,
@@ -47,37 +47,39 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     )
     if made.repairs == call.repairs and not call.problems and wrong is None:
         return call
-    made = _with_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
+    made = _replace_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
     return call if made == call else made
 
 
 def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:
-    """Return the name of the declared tool that the call means, its argument text without a name in it, and the
-    receipts. An empty name is looked for in the arguments, unless the policy is "off"."""
+    """Return the name of the declared tool that the call means (its own name if none is certain), its argument text
+    without a name in it, and the receipts. The name of a call with a blank one is looked for in its arguments, unless
+    the policy is "off"; "" if it is not found."""
     name, renamed = resolve_tool_name(call.name, tools, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
     if name.strip() or policy == "off":
         return name, json, renamed
-    return find_name(call.arguments or decode(json, MAX_DEPTH), json, tools)
+    return find_missing_name(call.arguments or decode(json, MAX_DEPTH), json, tools)
 
 
-def _with_problems(made: Call, before: Call, checked: Set[str], problems: list[Problem]) -> Call:
-    """Return the call `made` with the given problems and those of `before` whose code is not in `checked`, so that it
-    was not checked again."""
+def _replace_problems(made: Call, before: Call, checked: Set[str], problems: list[Problem]) -> Call:
+    """Return a copy of the call `made` whose problems are replaced: first those of the call `before` whose code is not
+    in `checked` (codes of checks that were repeated), then the given `problems`."""
     kept = [problem for problem in before.problems if problem.code not in checked]
     return msgspec.structs.replace(made, problems=(*kept, *problems))
 
 
 def _name_problems(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
-    """Return the problem of a name that is not declared or invalid, in a list; empty if there is none. `index`: that of
-    the call."""
+    """Return the blocking problem of a tool name that is not declared, or is malformed, in a list; empty if there is
+    none. `index`: the call's index in its reply, or None."""
     misnamed = None if tools is not None and name in tools else name_problem(name, tools)
     return [] if misnamed is None else [Problem(*misnamed, call=index)]
 
 
 def call_from_text(name: str, text: str, tools: Tools | None, policy: str, id: str) -> Call:
-    """Make a call from a name and argument text, repair it, and return it with what is still wrong by the tools and the
-    non-blocking problems of the repair."""
+    """Return a call made from a tool name and argument text, repaired as the `policy` ("off", "safe", "lenient")
+    allows. Its problems are what forbids to run it, and the non-blocking problems of the repair. `id`: the call's id,
+    or ""."""
     toolset = Toolset.of(tools)
     made = repair(Call(name, json=text, id=id, raw=text), toolset, policy=policy)
     notes = [problem for problem in made.problems if not problem.blocking]

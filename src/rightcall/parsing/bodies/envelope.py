@@ -20,9 +20,9 @@ from rightcall.parsing.bodies.trailing_text import LOST_MEMBER, find_unexpected
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder, OpenCall, Whole
 from rightcall.parsing.markers import FINAL, Pat, Probe, alt, blanks, literal, lookahead, seq, templates
-from rightcall.repairs.envelope_repair import ExtraMember, Keys, LooseCall, read_loose_envelopes, role_of
-from rightcall.repairs.schema_repair import fold
-from rightcall.repairs.tool_meant import find_name, hoist_name, name_in_id, two_names
+from rightcall.repairs.envelope_repair import EnvelopeKeys, ExtraMember, LooseCall, member_role, read_loose_envelopes
+from rightcall.repairs.schema_repair import fold_name
+from rightcall.repairs.tool_meant import find_missing_name, header_name_problem, hoist_name, name_in_id
 from rightcall.strict_json import Undecodable, is_deep, is_same_json, scan_unique
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Repair
@@ -149,7 +149,7 @@ class EnvelopeReader(BodyReader):
     def __init__(self, body: Envelope, format: Format, around: Around) -> None:
         self.names, self.args, self.ids = frozenset(body.names), frozenset(body.args), frozenset(body.ids)
         self.outer, self.content = frozenset(body.outer), body.content
-        self.keys = Keys(body.names, body.args, body.ids)
+        self.keys = EnvelopeKeys(body.names, body.args, body.ids)
         self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -427,9 +427,9 @@ class EnvelopeReader(BodyReader):
             parts.members = [member for member in parts.members if member[0] in rest or member[0] not in members]
             return name, (Repair("hoisted_name", "schema", "", "", name),)
         if not parts.has_args:
-            name, _, repairs = find_name(members, "", tools)
+            name, _, repairs = find_missing_name(members, "", tools)
             return name, repairs
-        name, parts.json, repairs = find_name(parts.value, parts.json, tools)
+        name, parts.json, repairs = find_missing_name(parts.value, parts.json, tools)
         return name, repairs
 
     def _add_members(self, builder: CallBuilder, call: OpenCall, parts: Parts) -> None:
@@ -437,16 +437,16 @@ class EnvelopeReader(BodyReader):
         meaning. An id that names another tool rejects the call."""
         call.add_beside(*parts.again)
         for key, value in parts.members:
-            if value == call.name and fold(key) in self.names:
+            if value == call.name and fold_name(key) in self.names:
                 continue  # the name, under another spelling of its key
-            role = role_of(key, value, self.keys, builder.tools, name=parts.name or "", has_args=parts.has_args)
+            role = member_role(key, value, self.keys, builder.tools, name=parts.name or "", has_args=parts.has_args)
             if role == "stranger" and parts.name is None and self._is_no_name(key, value):
                 role = "known"
             if role is not None:
                 call.add_beside(ExtraMember(key, value, role))
             if key in self.ids and isinstance(value, str) and value != parts.id:
                 other = name_in_id(value, builder.tools)
-                if other and (two := two_names(other, call.name, builder.tools, builder.policy(call.name))):
+                if other and (two := header_name_problem(other, call.name, builder.tools, builder.policy(call.name))):
                     builder.problem(*two, call=call.index)
 
     def _reject_malformed(self, builder: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:

@@ -13,7 +13,7 @@ from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import NAME, RUN, Holes, Pat, Probe, alt, blanks, literal, lookahead, seq, templates
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.repairs.loose_json import FENCE_LABEL
-from rightcall.repairs.tool_meant import find_name, resolve_tool_name, tool_in_id, tool_of_call
+from rightcall.repairs.tool_meant import find_missing_name, resolve_tool_name, tool_in_sanitized_id, tool_of_nested_call
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Repair
 
@@ -142,7 +142,11 @@ class NameThenJsonReader(BodyReader):
         """Return the tool, the id and the receipt for an id in the spelling in which clients give it back,
         `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned with "" and no receipt."""
         imitated = self._imitated_id(name)
-        tool = tool_in_id(imitated[1], imitated[2], builder.tools) if imitated and builder.policy(name) != "off" else ""
+        tool = (
+            tool_in_sanitized_id(imitated[1], imitated[2], builder.tools)
+            if imitated and builder.policy(name) != "off"
+            else ""
+        )
         if imitated is None or not tool:
             return name, "", ()
         id = self.body.id.replace("{name}", tool).replace("{index}", imitated[2])
@@ -246,10 +250,10 @@ def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> S
         builder.begin(id)
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
     name, repairs = id, tuple[Repair, ...]()
-    if id and (tool := tool_of_call(value, builder.tools)) and builder.policy(tool) != "off":
+    if id and (tool := tool_of_nested_call(value, builder.tools)) and builder.policy(tool) != "off":
         name, repairs = tool, (Repair("hoisted_name", "schema", "", id, tool),)
     elif not id and builder.policy("") != "off":
-        name, text, repairs = find_name(value, text, builder.tools)
+        name, text, repairs = find_missing_name(value, text, builder.tools)
     builder.begin(name, "", repairs).parts.append(text)
     yield from _end_arguments(builder, close, Undecodable)
 
