@@ -514,6 +514,30 @@ def test_mutually_recursive_alternatives_are_read_once_per_level() -> None:
     assert len(caught.value.faults) == 1 and MADE == []
 
 
+Shape = enum.Enum("Shape", {"SQUARE": [1, {"side": 2, "open": False}], "FLAG": {"on": True, "parts": []}})
+
+
+@pytest.mark.parametrize(
+    "value, member",
+    [
+        ([1.0, {"open": False, "side": 2.0}], Shape.SQUARE),
+        ({"parts": [], "on": True}, Shape.FLAG),
+        ([True, {"side": 2, "open": False}], None),
+        ([1, {"side": 2, "open": 0}], None),
+        ({"on": 1, "parts": []}, None),
+        ({"on": True, "parts": {}}, None),
+        ([1, {"side": {2}, "open": False}], None),
+    ],
+)
+def test_options_are_equal_as_in_json_schema_at_any_depth(value: Any, member: Any) -> None:
+    intake = our_reader(Shape)
+    if member is not None:
+        assert read_argument(intake, value) is member
+    else:
+        with pytest.raises(ConversionError):
+            read_argument(intake, value)
+
+
 def test_reading_a_value_twice_creates_two_objects() -> None:
     intake = our_reader(Left | Right)
     value = nested(2, None)

@@ -266,10 +266,13 @@ def _common_type(values: list[Any]) -> Json:
 
 
 def _equality_key(value: Any) -> Any:
-    """Return a key that is equal for values that are equal in JSON: 1 and 1.0, but not 1 and true. It may not be
-    hashable."""
-    if isinstance(value, (list, dict)):
-        return json.dumps(value, sort_keys=True), list
+    """Return a dict key for a JSON value. The keys of two values are equal if the values are equal in JSON Schema, at
+    any depth: 1 and 1.0, but not 1 and true; the order of an object's members does not count. Raises `TypeError`, or
+    returns a key that is not hashable, for a value that is no JSON, such as a set."""
+    if isinstance(value, dict):
+        return frozenset([(name, _equality_key(item)) for name, item in value.items()]), dict
+    if isinstance(value, list):
+        return tuple(map(_equality_key, value)), list
     return value, type(value) is bool
 
 
