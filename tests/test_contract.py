@@ -12,7 +12,7 @@ from hypothesis import given
 
 from rightcall import Format, Tool, Toolset, contract, parse
 from rightcall.contracts.ledger import Ledger
-from rightcall.contracts.prompt import brief_tool, estimate, example_arguments
+from rightcall.contracts.prompt import brief_tool, estimate_tokens, example_arguments
 from rightcall.errors import CallerError, RightcallError, ToolError, UnknownFormat
 from rightcall.formats import FORMATS
 from support.made_schemas import Case, tools
@@ -254,7 +254,7 @@ def test_a_tool_declared_compact_is_listed_in_short_form() -> None:
 def test_a_budget_is_kept_and_every_tool_is_named(format: str, budget: int) -> None:
     prompt = contract(MANY, budget=budget, format=format)
     stats = prompt.stats
-    assert stats.tokens == estimate(prompt.text) and stats.characters == len(prompt.text)
+    assert stats.tokens == estimate_tokens(prompt.text) and stats.characters == len(prompt.text)
     assert stats.fits == (stats.tokens <= budget)
     assert sorted((*stats.full, *stats.compact, *stats.named)) == sorted(tool.name for tool in MANY)
     assert all(re.search(rf"\b{tool.name}\b", prompt.text) for tool in MANY)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Format, Tool, Toolset
-from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, list_tools
-from rightcall.contracts.typescript import Harmless
+from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function_object, list_tools
+from rightcall.contracts.typescript import MarkerEscaper
 from rightcall.errors import BadFormat
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import replace
@@ -88,7 +88,7 @@ def test_a_list_has_every_name_description_and_argument(format: Format) -> None:
     "format", [format for format in WIRES if format.tools in JSON_LISTS], ids=lambda format: format.name
 )
 def test_a_json_list_has_the_schemas_unchanged(format: Format) -> None:
-    functions = [function(tool) for tool in TOOLS]
+    functions = [function_object(tool) for tool in TOOLS]
     flat = JSON_LISTS[format.tools].flat
     wanted = functions if flat else [{"type": "function", "function": one} for one in functions]
     assert read_json(list_tools(list(TOOLS), format), format) == wanted
@@ -176,13 +176,13 @@ def test_no_text_of_a_tool_breaks_out_of_a_list(tools: list[Tool]) -> None:
 @given(HOSTILE)
 def test_escaped_text_has_no_markers_and_escaped_json_keeps_its_value(text: str) -> None:
     for name in ("hermes", "harmony", "mistral_v3", "functionary_v32", "minimax_m3"):
-        harmless = Harmless.of(name)
-        prose = harmless.prose(text + ">>>>" + text)
+        escaper = MarkerEscaper.of(name)
+        prose = escaper.escape_text(text + ">>>>" + text)
         assert "<tool_call>" not in prose and "<|" not in prose
         if name == "functionary_v32":
             assert ">>>" not in prose
         if name == "mistral_v3":
             assert "[TOOL_CALLS]" not in prose
-        escaped_json = harmless.strings(json.dumps([text, {text: 1}], ensure_ascii=False))
+        escaped_json = escaper.escape_json(json.dumps([text, {text: 1}], ensure_ascii=False))
         assert json.loads(escaped_json) == [text, {text: 1}]
         assert "<tool_call>" not in escaped_json and "<|" not in escaped_json

@@ -249,7 +249,7 @@ TOWN = {"type": "object", "properties": {"mayor": {"type": "string"}}}
 
 
 def aliases(*tools: Tool) -> list[str]:
-    return Declarations(Toolset(list(tools))).aliases()
+    return Declarations(Toolset(list(tools))).alias_lines()
 
 
 def test_a_reference_into_the_parameters_is_a_shared_type() -> None:
@@ -267,7 +267,7 @@ def test_different_types_of_the_same_name_are_both_declared() -> None:
     tools = [with_defs("f", "#/$defs/City", City=CITY), with_defs("g", "#/$defs/City", City=TOWN)]
     tools.append(with_defs("h", "#/$defs/City", City=dict(TOWN)))
     declared = Declarations(Toolset(tools))
-    assert declared.aliases() == [
+    assert declared.alias_lines() == [
         "type City = { name?: string /* optional */ };",
         "type City2 = { mayor?: string /* optional */ };",
     ]
@@ -376,5 +376,5 @@ def test_an_arbitrary_schema_has_a_type(schema: Any) -> None:
 
 
 def test_a_comment_end_inside_a_comment_is_split() -> None:
-    assert TextType(Declarations(RUN).text.harmless).comment(["**/ and */"]) == "/* ** / and * / */"
+    assert TextType(Declarations(RUN).text.escaper).comment(["**/ and */"]) == "/* ** / and * / */"
     assert render(Unknown()) == "unknown"

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from rightcall.contracts.typescript import Harmless
+from rightcall.contracts.typescript import MarkerEscaper
 from rightcall.errors import CallerError, ToolError
 from rightcall.types import Json, Problem, Tool
 
@@ -25,7 +25,7 @@ MAX_TEXT = 2_000  # characters of one text
 MAX_ITEMS = 256
 MAX_OBSERVATIONS = 256
 SHOWN = 5  # observations in the prompt
-_HARMLESS = Harmless()
+_ESCAPER = MarkerEscaper()
 
 
 class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,13 +180,13 @@ class Ledger:
         state = self.state
         if not (state.deliverables or state.rationale or state.observations):
             return ""
-        lines = [f"root_task: {_HARMLESS.line(state.root_task)}"] if state.root_task.strip() else []
+        lines = [f"root_task: {_ESCAPER.escape_line(state.root_task)}"] if state.root_task.strip() else []
         if state.deliverables:
             lines += ["deliverables:", *[f"  - {_item_line(item)}" for item in state.deliverables]]
         if state.rationale:
-            lines.append(f"rationale: {_HARMLESS.line(state.rationale)}")
+            lines.append(f"rationale: {_ESCAPER.escape_line(state.rationale)}")
         if state.observations:
-            lines += ["observations:", *[f"  - {_HARMLESS.line(text)}" for text in state.observations[-SHOWN:]]]
+            lines += ["observations:", *[f"  - {_ESCAPER.escape_line(text)}" for text in state.observations[-SHOWN:]]]
         return "\n".join(["<task_ledger>", *lines, "</task_ledger>"])
 
     def _replace_state(self, **changes: Any) -> None:
@@ -203,8 +203,8 @@ class Ledger:
 
 def _item_line(item: Deliverable) -> str:
     """Return one line for a deliverable: id, status, text and note, with markers of the protocol escaped."""
-    note = f" — {_HARMLESS.line(item.note)}" if item.note else ""
-    return f"[{_HARMLESS.line(item.id)}] ({item.status}) {_HARMLESS.line(item.text)}{note}"
+    note = f" — {_ESCAPER.escape_line(item.note)}" if item.note else ""
+    return f"[{_ESCAPER.escape_line(item.id)}] ({item.status}) {_ESCAPER.escape_line(item.text)}{note}"
 
 
 def _validate_text(text: object, name: str) -> str:

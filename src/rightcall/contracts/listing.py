@@ -13,8 +13,8 @@ from rightcall.contracts.typescript import (
     ArrayType,
     Declarations,
     FieldType,
-    Harmless,
     Literal,
+    MarkerEscaper,
     ObjectType,
     Primitive,
     RefType,
@@ -113,47 +113,45 @@ WIRE_TWO = "Two calls in one response:\n\n{example}"
 # -- Qwen3-Coder -------------------------------------------------------------------------------------------------------
 
 
-def qwen3_coder_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+def qwen3_coder_list(tools: Sequence[Tool], escaper: MarkerEscaper) -> str:
     """Return the tools as Qwen3 Coder lists them: `<tools>` with one XML element for each tool, parameter and
     keyword."""
-    return "\n".join(
-        ["<tools>", *[line for tool in tools for line in _qwen_function_lines(tool, harmless)], "</tools>"]
-    )
+    return "\n".join(["<tools>", *[line for tool in tools for line in _qwen_function_lines(tool, escaper)], "</tools>"])
 
 
-def _qwen_function_lines(tool: Tool, harmless: Harmless) -> list[str]:
+def _qwen_function_lines(tool: Tool, escaper: MarkerEscaper) -> list[str]:
     """Return the lines of one tool's `<function>` element in the listing of Qwen3 Coder: name, description, parameters,
     and further keywords of its schema."""
     properties = tool.parameters.get("properties")
-    lines = ["<function>", _qwen_element("name", tool.name, harmless)]
+    lines = ["<function>", _qwen_element("name", tool.name, escaper)]
     if tool.description.strip():
-        lines.append(_qwen_element("description", tool.description.strip(), harmless))
+        lines.append(_qwen_element("description", tool.description.strip(), escaper))
     lines.append("<parameters>")
     for name, schema in properties.items() if isinstance(properties, dict) else ():
-        lines += ["<parameter>", _qwen_element("name", name, harmless)]
-        lines += _qwen_keyword_lines(schema if isinstance(schema, dict) else {}, (), harmless)
+        lines += ["<parameter>", _qwen_element("name", name, escaper)]
+        lines += _qwen_keyword_lines(schema if isinstance(schema, dict) else {}, (), escaper)
         lines.append("</parameter>")
-    lines += _qwen_keyword_lines(tool.parameters, ("type", "properties"), harmless)
+    lines += _qwen_keyword_lines(tool.parameters, ("type", "properties"), escaper)
     return [*lines, "</parameters>", "</function>"]
 
 
-def _qwen_keyword_lines(schema: Json, left_out: tuple[str, ...], harmless: Harmless) -> list[str]:
+def _qwen_keyword_lines(schema: Json, left_out: tuple[str, ...], escaper: MarkerEscaper) -> list[str]:
     """Return one XML element for each keyword of a JSON Schema, `type` and `description` first, as in the listing of
     Qwen3 Coder. Keywords in `left_out`, and those whose name is not a word, are omitted."""
     first = [word for word in ("type", "description") if word in schema]
     words = [*first, *[word for word in schema if word not in first]]
-    return [_qwen_element(word, schema[word], harmless) for word in words if word not in left_out and _WORD(word)]
+    return [_qwen_element(word, schema[word], escaper) for word in words if word not in left_out and _WORD(word)]
 
 
 _WORD = re.compile(r"[$\w]+").fullmatch
 
 
-def _qwen_element(word: str, value: Any, harmless: Harmless) -> str:
+def _qwen_element(word: str, value: Any, escaper: MarkerEscaper) -> str:
     """Return an XML element named `word` that contains a string as it is, or any other value as JSON; markers of the
     format are escaped."""
     if isinstance(value, str):
-        return f"<{word}>{harmless.prose(value)}</{word}>"
-    return f"<{word}>{harmless.strings(json.dumps(value, ensure_ascii=False))}</{word}>"
+        return f"<{word}>{escaper.escape_text(value)}</{word}>"
+    return f"<{word}>{escaper.escape_json(json.dumps(value, ensure_ascii=False))}</{word}>"
 
 
 # -- Gemma -------------------------------------------------------------------------------------------------------------
@@ -161,16 +159,16 @@ def _qwen_element(word: str, value: Any, harmless: Harmless) -> str:
 _BARE = re.compile(r"[\w$.-]+").fullmatch
 
 
-def gemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+def gemma_list(tools: Sequence[Tool], escaper: MarkerEscaper) -> str:
     """Return the tools as Gemma 4 lists them, each between `<|tool>` and `<tool|>`."""
-    writer = _GemmaWriter('<|"|>', harmless)
+    writer = _GemmaWriter('<|"|>', escaper)
     return "".join([f"<|tool>{writer.declaration(tool)}<tool|>" for tool in tools])
 
 
-def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
+def functiongemma_list(tools: Sequence[Tool], escaper: MarkerEscaper) -> str:
     """Return the tools as FunctionGemma lists them, each between `<start_function_declaration>` and
     `<end_function_declaration>`."""
-    writer = _GemmaWriter("<escape>", harmless)
+    writer = _GemmaWriter("<escape>", escaper)
     declared = [writer.declaration(tool) for tool in tools]
     return "".join([f"<start_function_declaration>{text}<end_function_declaration>" for text in declared])
 
@@ -178,19 +176,19 @@ def functiongemma_list(tools: Sequence[Tool], harmless: Harmless) -> str:
 class _GemmaWriter:
     """Writer of Gemma's notation: bare keys, strings between quote tokens, types in capitals. There are no escapes."""
 
-    def __init__(self, quote: str, harmless: Harmless) -> None:
+    def __init__(self, quote: str, escaper: MarkerEscaper) -> None:
         self.quote = quote
-        self.harmless = harmless
+        self.escaper = escaper
 
     def declaration(self, tool: Tool) -> str:
         """Return one tool in Gemma's notation: `declaration:NAME{description:...,parameters:...}`."""
         parameters = {"type": "object", **tool.parameters}
         said = f"description:{self.string(tool.description)},parameters:{self.schema(parameters)}"
-        return f"declaration:{self.harmless.line(tool.name)}{{{said}}}"
+        return f"declaration:{self.escaper.escape_line(tool.name)}{{{said}}}"
 
     def string(self, text: str) -> str:
         """Return the text between two quote tokens, with the markers of the format escaped."""
-        return f"{self.quote}{self.harmless.prose(text)}{self.quote}"
+        return f"{self.quote}{self.escaper.escape_text(text)}{self.quote}"
 
     def key(self, key: str) -> str:
         """Return a key bare if it consists of word characters, `$`, `.` and `-`; otherwise as a string."""
@@ -241,15 +239,15 @@ def typescript_list(made: Declarations, tools: Sequence[Tool]) -> str:
 def typescript_types(made: Declarations, tools: Sequence[Tool]) -> str:
     """Return the tools as TypeScript function types, after their shared types, as Apertus lists tools. `made` are the
     declarations of the tools."""
-    return "\n\n".join([*made.aliases(tools), *[_typescript_function(made, tool) for tool in tools]])
+    return "\n\n".join([*made.alias_lines(tools), *[_typescript_function(made, tool) for tool in tools]])
 
 
 def _typescript_function(made: Declarations, tool: Tool) -> str:
     """Return one tool as a TypeScript function type, with its description as a comment and each argument on a line
     after its own comments. A tool without arguments has no parameter."""
     lines = _line_comments(made, tool.description)
-    args = made.args(tool)
-    name = made.text.harmless.line(tool.name)
+    args = made.arguments_type(tool)
+    name = made.text.escaper.escape_line(tool.name)
     if not isinstance(args, ObjectType):
         return "\n".join([*lines, f"type {name} = (_: {made.text.type(args)}) => any;"])
     if not args.fields and args.rest is None:
@@ -266,7 +264,7 @@ def _typescript_field(made: Declarations, field: FieldType) -> list[str]:
     """Return the lines of one member of an object type: description, limits and examples as comments, then name, type
     and default."""
     text = made.text
-    said = [text.harmless.line(note) for note in field.notes]
+    said = [text.escaper.escape_line(note) for note in field.notes]
     said += [f"example: {text.literal(value)}" for value in field.examples]
     default = "".join([f" // default: {text.literal(value)}" for value in field.default])
     mark = "" if field.required else "?"
@@ -276,7 +274,7 @@ def _typescript_field(made: Declarations, field: FieldType) -> list[str]:
 
 def _line_comments(made: Declarations, text: str) -> list[str]:
     """Return each line of the text that is not blank as a `//` comment with markers escaped; [] for a blank text."""
-    return [f"// {made.text.harmless.line(line)}" for line in text.splitlines() if line.strip()]
+    return [f"// {made.text.escaper.escape_line(line)}" for line in text.splitlines() if line.strip()]
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------
@@ -287,14 +285,14 @@ _PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 def python_list(made: Declarations, tools: Sequence[Tool]) -> str:
     """Return the tools as Python function definitions without a body, in a code fence, after the shared types, which
     are TypedDicts."""
-    types = [f"{name} = {_python_annotation(made, made.type(name))}" for name in made.names(tools)]
+    types = [f"{name} = {_python_annotation(made, made.shared_type(name))}" for name in made.shared_type_names(tools)]
     return "```python\n" + "\n\n".join([*types, *[_python_function(made, tool) for tool in tools]]) + "\n```"
 
 
 def _python_function(made: Declarations, tool: Tool) -> str:
     """Return one tool as a Python function without a body. If any argument is not a valid identifier, all become
     `**arguments`."""
-    args = made.args(tool)
+    args = made.arguments_type(tool)
     fields = args.fields if isinstance(args, ObjectType) else ()
     named = all(is_identifier(field.name) for field in fields) and isinstance(args, ObjectType)
     taken = (
@@ -302,7 +300,7 @@ def _python_function(made: Declarations, tool: Tool) -> str:
         if named
         else f"**arguments: {_python_annotation(made, args)}"
     )
-    lines = [f"def {made.text.harmless.line(tool.name)}({taken}):", *_docstring_lines(made, tool, fields)]
+    lines = [f"def {made.text.escaper.escape_line(tool.name)}({taken}):", *_docstring_lines(made, tool, fields)]
     return "\n".join(lines)
 
 
@@ -316,8 +314,10 @@ def _python_parameter(made: Declarations, field: FieldType) -> str:
 def _docstring_lines(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
     """Return the indented lines of a tool's Python docstring: its description, or else its name, then one line for each
     of the `fields`, its arguments."""
-    harmless = made.text.harmless
-    lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
+    escaper = made.text.escaper
+    lines = [escaper.escape_line(line) for line in tool.description.strip().splitlines()] or [
+        escaper.escape_line(tool.name)
+    ]
     if fields:
         lines += ["", "Args:"]
         lines += [f"    {_docstring_argument(made, field)}" for field in fields]
@@ -329,7 +329,7 @@ def _docstring_argument(made: Declarations, field: FieldType) -> str:
     """Return the line of a Python docstring for one argument: name, annotation, whether it is required, description,
     limits, default and examples."""
     said = "; ".join(made.text.comment_parts(field))
-    return f"{made.text.harmless.line(field.name)} ({_python_annotation(made, field.type)}): {said}"
+    return f"{made.text.escaper.escape_line(field.name)} ({_python_annotation(made, field.type)}): {said}"
 
 
 def _python_annotation(made: Declarations, expr: TypeExpr) -> str:
@@ -353,13 +353,14 @@ def _python_annotation(made: Declarations, expr: TypeExpr) -> str:
 
 
 def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
-    """Return `dict[str, ...]` with the type of the values, or `dict` if it is None."""
+    """Return the Python annotation of an object without declared fields: `dict[str, ...]` with the type of its
+    `values`, or `dict` if that is None."""
     return f"dict[str, {_python_annotation(made, values)}]" if values else "dict"
 
 
 def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
-    """Return the members of a union as Python annotations joined by `|`, with all constants in one `Literal[...]`
-    first."""
+    """Return the members of a union as Python annotations joined by `|`: first one `Literal[...]` with all constants,
+    if there are any, then the others."""
     literals = [_python_literal(made, member.value) for member in members if isinstance(member, Literal)]
     others = [_python_annotation(made, member) for member in members if not isinstance(member, Literal)]
     return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
@@ -396,45 +397,45 @@ class JsonList(msgspec.Struct, frozen=True):
     flat: bool = False
     indent: int | None = None
 
-    def write(self, tools: Sequence[Tool], harmless: Harmless) -> str:
+    def write(self, tools: Sequence[Tool], escaper: MarkerEscaper) -> str:
         """Return the listing of these tools as one text."""
-        items = [self.before + self._tool_json(tool, harmless) + self.after for tool in tools]
+        items = [self.before + self._tool_json(tool, escaper) + self.after for tool in tools]
         return self.open + self.between.join(items) + self.close
 
-    def _tool_json(self, tool: Tool, harmless: Harmless) -> str:
+    def _tool_json(self, tool: Tool, escaper: MarkerEscaper) -> str:
         """Return one tool as JSON text: its function object, alone if `flat`, else inside `{"type": "function",
         "function": ...}`."""
-        value = function(tool) if self.flat else {"type": "function", "function": function(tool)}
-        return json_text(value, harmless, self.indent)
+        value = function_object(tool) if self.flat else {"type": "function", "function": function_object(tool)}
+        return json_text(value, escaper, self.indent)
 
 
-class Headed(msgspec.Struct, frozen=True):
-    """A listing that fills the template `each` for each tool. Placeholders: {name} {description} {json}
-    {parameters}."""
+class TemplateList(msgspec.Struct, frozen=True):
+    """A listing that begins with `open` and fills the template `each` for each tool. Placeholders: {name} {description}
+    {json} {parameters}; `indent` is that of the JSON."""
 
     each: str
     open: str = ""
     indent: int | None = None
 
-    def write(self, tools: Sequence[Tool], harmless: Harmless) -> str:
+    def write(self, tools: Sequence[Tool], escaper: MarkerEscaper) -> str:
         """Return the listing of these tools as one text, with a blank line between two tools."""
-        return self.open + "\n\n".join([self._fill_template(tool, harmless) for tool in tools])
+        return self.open + "\n\n".join([self._fill_template(tool, escaper) for tool in tools])
 
-    def _fill_template(self, tool: Tool, harmless: Harmless) -> str:
+    def _fill_template(self, tool: Tool, escaper: MarkerEscaper) -> str:
         """Return the template `each` with its placeholders replaced by one tool's name, description and JSON, with
         markers escaped."""
-        said = function(tool)
+        said = function_object(tool)
         holes = {
-            "name": harmless.line(tool.name),
-            "description": harmless.line(tool.description),
-            "json": json_text(said, harmless, self.indent),
-            "parameters": json_text(said["parameters"], harmless, self.indent),
+            "name": escaper.escape_line(tool.name),
+            "description": escaper.escape_line(tool.description),
+            "json": json_text(said, escaper, self.indent),
+            "parameters": json_text(said["parameters"], escaper, self.indent),
         }
         return "".join([holes.get(piece, piece) for piece in self.each.replace("}", "{").split("{")])
 
 
 Code = Callable[[Declarations, Sequence[Tool]], str]
-Markup = Callable[[Sequence[Tool], Harmless], str]
+Markup = Callable[[Sequence[Tool], MarkerEscaper], str]
 
 JSON_LISTS: dict[str, JsonList] = {
     "json": JsonList("[", "]", ", "),
@@ -455,14 +456,14 @@ JSON_LISTS: dict[str, JsonList] = {
     "library": JsonList("<|function_call_library|>\n", flat=True),
     "muse": JsonList("// Function schemas\n", flat=True),
 }
-_HEADED: dict[str, Headed] = {
-    "deepseek": Headed("### {name}\nDescription: {description}\n\nParameters: {parameters}"),
-    "longcat": Headed(
+_TEMPLATE_LISTS: dict[str, TemplateList] = {
+    "deepseek": TemplateList("### {name}\nDescription: {description}\n\nParameters: {parameters}"),
+    "longcat": TemplateList(
         "#### Tool name: {name}\n\nDescription: {description}\n\nInputSchema: \n{parameters}",
         open="### Tool namespace: function\n\n",
         indent=2,
     ),
-    "functionary": Headed("Use the function '{name}' to '{description}'\n{json}"),
+    "functionary": TemplateList("Use the function '{name}' to '{description}'\n{json}"),
 }
 _CODE: dict[str, Code] = {
     "typescript": typescript_list,
@@ -474,7 +475,7 @@ _MARKUP: dict[str, Markup] = {
     "gemma": gemma_list,
     "functiongemma": functiongemma_list,
 }
-LISTINGS = (*JSON_LISTS, *_HEADED, *_CODE, *_MARKUP)
+LISTINGS = (*JSON_LISTS, *_TEMPLATE_LISTS, *_CODE, *_MARKUP)
 
 
 def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
@@ -484,26 +485,26 @@ def list_tools(tools: Sequence[Tool], format: Format, declared: Declarations | N
     `declared` are the declarations of the tools, if the caller has them already. Raises `BadFormat` if the format names
     an unknown listing.
     """
-    harmless = Harmless.of(format) if declared is None else declared.text.harmless
+    escaper = MarkerEscaper.of(format) if declared is None else declared.text.escaper
     name = format.tools
     if name in _CODE:
-        return _CODE[name](declared or Declarations(tools, harmless), tools)
+        return _CODE[name](declared or Declarations(tools, escaper), tools)
     if name in _MARKUP:
-        return _MARKUP[name](tools, harmless)
-    listing = JSON_LISTS.get(name) or _HEADED.get(name)
+        return _MARKUP[name](tools, escaper)
+    listing = JSON_LISTS.get(name) or _TEMPLATE_LISTS.get(name)
     if listing is None:
         raise BadFormat(f"format {format.name!r}: there is no listing {name!r}; known: {', '.join(LISTINGS)}")
-    return listing.write(tools, harmless)
+    return listing.write(tools, escaper)
 
 
-def function(tool: Tool) -> Json:
+def function_object(tool: Tool) -> Json:
     """Return the function object of a tool, with the keys name, description and parameters, in the order that every
-    provider uses."""
+    provider uses. Missing `type` and `properties` of the parameters are added."""
     parameters = {"type": "object", "properties": {}, **tool.parameters}
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
-def json_text(value: Any, harmless: Harmless, indent: int | None = None) -> str:
+def json_text(value: Any, escaper: MarkerEscaper, indent: int | None = None) -> str:
     """Return the value as JSON text, with markers of the format inside strings escaped, so that no string contains one.
     `indent` is as in `json.dumps`."""
-    return harmless.strings(json.dumps(value, ensure_ascii=False, indent=indent))
+    return escaper.escape_json(json.dumps(value, ensure_ascii=False, indent=indent))

@@ -14,7 +14,7 @@ from rightcall.contracts import listing as words
 from rightcall.contracts.ledger import Ledger
 from rightcall.contracts.listing import list_tools
 from rightcall.contracts.protocol import tool_schema
-from rightcall.contracts.typescript import Declarations, Harmless, TextType, summary
+from rightcall.contracts.typescript import Declarations, MarkerEscaper, TextType, first_sentence
 from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.body_kinds import BODIES
@@ -41,8 +41,9 @@ _TEXTS = {
 
 
 def example_arguments(tool: Tool) -> Json | None:
-    """Return example arguments that match the tool's schema: the required ones, or the first declared one where none
-    is required. None if no generated arguments match, or if they are too long."""
+    """Return example arguments that match the tool's schema; None if none of the attempts does, or if they are too
+    long. Tried in this order: the required arguments (the first declared one if none is required), the required ones
+    alone, which may be {}, and all declared ones."""
     refs = refs_of(tool.parameters)
     declared = properties(tool.parameters, refs)
     required = [key for key in tool.parameters.get("required", ()) if key in declared]
@@ -97,8 +98,8 @@ class _ExampleMaker:
         return True if name == "boolean" else None
 
     def object_value(self, schema: Json, depth: int) -> Json:
-        """Return an example object for a schema, with the required members, or with the first declared one where none
-        is required."""
+        """Return an example object for a schema of an object, with the required members, or with the first declared one
+        where none is required; {} if none is declared. `depth`: its nesting."""
         declared = schema.get("properties") or {}
         names = (schema.get("required") or list(declared)[:1])[:_MOST]
         return {name: self.value(declared.get(name), name, depth + 1) for name in names}
@@ -111,8 +112,8 @@ def _first_list(schema: Json, words: tuple[str, ...]) -> list[Any]:
 
 
 def _example_string(schema: Json, key: str) -> str:
-    """Return an example string for a schema: one of its `format` if that is known, else `key`; cut to `maxLength` and
-    padded to `minLength` (at most 100)."""
+    """Return an example string for a schema: one of its `format` if that is known, else `key`, the argument's name; cut
+    to `maxLength`, and filled with "x" up to `minLength` (at most 100)."""
     text = _TEXTS.get(str(schema.get("format")), key)
     longest, shortest = schema.get("maxLength", len(text)), min(schema.get("minLength", 0), 100)
     return text[: int(longest)].ljust(int(shortest), "x")  # a length may be 2.0
@@ -197,21 +198,21 @@ def write_contract(tools: Tools, options: ContractOptions) -> Contract:
         given = Toolset([*[tool for tool in given if tool.name != LEDGER], options.ledger.tool()])
         levels = {**levels, LEDGER: "full"}
     prompt = _Prompt(tools=given, options=options)
-    size = options.count or estimate
+    size = options.count or estimate_tokens
     if options.budget is not None and prompt.schemas:
         levels = _shorten_to_budget(prompt, levels, options.budget, size)
     text = prompt.text(levels)
-    return Contract(text, _measure(prompt, levels, text, size), prompt.runnable_tools(levels))
+    return Contract(text, _measure_contract(prompt, levels, text, size), prompt.runnable_tools(levels))
 
 
-def estimate(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: one for four bytes of UTF-8."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def _initial_levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
-    """Return the level of each tool, "full" or "compact", before any shortening. Raises `CallerError` if `compact`
-    names an unknown tool."""
+    """Return the level of each tool by name, "full" or "compact", before any shortening: "compact" if `compact` is True
+    or has its name, or if the tool is marked so. Raises `CallerError` if `compact` names an unknown tool."""
     named = {compact} if isinstance(compact, str) else set() if isinstance(compact, bool) else set(compact)
     unknown = sorted(name for name in named if name not in tools)
     if unknown:
@@ -225,9 +226,11 @@ def names_by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
-def _measure(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
+def _measure_contract(
+    prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]
+) -> ContractStats:
     """Return the statistics of a contract whose text is `text`: its characters and tokens (counted by `size`), the
-    tools of each level, the tokens of each tool, and whether it fits the budget."""
+    tools of each level, the tokens of each tool, the number of shared types, and whether it fits the budget."""
     tokens = size(text)
     budget = prompt.options.budget
     names = names_by_level(levels)
@@ -291,9 +294,9 @@ class _Prompt:
         named = options.format if isinstance(options.format, str) else options.format.name
         self.wire = None if named == PROTOCOL else find(options.format)
         self.schemas = options.mode == "text" if options.schemas is None else options.schemas
-        self.harmless = Harmless() if self.wire is None else Harmless.of(self.wire)
+        self.escaper = MarkerEscaper() if self.wire is None else MarkerEscaper.of(self.wire)
         self.lookup = tool_schema(tools, self.declaration)
-        self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
+        self.declared = Declarations(Toolset(tools, self.lookup), self.escaper)
 
     # -- the whole -----------------------------------------------------------------------------------------------------
 
@@ -327,7 +330,7 @@ class _Prompt:
         prompt does not describe tools or uses the listing of a model family, which contains its own types."""
         if self.wire is not None or not self.schemas:
             return []
-        return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
+        return self.declared.alias_lines([tool for tool in self.tools if levels[tool.name] != "named"])
 
     # -- how to answer -------------------------------------------------------------------------------------------------
 
@@ -337,7 +340,7 @@ class _Prompt:
         format."""
         if self.wire is not None:
             return [words.WIRE, *self.family_examples(self.wire)]
-        rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.options.done))
+        rules = words.PROTOCOL.replace("DONE_MARK", self.escaper.escape_line(self.options.done))
         calls = self.example_calls()
         worked = [words.EXAMPLE.replace("{example}", self.write_call(calls[0], ""))] if calls else []
         return [rules, *worked, self.heredoc_example()]
@@ -363,7 +366,7 @@ class _Prompt:
     def write_call(self, call: Call, heredoc: str) -> str:
         """Return a call in our own protocol, as it is written in the prompt. The argument named `heredoc` gets a text
         of several lines as its value; "" for none."""
-        text = TextType(self.harmless)
+        text = TextType(self.escaper)
         values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
         if heredoc:
             values[heredoc] = words.LINES
@@ -405,7 +408,7 @@ class _Prompt:
 
     def name_sections(self) -> list[str]:
         """Return the section that lists the names of the tools, as a list with one text; empty without tools."""
-        lines = [f"- `{self.harmless.line(tool.name)}`" for tool in self.tools]
+        lines = [f"- `{self.escaper.escape_line(tool.name)}`" for tool in self.tools]
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
     def tool_sections(self, levels: dict[str, Level]) -> list[str]:
@@ -439,7 +442,7 @@ class _Prompt:
     @cached_property
     def brief_declarations(self) -> Declarations:
         """The declarations of all tools without prose."""
-        return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
+        return Declarations([brief_tool(tool) for tool in self.tools], self.escaper)
 
     def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
         """Return these tools without prose, as `brief_tool` makes them; tools whose shortened definition cannot be used
@@ -449,8 +452,8 @@ class _Prompt:
     def name_line(self, tool: Tool) -> str:
         """Return the line of the prompt for a tool that is listed by name only, with the first sentence of its
         description."""
-        said = self.harmless.line(summary(tool))
-        return f"- `{self.harmless.line(tool.name)}`" + (f" — {said}" if said else "")
+        said = self.escaper.escape_line(first_sentence(tool))
+        return f"- `{self.escaper.escape_line(tool.name)}`" + (f" — {said}" if said else "")
 
     def tool_text(self, name: str, level: Level) -> str:
         """Return the text that lists the tool `name` at this level; its line with the name only if the prompt does not
@@ -470,8 +473,8 @@ class _Prompt:
         `tool_schema` answers with."""
         if self.wire is not None:
             return list_tools([tool], self.wire)
-        made = Declarations([tool], self.harmless)
-        return "\n".join([*made.aliases(), made.full(tool)]).rstrip("\n")
+        made = Declarations([tool], self.escaper)
+        return "\n".join([*made.alias_lines(), made.full(tool)]).rstrip("\n")
 
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$.-]*", re.ASCII).fullmatch
@@ -483,7 +486,7 @@ _PLACEHOLDER = Call("tool_name", {"argument": "value"}, "", "call12345")
 def brief_tool(tool: Tool) -> Tool:
     """Return a copy of the tool whose description is cut to one sentence, and whose schema has no descriptions,
     titles or examples."""
-    return msgspec.structs.replace(tool, description=summary(tool), parameters=_remove_prose(tool.parameters))
+    return msgspec.structs.replace(tool, description=first_sentence(tool), parameters=_remove_prose(tool.parameters))
 
 
 def _remove_prose(schema: Any) -> Any:

@@ -267,7 +267,8 @@ def canonical(reply: Reply) -> str:
 
 
 def skeleton(format: Format = CONTRACT) -> str:
-    """Return the blocks of the format's protocol, one on each line, with a placeholder as its content."""
+    """Return the blocks of the format's protocol, one on each line, each with a placeholder for its content: an example
+    of how a reply must look."""
     holds = {"assistant_prose": "what you are doing, in a sentence", "user_response": "what the user is to read"}
     blocks = [_put_between(format.call, "name({ key: value })")]
     for pair in format.content:
@@ -299,7 +300,8 @@ def _stray_problems(text: str, format: Format) -> Iterator[Problem]:
 
 
 def _preview(text: str, most: int) -> str:
-    """Return the `repr` of the stripped text; beyond `most` characters, of its beginning and "..."."""
+    """Return the `repr` of the stripped text for a message; if it has more than `most` characters, that of its
+    beginning and "..."."""
     text = text.strip()
     return repr(text if len(text) <= most else text[:most] + "...")
 

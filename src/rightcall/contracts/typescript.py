@@ -1,7 +1,7 @@
 """Tools as TypeScript declarations for a prompt: type expressions, shared types, and escaped comments.
 
-Harmless.of("hermes").prose("ends with </tool_call>")    # "ends with < /tool_call>"
-Harmless.of("hermes").strings('"</tool_call>"')          # '"\u003c/tool_call>"', the same JSON string
+MarkerEscaper.of("hermes").escape_text("ends with </tool_call>")    # "ends with < /tool_call>"
+MarkerEscaper.of("hermes").escape_json('"</tool_call>"')          # '"\u003c/tool_call>"', the same JSON string
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ _LISTING: dict[str, tuple[str, ...]] = {
 }
 
 
-class Harmless:
-    """Escapes the markers of a format in text and JSON for its prompts. Linear in the text."""
+class MarkerEscaper:
+    """Escapes the markers of one format in text and JSON, so that a prompt contains none by accident. Every escaper
+    also knows the tags of our own protocol and of lists of tools, and beginnings of special tokens. Linear in the
+    text."""
 
     def __init__(self, markers: tuple[str, ...] = ()) -> None:
         words = sorted({marker for marker in markers if _can_be_marker(marker)}, key=len, reverse=True)
         self._find = re.compile("|".join([_ALWAYS, *map(re.escape, words)]), re.IGNORECASE)
 
     @staticmethod
-    def of(format: str | Format) -> Harmless:
+    def of(format: str | Format) -> MarkerEscaper:
         """Return the escaper for prompts of this format, given by name or as a `Format`: it escapes the markers of the
         format and of its tool listing."""
         chosen = find(format)
         words = _LISTING.get(chosen.tools, ())
-        return Harmless((*words, *[piece.strip() for text in _markers_of(chosen) for piece in _HOLE.split(text)]))
+        return MarkerEscaper((*words, *[piece.strip() for text in _markers_of(chosen) for piece in _HOLE.split(text)]))
 
-    def prose(self, text: str) -> str:
+    def escape_text(self, text: str) -> str:
         """Return the text with a blank inserted after the first character of every marker, and U+FFFD for lone
         surrogates."""
         text = text if text.isascii() else _LONE.sub("\ufffd", text)
@@ -58,13 +60,14 @@ class Harmless:
             text = self._find.sub(_insert_blank, text)
         return text
 
-    def line(self, text: str) -> str:
-        """Return the text on one line (white space becomes single blanks), with markers escaped as by `prose`."""
-        return self.prose(" ".join(text.split()))
+    def escape_line(self, text: str) -> str:
+        """Return the text on one line (white space becomes single blanks), with a blank inserted after the first
+        character of every marker."""
+        return self.escape_text(" ".join(text.split()))
 
-    def strings(self, json_text: str) -> str:
-        """Return JSON text of the same value in which the first character of every marker inside a string is an
-        escape."""
+    def escape_json(self, json_text: str) -> str:
+        """Return JSON text with the first character of every marker inside a string written as an escape (`\\u003c`);
+        it has the same value."""
         return _STRING.sub(self._escape_string, json_text)
 
     def _escape_string(self, string: re.Match[str]) -> str:
@@ -105,19 +108,19 @@ _NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multi
 _DEEPEST = 4
 
 
-def notes(schema: Any, depth: int = 0) -> list[str]:
-    """Return the limits that a schema declares as short phrases, such as "at least 3"; empty without limits.
+def limit_notes(schema: Any, depth: int = 0) -> list[str]:
+    """Return the limits that a schema declares as short phrases, such as "at least 3"; [] without limits.
 
-    For a choice between null and one other schema, the limits of the other. Limits of array items begin with "each
-    item:".
+    For a choice between null and one other schema, the limits of the other are included. Limits of array items begin
+    with "each item:". `depth`: the nesting of the schema, to stop at four levels.
     """
     if not isinstance(schema, dict) or depth > _DEEPEST:
         return []
     found = [*_number_limits(schema), *_string_limits(schema), *_array_limits(schema), *_object_limits(schema)]
-    each = [f"each item: {note}" for note in notes(schema.get("items"), depth + 1)]
+    each = [f"each item: {note}" for note in limit_notes(schema.get("items"), depth + 1)]
     choice = schema.get("anyOf", schema.get("oneOf"))
     others = [item for item in choice if item != {"type": "null"}] if isinstance(choice, list) else []
-    inner = notes(others[0], depth + 1) if len(others) == 1 else []
+    inner = limit_notes(others[0], depth + 1) if len(others) == 1 else []
     return [note[:_LONGEST] for note in found + each + inner]
 
 
@@ -153,6 +156,7 @@ def _number_limits(schema: Json) -> list[str]:
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is an int or a float; False for a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -271,23 +275,24 @@ def _primitive_type(name: str) -> str:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII).fullmatch
-_PLAIN = Harmless()
+_PLAIN = MarkerEscaper()
 
 
 def is_identifier(name: str) -> bool:
+    """Return whether a name is an identifier of ASCII letters, digits, `_` and `$`; a reserved word is one too."""
     return _IDENTIFIER(name) is not None
 
 
-def render(expr: TypeExpr, harmless: Harmless = _PLAIN) -> str:
+def render(expr: TypeExpr, escaper: MarkerEscaper = _PLAIN) -> str:
     """Return the TypeScript text of a type."""
-    return TextType(harmless).type(expr)
+    return TextType(escaper).type(expr)
 
 
 class TextType:
-    """Writes types as TypeScript text that contains no marker of the format that `harmless` knows."""
+    """Writes types as TypeScript text that contains no marker of the format that `escaper` knows."""
 
-    def __init__(self, harmless: Harmless) -> None:
-        self.harmless = harmless
+    def __init__(self, escaper: MarkerEscaper) -> None:
+        self.escaper = escaper
 
     def type(self, expr: TypeExpr) -> str:
         """Return a type expression as TypeScript text; "unknown" for one that TypeScript cannot express."""
@@ -311,17 +316,17 @@ class TextType:
         return "unknown"
 
     def in_parentheses(self, expr: TypeExpr, *kinds: Any) -> str:
-        """Return the TypeScript text of a type, in parentheses if it is of one of the classes `kinds`."""
+        """Return the TypeScript text of a type; in parentheses only if the type is of one of the classes `kinds`."""
         return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
 
     def as_operand(self, expr: TypeExpr) -> str:
-        """Return the text of a type, in parentheses if it is a union or an intersection: for use before `[]` and
-        `?`."""
+        """Return the TypeScript text of a type for use before `[]` and `?`: in parentheses if it is a union or an
+        intersection."""
         return self.in_parentheses(expr, UnionType, IntersectionType)
 
     def literal(self, value: Any) -> str:
         """Return a value as JSON, which TypeScript accepts as a type and as a value."""
-        return self.harmless.strings(_JSON(value))
+        return self.escaper.escape_json(_JSON(value))
 
     def name(self, name: str) -> str:
         """Return the name of a field: an identifier as it is, any other name as a string literal."""
@@ -359,8 +364,8 @@ class TextType:
     def comment_parts(self, field: FieldType) -> list[str]:
         """Return the parts of a field's comment that are not empty: required or optional, description, limits, default,
         examples."""
-        parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
-        parts += [self.harmless.line(note) for note in field.notes]
+        parts = ["required" if field.required else "optional", self.escaper.escape_line(field.description)]
+        parts += [self.escaper.escape_line(note) for note in field.notes]
         parts += [f"default {self.literal(value)}" for value in field.default]
         if field.examples:
             word = "example" if len(field.examples) == 1 else "examples"
@@ -375,7 +380,7 @@ class TextType:
         """Return a description as the lines of a `/** */` comment with markers escaped; [] for a blank one."""
         if not text.strip():
             return []
-        lines = [f" * {self.harmless.prose(line)}".rstrip() for line in text.strip().splitlines()]
+        lines = [f" * {self.escaper.escape_text(line)}".rstrip() for line in text.strip().splitlines()]
         return ["/**", *[escape_comment_end(line) for line in lines], " */"]
 
 
@@ -395,18 +400,20 @@ _RESERVED = frozenset(
 
 
 def is_reserved(name: str) -> bool:
+    """Return whether a name cannot be declared in TypeScript: a keyword, a built-in type, or `Tools`."""
     return name in _RESERVED
 
 
-class _Place(msgspec.Struct, eq=False):
-    """A target of references in one document. `class_hash` is equal for targets of one class; each round
-    of `_refine_classes` separates more of them."""
+class _RefTarget(msgspec.Struct, eq=False):
+    """A target of references in one document. `document`: its index; `name`: the preferred type name; `inner`: the
+    targets of its own references; `class_hash`: equal for targets of one class; each round of `_refine_classes`
+    separates more of them."""
 
     document: int
     refs: Refs
     target: Json
     name: str
-    inner: list[_Place] = []
+    inner: list[_RefTarget] = []
     class_hash: int = 0
 
 
@@ -416,7 +423,7 @@ class TypeNames:
     Time is linear in their size, times the number of rounds."""
 
     def __init__(self, documents: Iterable[Json]) -> None:
-        self._places: dict[tuple[int, int], _Place] = {}  # by document, and by the id of the target
+        self._targets: dict[tuple[int, int], _RefTarget] = {}  # by document, and by the id of the target
         self._roots: list[Json] = []  # kept alive, so that the ids of targets stay unique
         for number, root in enumerate(documents):
             self._roots.append(root)
@@ -426,48 +433,50 @@ class TypeNames:
         self._names: dict[int, str] = {}
         self._taken: dict[str, int] = {}
 
-    def of(self, document: int, target: Any) -> str | None:
-        """Return the type name of a reference target; None for a schema that no reference points at.
+    def name_of(self, document: int, target: Any) -> str | None:
+        """Return the type name of a reference target in the document of this index; None for a schema that no reference
+        points at.
 
-        Of several targets with the same preferred name, the first that is asked for gets it without a number."""
-        place = self._places.get((document, id(target)))
-        if place is not None and place.class_hash not in self._names:
-            self._names[place.class_hash] = _unused_name(place.name, self._taken)
-        return None if place is None else self._names[place.class_hash]
+        Of several different targets with the same preferred name, the first that is asked for gets it without a number.
+        """
+        entry = self._targets.get((document, id(target)))
+        if entry is not None and entry.class_hash not in self._names:
+            self._names[entry.class_hash] = _unused_name(entry.name, self._taken)
+        return None if entry is None else self._names[entry.class_hash]
 
     def _collect(self, number: int, refs: Refs) -> None:
         """Add the targets of all references of one document (`number` is its index), each with the name that its
         reference suggests."""
         for schema in schemas_and_targets(refs):
             for ref, target in _reference_targets(schema, refs):
-                if (number, id(target)) not in self._places:
-                    self._places[number, id(target)] = _Place(number, refs, target, preferred_name(ref, refs.root))
+                if (number, id(target)) not in self._targets:
+                    self._targets[number, id(target)] = _RefTarget(number, refs, target, preferred_name(ref, refs.root))
 
     def _connect_targets(self) -> None:
         """Store with each target the targets of its own references, and set its class to a hash of its name and
         schema."""
-        for place in self._places.values():
+        for entry in self._targets.values():
             inner = {
                 ref: target
-                for schema in all_schemas(place.target)
-                for ref, target in _reference_targets(schema, place.refs)
+                for schema in all_schemas(entry.target)
+                for ref, target in _reference_targets(schema, entry.refs)
             }
-            place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
-            place.class_hash = hash((place.name, json.dumps(place.target, sort_keys=True)))
+            entry.inner = [self._targets[entry.document, id(inner[ref])] for ref in sorted(inner)]
+            entry.class_hash = hash((entry.name, json.dumps(entry.target, sort_keys=True)))
 
     def _refine_classes(self) -> None:
         """Refine the classes of targets until targets that lead to different targets are in different classes. If that
         takes more than `_ROUNDS` rounds, no name is shared between documents."""
-        places = list(self._places.values())
-        count = len({place.class_hash for place in places})
+        targets = list(self._targets.values())
+        count = len({entry.class_hash for entry in targets})
         for _ in range(_ROUNDS):
-            kinds = [hash((place.class_hash, *[inner.class_hash for inner in place.inner])) for place in places]
-            for place, kind in zip(places, kinds, strict=True):
-                place.class_hash = kind
+            kinds = [hash((entry.class_hash, *[inner.class_hash for inner in entry.inner])) for entry in targets]
+            for entry, kind in zip(targets, kinds, strict=True):
+                entry.class_hash = kind
             if count == (count := len(set(kinds))):
                 return
-        for place in places:  # a chain longer than the rounds: nothing is shared between documents
-            place.class_hash = hash((place.document, place.class_hash))
+        for entry in targets:  # a chain longer than the rounds: nothing is shared between documents
+            entry.class_hash = hash((entry.document, entry.class_hash))
 
 
 def _reference_targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
@@ -478,9 +487,11 @@ def _reference_targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
 
 
 def preferred_name(ref: str, root: Any = None) -> str:
-    """Return the name that a reference suggests: its last step, as an identifier.
+    """Return the type name that a reference such as `#/$defs/City` suggests: its last step, as an identifier.
 
-    "" for a reference to the whole document, unless `root` is given: then its title or "Arguments"."""
+    A reference to the whole document suggests the title of `root` as an identifier, or "Arguments" without a title; ""
+    if `root` is not given, is no object, or is itself a reference.
+    """
     last = unescape_step(ref.rstrip("/").rpartition("/")[2].strip("#"))
     if not last and isinstance(root, dict) and "$ref" not in root:
         last = root["title"] if isinstance(root.get("title"), str) and root["title"].strip() else "Arguments"
@@ -511,7 +522,7 @@ _ARRAY = ("items", "prefixItems")
 def declarations(tools: Tools) -> str:
     """Return TypeScript that declares these `tools`: shared types first, then one function each."""
     made = Declarations(tools)
-    types = [f"{line}\n" for line in made.aliases()]
+    types = [f"{line}\n" for line in made.alias_lines()]
     return "".join([*types, *(["\n"] if types else ()), *[made.full(tool) for tool in made.tools]])
 
 
@@ -525,9 +536,9 @@ def to_type(schema: Any, root: Any = None) -> TypeExpr:
 class Declarations:
     """The TypeScript declarations of some tools. A type that several of them use has one name."""
 
-    def __init__(self, tools: Tools, harmless: Harmless | None = None) -> None:
+    def __init__(self, tools: Tools, escaper: MarkerEscaper | None = None) -> None:
         self.tools = tools if isinstance(tools, Toolset) else Toolset(tools)
-        self.text = TextType(harmless or Harmless())
+        self.text = TextType(escaper or MarkerEscaper())
         self._types: dict[str, TypeExpr] = {}
         self._notes: dict[str, list[str]] = {}
         names = TypeNames([tool.parameters for tool in self.tools])
@@ -543,17 +554,18 @@ class Declarations:
             target = reader.waiting.pop(name)
             if name not in self._types:
                 self._types[name] = reader.type(target)
-                self._notes[name] = notes(target)
+                self._notes[name] = limit_notes(target)
         return args
 
-    def args(self, tool: Tool) -> TypeExpr:
+    def arguments_type(self, tool: Tool) -> TypeExpr:
         """Return a tool's arguments as one type expression. Raises `KeyError` for a tool that is not among the declared
         ones."""
         return self._args[tool.name]
 
     def full(self, tool: Tool) -> str:
-        """Return the TypeScript declaration of one tool with its description as a comment, followed by a blank line."""
-        args = self.text.type(self.args(tool))
+        """Return the TypeScript declaration of one of the tools as text, with its description as a comment, followed by
+        a blank line. Raises `KeyError` for a tool that is not among the declared ones."""
+        args = self.text.type(self.arguments_type(tool))
         if is_identifier(tool.name) and not is_reserved(tool.name):
             head = f"declare function {tool.name}(args: {args}): string;"
         else:  # TypeScript accepts a name that is no identifier only as a member
@@ -561,29 +573,30 @@ class Declarations:
         return "\n".join([head, *self.text.block_comment(tool.description), "", ""])
 
     def compact(self, tool: Tool) -> str:
-        """Return one tool on one line, as an item of a Markdown list, with the first sentence of its description."""
-        said = summary(tool)
-        line = f"- `{self.text.harmless.line(tool.name)}({self.text.type(self.args(tool))})`"
-        return f"{line} — {self.text.harmless.line(said)}" if said else line
+        """Return one of the tools on one line, as an item of a Markdown list: name, arguments in TypeScript, and the
+        first sentence of its description. Raises `KeyError` for a tool that is not among the declared ones."""
+        said = first_sentence(tool)
+        line = f"- `{self.text.escaper.escape_line(tool.name)}({self.text.type(self.arguments_type(tool))})`"
+        return f"{line} — {self.text.escaper.escape_line(said)}" if said else line
 
-    def aliases(self, tools: Sequence[Tool] | None = None) -> list[str]:
+    def alias_lines(self, tools: Sequence[Tool] | None = None) -> list[str]:
         """Return one `type NAME = ...;` line for each shared type that these tools use (None: all tools); a type
         follows the types it uses."""
-        return [self._alias_line(name) for name in self.names(tools)]
+        return [self._alias_line(name) for name in self.shared_type_names(tools)]
 
-    def names(self, tools: Sequence[Tool] | None = None) -> list[str]:
+    def shared_type_names(self, tools: Sequence[Tool] | None = None) -> list[str]:
         """Return the names of the shared types that these tools use (None: all tools); a type follows the types it
         uses."""
-        return self._order_types([self.args(tool) for tool in (self.tools if tools is None else tools)])
+        return self._order_types([self.arguments_type(tool) for tool in (self.tools if tools is None else tools)])
 
-    def type(self, name: str) -> TypeExpr:
+    def shared_type(self, name: str) -> TypeExpr:
         """Return the shared type of this name. Raises `KeyError` for an unknown name."""
         return self._types[name]
 
     def _alias_line(self, name: str) -> str:
         """Return the TypeScript declaration of the shared type `name`, with its limits as a comment."""
         said = self._notes[name]
-        comment = f" {self.text.comment([self.text.harmless.line(note) for note in said])}" if said else ""
+        comment = f" {self.text.comment([self.text.escaper.escape_line(note) for note in said])}" if said else ""
         return f"type {name} = {self.text.type(self._types[name])}{comment};"
 
     def _order_types(self, exprs: list[TypeExpr]) -> list[str]:
@@ -603,14 +616,14 @@ class Declarations:
         return list(done)
 
 
-def summary(tool: Tool) -> str:
-    """Return a tool's description up to the first full stop or line break; "" without a description."""
+def first_sentence(tool: Tool) -> str:
+    """Return a tool's description up to the first full stop or line break, without them; "" without a description."""
     return tool.description.strip().split("\n", 1)[0].split(".", 1)[0].strip()
 
 
 def _used_types(expr: TypeExpr) -> list[str]:
-    """Return the names of the shared types that a type expression refers to itself, in the order written, repetitions
-    included."""
+    """Return the names of the shared types that appear in a type expression itself, not in those types, in the order
+    written, repetitions included."""
     return (
         [expr.name]
         if isinstance(expr, RefType)
@@ -620,7 +633,7 @@ def _used_types(expr: TypeExpr) -> list[str]:
 
 def _inner_types(expr: TypeExpr) -> tuple[TypeExpr, ...]:
     """Return the type expressions that a type consists of, in the order written; () for a primitive, a constant or a
-    reference."""
+    reference. For a tuple or object the last is the type of the rest, `UNKNOWN` if it has none."""
     match expr:
         case ArrayType(item):
             return (item,)
@@ -684,7 +697,7 @@ class _TypeReader:
         """Return the named type of a reference and queue its target. A reference that does not resolve keeps the name
         that it suggests, with nothing queued; `UNKNOWN` for a boolean schema or a reference that suggests no name."""
         target = self.refs.get(ref)
-        name = self.names.of(self.document, target) if isinstance(target, dict) else preferred_name(ref)
+        name = self.names.name_of(self.document, target) if isinstance(target, dict) else preferred_name(ref)
         if isinstance(target, bool) or not name or not preferred_name(ref, self.refs.root):
             return UNKNOWN
         if isinstance(target, dict):
@@ -738,8 +751,9 @@ class _TypeReader:
         return ObjectType(tuple(fields), rest)
 
     def additional_type(self, schema: Json) -> TypeExpr | None:
-        """Return the type of an object's keys that are not declared as fields; None where the schema does not declare
-        one."""
+        """Return the type of an object's keys that are not declared as fields, from `additionalProperties`, or from
+        `patternProperties` if it is false; `UNKNOWN` if both allow some. None where `additionalProperties` is missing
+        or nothing is allowed."""
         said = schema.get("additionalProperties")
         if said is False:
             patterns = schema.get("patternProperties") or {}
@@ -757,7 +771,7 @@ class _TypeReader:
             self.type(schema),
             required,
             description if isinstance(description, str) else "",
-            tuple(notes(schema)),
+            tuple(limit_notes(schema)),
             (said["default"],) if "default" in said else (),
             examples(said),
         )
