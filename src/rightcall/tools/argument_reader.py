@@ -85,9 +85,9 @@ def unresolved_annotation(label: str, error: NameError) -> UnresolvedAnnotation:
 
 
 def _build_reader(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for the parameters' annotations. It rejects arguments that are not declared, unless `**kwargs`
-    allow them. Raises `Refused` for a type without a JSON Schema, and `NeedsPydantic` for one that only pydantic
-    knows."""
+    """Return the reader for a function's parameters, by their annotations. It rejects arguments that are not declared,
+    unless `**kwargs` allow them. Raises `Refused`, which names the function by `label`, for a type without a JSON
+    Schema, and `NeedsPydantic` for one that only pydantic knows."""
     meanings = TypeResolver()
     entries: list[ResolvedField] = []
     rest: JsonType | None = None
@@ -109,8 +109,8 @@ def _build_reader(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
-    """Return the reader with a `RecursionError`, for a value that is nested too deeply, turned into a
-    `ConversionError`. The limit is that of Python."""
+    """Return a reader that calls `read` and turns a `RecursionError`, for a value that is nested too deeply, into a
+    `ConversionError`. The limit of depth is that of Python."""
 
     def read_all(arguments: Json) -> Any:
         try:
@@ -127,8 +127,9 @@ def _reject_argument(value: Any) -> Any:
 
 
 def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> JsonType:
-    """Return the JSON type of the annotation of the parameter `name`. Raises `Refused`, which names the function by
-    `label`, if it has no JSON Schema or cannot be resolved, and `NeedsPydantic` for one that only pydantic knows."""
+    """Return the JSON type of `hint`, the annotation of the parameter `name`. Raises `Refused`, which names the
+    function by `label`, if it has no JSON Schema or cannot be resolved, and `NeedsPydantic` for one that only pydantic
+    knows. `meanings`: the resolver, which collects definitions."""
     try:
         return meanings.resolve(hint)
     except UnsupportedType as unsupported:
@@ -138,8 +139,8 @@ def _resolve_hint(meanings: TypeResolver, name: str, hint: Any, label: str) -> J
 
 
 def _unsupported_parameter(who: str, hint: Any, unsupported: UnsupportedType) -> Refused:
-    """Return (not raise) the error for a type without a JSON Schema; `who` is the parameter or class that has it,
-    `hint` its whole annotation."""
+    """Return (not raise) the error for a type without a JSON Schema, or with the cause that `unsupported` gives. `who`:
+    the parameter or class that has it, for the message; `hint`: its whole annotation."""
     inner = type_name(unsupported.hint)
     inside = "" if inner == type_name(hint) else f" (in {unsupported.place or type_name(hint)})"
     if unsupported.cause:

@@ -114,8 +114,8 @@ def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[
 
 
 def _find_name_problems(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
-    """Return a list with the problem of a call's name that no callable tool has; [] if no tools are declared and the
-    name is well-formed."""
+    """Return a list with the problem of the name of a call for which there is no callable tool; [] only if no tools are
+    declared (`toolset` is None) and the name is well-formed. `index`: that of the call."""
     found = name_problem(call.name, toolset)
     return [Problem(*found, call=index)] if found is not None else []
 
@@ -232,8 +232,8 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
 
 
 def _find_errors(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
-    """Return the errors of the arguments against the tool's schema, and whether an empty list proves that there is
-    none. A report that is limited in size is tried before a complete one."""
+    """Return the validator's errors of the arguments against the tool's schema, and whether an empty list proves that
+    there is none. A report that is limited in size is tried before a complete one."""
     is_certain = False
     for look in iter_error_reports(tool, arguments):
         is_certain = look.is_whole
@@ -250,8 +250,8 @@ def _append_count(problem: Problem, omitted: int) -> Problem:
 
 
 def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Return True if a schema error says that a required argument is absent, or that a required argument at the top is
-    null where null is not allowed."""
+    """Return whether a schema error says that a required argument is absent, at any depth, or that a required argument
+    at the top is null where null is not allowed. `arguments`: those of the call."""
     if error.kind.name == "required":
         return True
     steps = error_path(error)
@@ -301,8 +301,8 @@ def _join_names(names: list[str]) -> str:
 
 
 def _describe_received(value: Any) -> str:
-    """Return the first 20 keys of an object, sorted, for a message; "no arguments" for an empty object or another
-    value."""
+    """Return the names of an object's members for a message, the first 20 of them sorted; "no arguments" for an empty
+    object or another value."""
     return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
@@ -345,16 +345,17 @@ def _is_required(tool: Tool, steps: list[Any]) -> bool:
 
 
 def _describe_alternatives(kind: Any, size: int) -> str:
-    """Return in short what the alternatives of a failed `anyOf` or `oneOf` (`kind`) expect, at most eight. `size` is
-    the number of steps to the value that they check."""
+    """Return in short what the alternatives of a failed `anyOf` or `oneOf` expect, at most eight, joined by "or".
+    `kind`: the validator's error with their errors; `size`: the number of steps of the path to the value that they
+    check."""
     expected = list(dict.fromkeys([_describe_expected(found, size) for found in kind.context[:9] if found]))
     more = [f"{len(kind.context) - 8} more forms"] if len(kind.context) > 9 else []
     return " or ".join([text[:120] for text in expected[:8]] + more)[:400]
 
 
 def _describe_expected(found: list[Any], size: int) -> str:
-    """Return what one alternative expects, as a phrase, from the first of its errors in `found`. `size` is the number
-    of steps to the value that it checks."""
+    """Return what one alternative of a schema expects, as a phrase, from the first of its errors in `found`, which must
+    not be empty. `size`: the number of steps of the path to the value that it checks."""
     error = found[0]
     inner = error_path(error)[size:]
     if inner:
@@ -387,12 +388,13 @@ def _unknown_argument_message(kind: Any, steps: list[Any], tool: Tool) -> str:
 
 
 def steps_pointer(steps: Iterable[Any]) -> str:
-    """Return steps as a JSON pointer, without lone surrogates; "" for no steps."""
+    """Return a path of keys and indexes (`steps`) as a JSON pointer, without lone surrogates; "" for no steps."""
     return writable("".join(map(pointer_step, steps)))
 
 
 def _display_path(steps: list[Any]) -> str:
-    """Return steps as `a.b[0]` for a message, cut to 200 characters; "the arguments" for no steps."""
+    """Return a path of keys and indexes (`steps`) as `a.b[0]` for a message, cut to 200 characters; "the arguments" for
+    no steps."""
     text = "".join([f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]).removeprefix(".")
     return text[:200] or "the arguments"
 

@@ -111,8 +111,9 @@ def _from_callable(function: Callable[..., Any]) -> ParsedDefinition:
 
 
 def _check_tool_schemas(tool: Tool, form: str) -> ParsedDefinition:
-    """Return the tool with its form, after checking its name, schemas and aliases. If its schemas needed repairs, it is
-    a repaired copy; the given tool is never changed. Raises `Refused` if it cannot be used."""
+    """Return the tool as a `ParsedDefinition` of this `form`, after checking its name, schemas and aliases. If its
+    schemas needed repairs, it is a repaired copy; the given tool is never changed. Raises `Refused` if it cannot be
+    used."""
     from rightcall.tools.provider_forms import ParsedDefinition, check_tool, repair_schemas
 
     output = tool.output_schema
@@ -146,8 +147,8 @@ def _plain_schema(schema: Any, at: str, tool: str) -> Any:
 
 
 def _collect_one(make: Callable[[], ParsedDefinition], path: str) -> FoundTool:
-    """Return what `make` builds as a `FoundTool`: the tool, or the `Refused` that it raises; `path` is put before the
-    places in it."""
+    """Call `make` and return its tool as a `FoundTool`, or the `Refused` that it raises as one; `path`, the place of
+    the source, is put before the places in it."""
     try:
         made = make()
     except Refused as refused:

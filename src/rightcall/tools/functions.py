@@ -71,14 +71,14 @@ class Binding(msgspec.Struct, frozen=True, eq=False):
 
 
 class Fields(dict[str, Any]):
-    """The fields of a class tool, together with the `instance` that was made from the arguments."""
+    """The fields of a class tool as a dict, together with the `instance` that was made from the arguments."""
 
     instance: Any = None
 
 
 def is_async(function: Any) -> bool:
-    """Return True for an `async def`, whose call returns a coroutine and nothing else; also inside a partial, or as the
-    `__call__` of an object. An async generator is not one."""
+    """Return whether a function is an `async def`, whose call only returns a coroutine; also inside a partial, or as
+    the `__call__` of an object. False for an async generator."""
     while isinstance(function, functools.partial):
         function = function.func
     if not inspect.isroutine(function):
@@ -105,7 +105,8 @@ def conversion_problems(misfit: ConversionError) -> tuple[Problem, ...]:
 
 
 def _fault_problem(fault: ValueFault) -> Problem:
-    """Return one fault of a conversion as a blocking problem with the JSON pointer of its place."""
+    """Return one fault of a conversion as a blocking problem for the model, with the JSON pointer of its place and
+    without a call index."""
     steps = [str(each) for each in fault.steps]
     path = "".join(map(pointer_step, steps))
     where = ".".join(steps)[:200] or "the arguments"
@@ -284,8 +285,8 @@ def _function_tool(function: Callable[..., Any], name: str, options: ToolOptions
 
 
 def _build_tool(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
-    """Return a `Tool` from its parts. A description in `options` replaces the given one; all other fields come from the
-    options."""
+    """Return a `Tool` with these parts; `schema` is that of its parameters. A description in `options` replaces the
+    given one; all other fields come from the options."""
     return Tool(
         name=name,
         description=description if options.description is None else options.description,

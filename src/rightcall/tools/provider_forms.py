@@ -40,12 +40,12 @@ def is_openapi(schema: Any) -> bool:
 
 
 def from_openapi(schema: Any) -> Any:
-    """Return a Gemini schema as JSON Schema; the given one is not changed. Keywords in camel and snake case are known,
-    `anyOf` and `any_of`. A value that is no dict is returned unchanged."""
+    """Return a schema in Gemini's notation as JSON Schema, with all schemas inside; the given one is not changed.
+    Keywords may be in camel or snake case, `anyOf` and `any_of`. A value that is no dict is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     found: Json = {_SNAKE.get(str(word), str(word)): value for word, value in schema.items()}
-    new = {word: _from_keyword(word, value) for word, value in found.items()}
+    new = {word: _convert_openapi_value(word, value) for word, value in found.items()}
     kind = new.get("type")
     if kind == "type_unspecified":
         del new["type"]
@@ -55,9 +55,9 @@ def from_openapi(schema: Any) -> Any:
     return new
 
 
-def _from_keyword(word: str, value: Any) -> Any:
-    """Return the JSON Schema value of one keyword of a Gemini schema: types in lower case, counts as numbers, inner
-    schemas converted; values of unknown keywords unchanged."""
+def _convert_openapi_value(word: str, value: Any) -> Any:
+    """Return the value of the keyword `word` of a Gemini schema as JSON Schema: types in lower case, counts that are
+    text as integers, inner schemas converted; values of other keywords unchanged."""
     if word == "type" and isinstance(value, str):
         return value.lower()
     if word in _COUNTS and isinstance(value, str) and value.isascii() and value.isdigit():
@@ -70,15 +70,16 @@ def _from_keyword(word: str, value: Any) -> Any:
 
 
 def to_openapi(schema: Json) -> Json | None:
-    """Return the schema in Gemini's notation, if it converts back to exactly this schema; otherwise None. The schema is
-    not changed."""
-    new = _to_openapi(schema)
+    """Return a JSON Schema in Gemini's notation if that says the same: converted back it gives exactly this schema;
+    otherwise None. The schema is not changed."""
+    new = _convert_to_openapi(schema)
     return new if new is not None and from_openapi(new) == schema else None
 
 
-def _to_openapi(schema: Any) -> Json | None:
-    """Return a JSON Schema in Gemini's notation, with all schemas inside; None if a keyword has no equivalent, or if it
-    is no dict."""
+def _convert_to_openapi(schema: Any) -> Json | None:
+    """Return a JSON Schema in Gemini's notation, with all schemas inside; None if it is no dict or Gemini has no
+    equivalent for a keyword or value of it, such as no `type`, empty `properties` or an enum of numbers. The result may
+    be inexact: `to_openapi` checks it."""
     if (
         not isinstance(schema, dict)
         or not schema.keys() <= _OPENAPI_KEYWORDS
@@ -95,18 +96,18 @@ def _to_openapi(schema: Any) -> Json | None:
         new["type"] = new["type"].upper()
     if not all(isinstance(value, str) for value in schema.get("enum", ())):
         return None
-    return _to_openapi_parts(new)
+    return _convert_subschemas(new)
 
 
-def _to_openapi_parts(new: Json) -> Json | None:
-    """Convert the subschemas of `new` to Gemini's notation in place and return `new`; None if one of them has no
-    equivalent, or for empty `properties`."""
+def _convert_subschemas(new: Json) -> Json | None:
+    """Convert the subschemas of `new`, a schema partly in Gemini's notation, in place and return it; None if one of
+    them has no equivalent, or for empty `properties`."""
     if "items" in new:
-        new["items"] = _to_openapi(new["items"])
+        new["items"] = _convert_to_openapi(new["items"])
     if "properties" in new:
-        new["properties"] = {key: _to_openapi(item) for key, item in new["properties"].items()}
+        new["properties"] = {key: _convert_to_openapi(item) for key, item in new["properties"].items()}
     if "anyOf" in new:
-        new["anyOf"] = [_to_openapi(item) for item in new["anyOf"]]
+        new["anyOf"] = [_convert_to_openapi(item) for item in new["anyOf"]]
     parts = [new.get("items", {}), *new.get("properties", {}).values(), *new.get("anyOf", ())]
     return None if None in parts or new.get("properties", True) == {} else new
 
@@ -235,7 +236,8 @@ _T = TypeVar("_T")
 
 
 def _with_context(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
-    """Return the result of `check()`. A `Refused` that it raises gets the place `at` and the tool's name."""
+    """Return the result of `check()`. If it raises `Refused`, raise that error with `at` before its path and with the
+    tool's name."""
     try:
         return check()
     except Refused as refused:
@@ -270,8 +272,8 @@ def _check_description(text: Any, at: str) -> str:
 
 
 def _copy_schema(given: Any, at: str) -> Json:
-    """Return a deep copy of a schema as plain JSON. Raises `Refused`, with the place `at`, if it is no object or JSON
-    cannot represent it."""
+    """Return a deep copy of a schema as plain JSON. Raises `Refused`, with the place `at`, if it is no object, is too
+    large or too deep, or JSON cannot represent it; a class as the value of `type` becomes its name."""
     if not isinstance(given, Mapping):
         raise Refused(
             at, f"a JSON Schema object is needed, not {type(given).__name__}", 'write {"type": "object", ...}'
@@ -362,8 +364,8 @@ def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 
 def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
-    """Return a schema of a Gemini definition and its path: under the first key in `json_schema` that has one, else that
-    under `openapi`, converted from Gemini's notation; the schema is None if there is none."""
+    """Return a schema of a Gemini definition and its path: that under the first key in `json_schema` that is not null,
+    else that under the key `openapi`, converted from Gemini's notation; the schema is None if there is none."""
     for key in json_schema:
         if definition.get(key) is not None:
             return definition[key], f"/{key}"
@@ -385,7 +387,8 @@ def _read_custom(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 def _read_registry(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
     """Return the parts of a definition in the registry form, whose map of parameters is converted to a schema;
-    references point into `root`. Raises `Refused` for one that points at nothing."""
+    references point into `root`. Raises `Refused` for a reference that points at nothing, and for parameters that are
+    no object or no JSON."""
     at = "/parameters"
     try:
         schema = parameters_schema(_copy_schema(definition["parameters"], at), root)
@@ -505,8 +508,8 @@ def _write_gemini(tool: Tool, name: str, extensions: bool) -> Json:
 
 
 def _gemini_schema_field(key: str, schema: Json) -> Json:
-    """Return one field: the schema in Gemini's notation under `key`, or as JSON Schema under `key` + "JsonSchema" if it
-    has no equivalent."""
+    """Return a dict with one field: the JSON Schema in Gemini's notation under `key`, or as it is under `key` +
+    "JsonSchema" if it has no equivalent."""
     openapi = to_openapi(schema)
     return {f"{key}JsonSchema": schema} if openapi is None else {key: openapi}
 
@@ -536,8 +539,8 @@ def _as_object_schema(schema: Json) -> Json:
 
 
 def _extension_fields(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> Json:
-    """Return the fields that a definition gets with `extensions`: the output schema (only if `output`), and under
-    `EXTENSION` the tool's flags and its own name if it differs from `name`. {} without `extensions`."""
+    """Return the fields that a definition under the wire name `name` gets with `extensions`: the output schema (only if
+    `output`), and under `EXTENSION` the tool's flags and its own name if that differs. {} without `extensions`."""
     if not extensions:
         return {}
     marks = _unsupported_fields(tool, name)

@@ -39,7 +39,7 @@ def is_registry(parameters: Any) -> bool:
     kind = parameters.get("type")
     if isinstance(kind, list) or _allows_objects(kind) or is_keyword("$schema", parameters.get("$schema")):
         return False
-    given = {key: value for key, value in parameters.items() if not _says_nothing(key, value)}
+    given = {key: value for key, value in parameters.items() if not _is_ignored_entry(key, value)}
     keywords = [key for key, value in given.items() if key != "type" and is_keyword(key, value)]
     only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
     if len(keywords) == len(given) and not only_texts:
@@ -53,14 +53,16 @@ def is_registry(parameters: Any) -> bool:
 
 
 def _allows_objects(kind: Any) -> bool:
-    """Return True if `kind`, the value of a keyword `type`, names the type of objects, or a list that contains it."""
+    """Return whether `kind`, the value of a keyword `type`, is a name of the type object in any case, or of a union
+    with it, such as `Object` or `dict | None`. False for any other value, also for the definition of a parameter named
+    "type"."""
     named = (schema_of_type_name(kind) or {}).get("type")
     return named == "object" or (isinstance(named, list) and "object" in named)
 
 
-def _says_nothing(key: str, value: Any) -> bool:
-    """Return True for an entry of a map of parameters that is none: a keyword that is null, as serializers write unset
-    fields, or an extension (`x-`) whose value cannot describe a parameter."""
+def _is_ignored_entry(key: str, value: Any) -> bool:
+    """Return whether an entry in a map of parameters is no parameter: a keyword that is null, as serializers write
+    unset fields, or an extension (`x-`) whose value is neither a string nor an object."""
     return (value is None and is_unset_by_null(key)) or (key.startswith("x-") and _is_no_parameter(value))
 
 
@@ -73,7 +75,7 @@ def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
     """Return the JSON Schema of a map of parameters in the registry form: required ones first, then by name. Other
     arguments are not allowed. Raises `Refused` for a reference that points at nothing in `root`, the whole registry."""
     writer = _RegistryWriter(root)
-    parameters = {key: value for key, value in parameters.items() if not _says_nothing(key, value)}
+    parameters = {key: value for key, value in parameters.items() if not _is_ignored_entry(key, value)}
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
     properties = {key: writer.convert_parameter(parameters[key], pointer_step(key)) for key in names}
@@ -141,7 +143,11 @@ class _RegistryWriter:
         of other keywords stay as they are. `path` is its place for errors. Raises `Refused` for a reference that points
         at nothing."""
         if key == "type":
-            return [_type_name(item) for item in value] if isinstance(value, list) else _type_name(value)
+            return (
+                [_translate_type_word(item) for item in value]
+                if isinstance(value, list)
+                else _translate_type_word(value)
+            )
         if key == "$ref" and isinstance(value, str):
             return self.convert_reference(value, path)
         if key in LISTS and isinstance(value, list):
@@ -166,7 +172,7 @@ class _RegistryWriter:
         return f"#/$defs/{escape_step(self.names[ref])}"
 
     def unused_name(self, name: str) -> str:
-        """Return the name, or with a number appended if `definitions` has it already. It is not reserved: add the
+        """Return `name`, or `name` with a number appended if `definitions` has it already. It is not reserved: add the
         definition before the next call."""
         number, new = 1, name
         while new in self.definitions:
@@ -174,7 +180,7 @@ class _RegistryWriter:
         return new
 
 
-def _type_name(given: Any) -> Any:
+def _translate_type_word(given: Any) -> Any:
     """Return the JSON Schema type that a word such as `int` means; any other value unchanged."""
     return type_of_word(given) or given if isinstance(given, str) else given
 

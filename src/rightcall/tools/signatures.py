@@ -115,8 +115,9 @@ def _read_numpy_section(lines: list[str], at: int, found: dict[str, str]) -> int
 
 
 def _read_entries(body: list[str], margin: int, entry: Entry, found: dict[str, str]) -> None:
-    """Add the texts of a section's entries to `found`, by name; a name that has one keeps it. A line with the
-    indentation `margin` that `entry` matches starts an entry, any other line continues one."""
+    """Parse the lines `body` of a docstring section and add the text of each entry to `found`, by name; a name that has
+    one keeps it. A line with the indentation `margin` that the pattern `entry` matches starts an entry, of one or
+    several names; any other line continues one."""
     names: list[str] = []
     texts: dict[str, list[str]] = {}
     for line in body:
@@ -169,7 +170,8 @@ def resolve_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parame
 
 
 def _with_hint(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
-    """Return the parameter with the annotation `hint`, which is extended by None if that is its default."""
+    """Return a copy of the parameter with the annotation `hint`, which is extended by None if that is the default and
+    not included."""
     if parameter.default is None and not allows_none(hint):
         hint = hint | None
     return parameter.replace(annotation=hint)

@@ -41,7 +41,8 @@ def list_parameters(tool: Tool) -> tuple[Param, ...]:
 
 
 def _read_parameter(name: str, given: Any, required: bool) -> Param:
-    """Return the parameter `name` with the property schema `given`; a schema that is no object counts as `{}`."""
+    """Return the parameter `name` as a `Param`, from the schema of its property, `given`; a schema that is no object
+    counts as `{}`."""
     schema = given if isinstance(given, dict) else {}
     text = schema.get("description")
     default = schema.get("default", msgspec.UNSET)
@@ -49,7 +50,7 @@ def _read_parameter(name: str, given: Any, required: bool) -> Param:
 
 
 def examples(schema: Json) -> tuple[Any, ...]:
-    """Return the examples of a schema, or (); a list under `examples` takes precedence over a single `example`."""
+    """Return the example values in a schema, or (): those of a list under `examples`, else the one under `example`."""
     if isinstance(schema.get("examples"), list):
         return tuple(schema["examples"])
     return (schema["example"],) if "example" in schema else ()
@@ -118,8 +119,8 @@ def _is_valid_name(name: str, rule: NameRule) -> bool:
 
 
 def _fit_name(name: str, rule: NameRule) -> str:
-    """Return the name with characters that `rule` forbids replaced, plus a hash if it was too long or nothing of it
-    remains."""
+    """Return a name that a provider with this rule accepts: the characters that it forbids are replaced, and a hash is
+    added if the name was too long or nothing of it remains. It may be equal for two names."""
     new = _replace_characters(name, rule)
     return new if len(new) <= rule.longest and new.strip("_") else next(_hashed_names(name, rule))
 
@@ -485,7 +486,7 @@ def is_none_choice(choice: object) -> bool:
 
 
 def _label_sources(sources: Sequence[Tools]) -> dict[str, Tools]:
-    """Return the sources of a toolset by label: "" for a single one, else `/0`, `/1` and so on."""
+    """Return the given sources of a toolset by label: "" for a single one, else `/0`, `/1` and so on; {} for none."""
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 

@@ -41,11 +41,12 @@ from rightcall.types import Json
 
 
 def union_type(members: list[JsonType]) -> JsonType:
-    """Return the JSON type of alternatives; equal schemas are merged, and null is last. Its reader uses the alternative
-    that fits best, as `_read_alternative` says, and raises `ConversionError` if none fits."""
+    """Return the JSON type of a union of the types in `members`: one schema or an `anyOf`, with equal schemas merged
+    and null last. Its reader uses the alternative that fits best, as `_read_alternative` says, and raises
+    `ConversionError` if none fits."""
     schemas: list[Json] = []
     for member in members:
-        schemas += [each for each in _alternatives(member.schema) if each not in schemas]
+        schemas += [each for each in _schema_alternatives(member.schema) if each not in schemas]
     nullable = NULL.schema in schemas
     schemas = [each for each in schemas if each != NULL.schema] + [NULL.schema] * nullable
     others = [member for member in members if member.schema != NULL.schema]
@@ -58,8 +59,8 @@ def union_type(members: list[JsonType]) -> JsonType:
     return JsonType(schema, lambda value: None if value is None else read(value))
 
 
-def _alternatives(schema: Json) -> list[Json]:
-    """Return the schemas of an `anyOf`, or the schema alone."""
+def _schema_alternatives(schema: Json) -> list[Json]:
+    """Return the schemas of an `anyOf` if that is all the schema has, else the schema alone in a list."""
     return schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
 
 
@@ -95,8 +96,8 @@ _READING = threading.local()
 
 
 def _read_or_error(members: list[JsonType], value: Any) -> Any:
-    """Return the value as the best-fitting alternative converts it, or the `ConversionError` instead of raising it, so
-    that it can be cached."""
+    """Return the value as the best-fitting of the alternatives `members` converts it; if none fits, return the
+    `ConversionError` instead of raising it, so that it can be cached."""
     try:
         return _read_alternative(members, value)
     except ConversionError as misfit:
@@ -104,8 +105,9 @@ def _read_or_error(members: list[JsonType], value: Any) -> Any:
 
 
 def _read_alternative(members: list[JsonType], value: Any) -> Any:
-    """Return the value as converted by the alternative that fits best: the one with most fields in common, then one
-    that changes nothing, then the first. Raises `ConversionError`, with the faults of all, if none fits."""
+    """Return the value as converted by the best-fitting of the alternatives `members` that accept it: the one with most
+    field names in common with it, then one that changes nothing, then the first. Raises `ConversionError`, with the
+    faults of all, if none accepts it."""
     found: list[tuple[JsonType, Any]] = []
     faults: list[ValueFault] = []
     for member in members:
@@ -167,8 +169,8 @@ _ARRAYS = (list, tuple, set, frozenset, collections.deque)
 
 
 def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool = False) -> JsonType:
-    """Return the JSON type of an array with equal items; its reader converts the items and passes the list to `make`.
-    `unique` sets `uniqueItems` in the schema only: equal items are not rejected."""
+    """Return the JSON type of an array whose items have the type `item`; its reader converts them and passes their list
+    to `make`, such as `set`. `unique` sets `uniqueItems` in the schema only: equal items are not rejected."""
     schema: Json = {"items": item.schema, "type": "array", **({"uniqueItems": True} if unique else {})}
     read_item = item.read
 
@@ -191,8 +193,9 @@ def check_array(value: Any) -> Iterable[Any]:
 
 
 def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], Any]) -> JsonType:
-    """Return the JSON type of an array with a type for each position, of which only the first `fewest` are required.
-    Its reader converts the items and passes the list, which may be shorter than `items`, to `make`."""
+    """Return the JSON type of an array with a type for each position (`items`), of which only the first `fewest` are
+    required. Its reader converts the items and passes their list, which may be shorter, to `make`; it raises
+    `ConversionError` for another number of items."""
     schema: Json = {"maxItems": len(items), "minItems": fewest, "type": "array"}
     if items:
         schema["prefixItems"] = [item.schema for item in items]
@@ -217,8 +220,8 @@ def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], A
 
 
 def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]], Any]) -> JsonType:
-    """Return the JSON type of an object with any keys; its reader converts keys and values and passes the dict to
-    `make`. Constraints of `key` go into `propertyNames`."""
+    """Return the JSON type of an object with any keys; its reader converts keys by the type `key` and values by
+    `value`, and passes the dict to `make`. Constraints on the keys are in `propertyNames` of the schema."""
     names = dict(key.schema)
     schema: Json = {"additionalProperties": value.schema or True, "type": "object"}
     if "$ref" in names or (names.get("type") == "string" and len(names) > 1):
@@ -286,8 +289,8 @@ class ResolvedField(NamedTuple):
 
 
 def fields_schema(entries: Iterable[ResolvedField]) -> Json:
-    """Return the schema of an object with these fields, in their order, with defaults and descriptions. It does not
-    forbid other members."""
+    """Return the schema of an object with these resolved fields as `properties`, in their order, with defaults,
+    descriptions and `required`. It does not forbid other members."""
     properties = {}
     required = []
     for field, meaning in entries:
@@ -301,8 +304,9 @@ def fields_schema(entries: Iterable[ResolvedField]) -> Json:
 
 
 def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
-    """Return a reader for an object with these fields; it returns a dict of the converted ones, without absent ones,
-    and raises `ConversionError` with all faults. `rest` reads other members; without it they are left out."""
+    """Return a reader for an object with these resolved fields; it returns a dict of the converted ones, without absent
+    ones, and raises `ConversionError` with all faults, missing required ones included. `rest` converts other members;
+    if it is None, they are left out."""
     readers = [(field.name, meaning.read, field.required) for field, meaning in entries]
     names = frozenset([name for name, _, _ in readers])
 
@@ -335,8 +339,8 @@ def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) ->
 def fill_defaults(
     entries: Iterable[ResolvedField], read: Callable[[Any], dict[str, Any]]
 ) -> Callable[[Any], dict[str, Any]]:
-    """Return a reader that adds the defaults of absent fields to the dict that `read` returns; `read` itself if no
-    field has one. A default that is not hashable is copied deeply."""
+    """Return a reader that calls `read` and adds the defaults of those fields in `entries` that are absent from its
+    result; `read` itself if no field has one. A default that is not hashable is copied deeply."""
     defaults = {field.name: field.default for field, _ in entries if field.default is not NOTHING}
     if not defaults:
         return read
@@ -389,7 +393,8 @@ def dataclass_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def _field_description(field: dataclasses.Field[Any] | None) -> str:
-    """Return the description of a dataclass field, from its metadata or its `doc`; "" if it has none or is None."""
+    """Return the description of a dataclass field: the text `description` in its metadata, else its `doc`; "" if it has
+    neither, and for None."""
     if field is None:
         return ""
     notes = field.metadata.get("description") or getattr(field, "doc", None)
@@ -427,8 +432,9 @@ def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
 
 
 def instance_reader(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
-    """Return a reader that creates an instance of `cls` from the fields that `read` returns. An instance of the class
-    is returned itself; a ValueError or AssertionError of the class becomes a `ConversionError`."""
+    """Return a reader that creates an instance of the class `cls` from the fields, as keywords, that the reader `read`
+    returns. A value that is an instance already is returned itself; a ValueError or AssertionError of the class becomes
+    a `ConversionError`."""
 
     def read_instance(value: Any) -> Any:
         if type(value) is not dict and isinstance(value, cls):
@@ -477,7 +483,7 @@ class TypeResolver:
         one without a JSON Schema, and `NeedsPydantic` for one that only pydantic knows."""
         if typing.get_origin(hint) is typing.Annotated:
             return self._resolve_annotated(hint)
-        return _scalar(hint) or self._resolve_special(hint) or self._resolve_class(hint)
+        return _find_scalar_type(hint) or self._resolve_typing_form(hint) or self._resolve_class(hint)
 
     def resolve_root(self, cls: Any) -> JsonType:
         """Return the JSON type of a class with its fields inline. The class remains in `definitions` only if something
@@ -488,14 +494,14 @@ class TypeResolver:
             del self.definitions[definition.name]
         return definition.type
 
-    def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[ResolvedField]:
-        """Return the fields of the class `cls` with their JSON types; `given` maps its type variables to types. Raises
-        as `resolve`."""
-        return [ResolvedField(field, self._field(cls, field, given)) for field in fields]
+    def _resolve_fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[ResolvedField]:
+        """Return the fields of the class `cls` with their JSON types. `given` maps the type variables of the class to
+        types. Raises as `resolve`."""
+        return [ResolvedField(field, self._resolve_field(cls, field, given)) for field in fields]
 
-    def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> JsonType:
-        """Return the JSON type of one field of the class `cls`; `given` maps its type variables to types. Raises as
-        `resolve`; an `UnsupportedType` gets the field's place."""
+    def _resolve_field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> JsonType:
+        """Return the JSON type of one field of the class `cls`. `given` maps the type variables of the class to types.
+        Raises as `resolve`; an `UnsupportedType` gets the field's place, `Class.field`, unless it has one."""
         try:
             return self.resolve(_substitute(field.hint, given) if given else field.hint)
         except UnsupportedType as unsupported:
@@ -523,7 +529,7 @@ class TypeResolver:
         members = [(each, self.resolve(each)) for each in typing.get_args(inner)]
         return union_type([one if each is type(None) else bounded_type(hint, one, bounds) for each, one in members])
 
-    def _resolve_special(self, hint: Any) -> JsonType | None:
+    def _resolve_typing_form(self, hint: Any) -> JsonType | None:
         """Return the JSON type of a form of `typing` that is no class, such as Literal, a union or an alias; None for
         any other annotation. Raises as `resolve`."""
         origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -548,8 +554,9 @@ class TypeResolver:
         return ANYTHING if hint.__bound__ is None else self.resolve(hint.__bound__)
 
     def _resolve_class(self, hint: Any) -> JsonType:
-        """Return the JSON type of a container, a scalar, an Enum, or a class with fields. Raises `UnsupportedType` for
-        any other annotation, and `NeedsPydantic` for a class of pydantic."""
+        """Return the JSON type of an annotation that is a class, perhaps with type arguments: a container, a scalar, an
+        Enum, or a class with fields. Raises `UnsupportedType` for any other annotation, and `NeedsPydantic` for a class
+        of pydantic."""
         cls, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
         if _is_pydantic(cls):
             raise NeedsPydantic
@@ -606,8 +613,8 @@ class TypeResolver:
         return definition.reference()
 
     def _unused_name(self, key: Any, name: str) -> str:
-        """Return a name that no definition has: `name`, else one with the module of the class `key`, else one with a
-        number."""
+        """Return a name for the definition of `key`, a class or alias, that no other has: `name`, else one with its
+        module, else that with a number."""
         if name not in self.definitions:
             return name
         longer = _identifier(
@@ -617,38 +624,39 @@ class TypeResolver:
 
     # -- classes with fields -------------------------------------------------------------------------------------------
 
-    def _dataclass(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+    def _build_dataclass_type(self, cls: Any, given: dict[Any, Any]) -> JsonType:
         """Return the JSON type of a dataclass: an object, which is read as an instance. Other members are ignored.
         `given` maps its type variables to types."""
-        entries = self._fields(cls, dataclass_fields(cls), given)
+        entries = self._resolve_fields(cls, dataclass_fields(cls), given)
         read = instance_reader(cls, fields_reader(entries))
         return JsonType({**class_description(cls), **fields_schema(entries)}, read, _field_names(entries))
 
-    def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+    def _build_typed_dict_type(self, cls: Any, given: dict[Any, Any]) -> JsonType:
         """Return the JSON type of a TypedDict: an object, which is read as a dict without other members. `given` maps
         its type variables to types."""
-        entries = self._fields(cls, typed_dict_fields(cls), given)
+        entries = self._resolve_fields(cls, typed_dict_fields(cls), given)
         schema = {**class_description(cls), **fields_schema(entries)}
         return JsonType(schema, fields_reader(entries), _field_names(entries))
 
-    def _named_tuple(self, cls: Any, given: dict[Any, Any]) -> JsonType:
+    def _build_named_tuple_type(self, cls: Any, given: dict[Any, Any]) -> JsonType:
         """Return the JSON type of a NamedTuple: an array with a type for each position, which is read as an instance.
         Fields with defaults may be absent. `given` maps its type variables to types."""
-        entries = self._fields(cls, named_tuple_fields(cls), given)
+        entries = self._resolve_fields(cls, named_tuple_fields(cls), given)
         shown = list(fields_schema(entries)["properties"].values())
         items = [each.type._replace(schema=schema) for each, schema in zip(entries, shown, strict=True)]
         return tuple_type(items, sum(each.field.required for each in entries), lambda got: cls(*got))
 
 
 _RECORDS: list[tuple[Callable[[Any], bool], Callable[[TypeResolver, Any, dict[Any, Any]], JsonType]]] = [
-    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_field_defaults"), TypeResolver._named_tuple),
-    (lambda cls: issubclass(cls, dict) and hasattr(cls, "__required_keys__"), TypeResolver._typed_dict),
-    (dataclasses.is_dataclass, TypeResolver._dataclass),
+    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_field_defaults"), TypeResolver._build_named_tuple_type),
+    (lambda cls: issubclass(cls, dict) and hasattr(cls, "__required_keys__"), TypeResolver._build_typed_dict_type),
+    (dataclasses.is_dataclass, TypeResolver._build_dataclass_type),
 ]
 
 
-def _scalar(hint: Any) -> JsonType | None:
-    """Return the JSON type of a scalar annotation such as `int` or `date`; None for any other annotation."""
+def _find_scalar_type(hint: Any) -> JsonType | None:
+    """Return the `JsonType` (schema and reader) of a scalar annotation such as `int` or `date`; None for any other
+    annotation."""
     try:
         return SCALARS.get(hint)
     except TypeError:  # an annotation inside it is not hashable
@@ -656,7 +664,7 @@ def _scalar(hint: Any) -> JsonType | None:
 
 
 def _is_pydantic(value: Any) -> bool:
-    """Return True if a class or value has attributes that pydantic defines, so that only pydantic can read it."""
+    """Return whether a class or value has an attribute of pydantic, so that only pydantic can convert values to it."""
     return any(hasattr(value, name) for name in _OF_PYDANTIC)
 
 
@@ -666,8 +674,8 @@ def _field_names(entries: list[ResolvedField]) -> frozenset[str]:
 
 
 def _substitute(hint: Any, given: dict[Any, Any]) -> Any:
-    """Return the annotation with type variables replaced: `list[T]` as `list[int]`. Variables that `given` lacks
-    remain."""
+    """Return the annotation with its type variables replaced by the types that `given` has for them: `list[T]` as
+    `list[int]`. Others remain."""
     if isinstance(hint, typing.TypeVar):
         return given.get(hint, hint)
     free = getattr(hint, "__parameters__", ())

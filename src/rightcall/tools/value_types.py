@@ -29,8 +29,8 @@ from rightcall.types import Json
 
 
 def annotation_text(hint: Any) -> str:
-    """Return the first description in `Annotated`: a string, a `Doc("text")` or a `Meta(description="text")`; "" if
-    there is none."""
+    """Return the first description among the notes of an `Annotated` type: a string, a `Doc("text")` or a
+    `Meta(description="text")`; "" for another annotation and if there is none."""
     for note in getattr(hint, "__metadata__", ()):
         text = note if isinstance(note, str) else getattr(note, "documentation", getattr(note, "description", None))
         if isinstance(text, str):
@@ -39,7 +39,8 @@ def annotation_text(hint: Any) -> str:
 
 
 def allows_none(hint: Any) -> bool:
-    """Return True if the annotation includes None, as `Any` and `object` do. A type variable or an alias does not."""
+    """Return whether a type annotation itself includes None, as `int | None`, `Any` and `object` do. False for a type
+    variable or an alias, whatever it stands for."""
     if hint in (Any, None, type(None), object):
         return True
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -68,13 +69,15 @@ def to_json_value(value: Any) -> Any:
 
 
 def with_default(schema: Json, value: Any) -> Json:
-    """Return a copy of the schema with this default, or the schema itself if JSON cannot represent the value."""
+    """Return a copy of the schema whose `default` is this Python value as JSON; the schema itself if JSON cannot
+    represent the value."""
     default = to_json_value(value)
     return schema if default is NOT_JSON else {**schema, "default": default}
 
 
 def _encode_path(value: Any) -> Any:
-    """Return a path as text; a hook for the encoder. Raises `TypeError` for any other value."""
+    """Return a `pathlib` path as text; the encoder calls this for types that it does not know. Raises `TypeError` for
+    any other value."""
     if isinstance(value, pathlib.PurePath):
         return str(value)
     raise TypeError(value)
@@ -110,7 +113,8 @@ class ConversionError(Exception):
         super().__init__(self.faults)
 
     def within(self, step: str | int) -> list[ValueFault]:
-        """Return the faults with `step` added in front of each place. The error is not changed."""
+        """Return the faults of this error with `step`, a key or an index, added in front of the place of each. The
+        error is not changed."""
         return [ValueFault(code, message, (step, *steps)) for code, message, steps in self.faults]
 
 
@@ -140,8 +144,8 @@ def invalid_value_error(message: str) -> ConversionError:
 
 
 def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
-    """Return the list of the values, each converted by `read`. Raises a `ConversionError` with the faults of all items,
-    or of the first ones that have `MOST_FAULTS` together."""
+    """Return a list of the values, each converted by the reader `read`. Raises a `ConversionError` with the faults of
+    all items; it stops at the item with which they are `MOST_FAULTS` or more."""
     made: list[Any] = []
     faults: list[ValueFault] = []
     for at, value in enumerate(values):
@@ -191,8 +195,8 @@ _BOUND_CHECKS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 
 
 def bounds_of(note: Any) -> dict[str, Any]:
-    """Return the bounds that a note of `Annotated` sets, such as {"ge": 1}; {} for any other note than those of msgspec
-    and annotated_types."""
+    """Return the bounds that one note of an `Annotated` type sets, such as {"ge": 1}, from `msgspec.Meta` or
+    annotated_types; {} for any other note. A minimum length of 0 is left out."""
     if not isinstance(note, msgspec.Meta) and type(note).__module__ != "annotated_types":
         return {}
     found = {word: getattr(note, word, None) for word in _ALL}
@@ -200,8 +204,9 @@ def bounds_of(note: Any) -> dict[str, Any]:
 
 
 def bounded_type(hint: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonType:
-    """Return the JSON type `meaning` with `bounds` in its schema and checked by its reader; a pattern is only in the
-    schema. Raises `UnsupportedType`, for the annotation `hint`, if a bound does not apply to the type."""
+    """Return the JSON type `meaning` with `bounds`, such as {"ge": 1}, in its schema and checked by its reader, which
+    raises `ConversionError`; a pattern is only in the schema. Raises `UnsupportedType`, for the annotation `hint`, if a
+    bound does not apply to the type."""
     words = _WORDS.get(str(meaning.schema.get("type")), {})
     if strange := next((word for word in bounds if word not in words), None):
         raise UnsupportedType(
@@ -225,8 +230,9 @@ _MOST_NAMED = 20
 
 
 def literal_type(hint: Any, values: tuple[Any, ...]) -> JsonType:
-    """Return the JSON type of a `Literal` (`hint`) with these values. Raises `UnsupportedType` for a value that JSON
-    cannot represent."""
+    """Return the JSON type of a `Literal` with these values: a schema with `const` or `enum`, and a reader that returns
+    the value that is meant. Raises `UnsupportedType`, for the annotation `hint`, for a value that JSON cannot
+    represent."""
     options = _json_options(hint, values)
     values_json = [each for each, _ in options]
     schema: Json = {"const": values_json[0]} if len(values_json) == 1 else {"enum": values_json}
@@ -247,8 +253,8 @@ def enum_type(cls: type[enum.Enum]) -> JsonType:
 
 
 def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Return pairs of the JSON form of each value (of an Enum member: of its value) and the value. Raises
-    `UnsupportedType`, for the annotation `hint`, if one has none."""
+    """Return pairs of the JSON form of each value (of an Enum member: of its value) and the value itself. Raises
+    `UnsupportedType`, for the annotation `hint`, if a value has no JSON form."""
     found = []
     for value in values:
         json_value = to_json_value(value.value if isinstance(value, enum.Enum) else value)
@@ -277,9 +283,9 @@ def _equality_key(value: Any) -> Any:
 
 
 def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = ()) -> Read:
-    """Return a reader that accepts only the JSON form of an option, and returns the option's value; `options` are pairs
-    of both. An instance of a class in `own` is returned unchanged. The reader raises `ConversionError` for other
-    values."""
+    """Return a reader of values that must be one of the `options`, pairs of a JSON form and a Python value: it returns
+    the Python value of the one that equals the given JSON. An instance of a class in `own` is returned unchanged. The
+    reader raises `ConversionError` for other values."""
     found = {_equality_key(option): value for option, value in reversed(options)}
     named = ", ".join([json.dumps(option, ensure_ascii=False) for option, _ in options[:_MOST_NAMED]])
     more = ", ..." if len(options) > _MOST_NAMED else ""
@@ -296,15 +302,15 @@ def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = 
 
 
 def _read_string(value: Any) -> str:
-    """Return a string unchanged. Raises `ConversionError` for any other value."""
+    """Return a string unchanged. Raises `ConversionError` for any other value; nothing is converted."""
     if isinstance(value, str):
         return value
     raise wrong_type_error("should be a string")
 
 
 def _read_integer(value: Any) -> int:
-    """Return a value as an integer; 2.0 is one, as in JSON Schema, but true is not. Raises `ConversionError` for any
-    other value."""
+    """Return a value as an int; 2.0 is accepted, as in JSON Schema, but not true. Raises `ConversionError` for any
+    other value, NaN and infinity included."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -369,7 +375,7 @@ def _read_decimal(value: Any) -> Decimal:
 
 
 def _parse_date(text: str) -> dt.date:
-    """Return the date of an ISO text of ten characters. Raises ValueError for any other text."""
+    """Return the date of an ISO text of ten characters, such as 2026-05-17. Raises `ValueError` for any other text."""
     if len(text) != 10:
         raise ValueError
     return dt.date.fromisoformat(text)
@@ -409,8 +415,9 @@ def _parse_duration(text: str) -> dt.timedelta:
 
 
 def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> JsonType:
-    """Return the JSON type of values that JSON writes as text in this `format`, converted by `parse`. Its reader
-    returns an instance of `kind` unchanged and raises `ConversionError`, with the `example`, for any other value."""
+    """Return the JSON type of Python values of the class `kind` that JSON writes as text in this `format`. Its reader
+    converts text by `parse`, returns an instance of `kind` unchanged, and raises `ConversionError`, with the `example`
+    in its message, for anything else."""
 
     def read(value: Any) -> Any:
         if isinstance(value, kind):
@@ -424,7 +431,8 @@ def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], exampl
 
 
 def _scalar_type(type: str, read: Read) -> JsonType:
-    """Return the JSON type whose schema has only the type name `type`, and which is converted by `read`."""
+    """Return the JSON type whose schema is only `{"type": ...}` with the given type name, and whose reader is
+    `read`."""
     return JsonType({"type": type}, read)
 
 

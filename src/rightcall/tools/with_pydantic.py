@@ -82,7 +82,8 @@ def _argument_collector(parameters: Parameters, hints: Mapping[str, Any]) -> Cal
 
 def _make_adapter(target: Any, hints: Mapping[str, Any], label: str) -> Any:
     """Return pydantic's `TypeAdapter` of `target`, a function or class that messages name by `label`. Raises `Refused`,
-    which names the first parameter of `hints` without a schema, and `MissingExtra` without pydantic."""
+    which names the first of the parameters in `hints` (annotations by name) that has no schema, or else `label`, and
+    `MissingExtra` without pydantic."""
     require_extra("pydantic")
     from pydantic import PydanticUserError, TypeAdapter
 
@@ -155,8 +156,9 @@ def _object_schema(adapter: Any, name: str) -> Json:
 
 
 def _read_json(validate: Callable[[str], Any], arguments: Json, *, convert: bool = True) -> Any:
-    """Return JSON arguments as pydantic's `validate` converts them. If the only errors are floats such as 2.0 for an
-    integer, and `convert` is set, they are converted. Raises `ConversionError` if the arguments do not fit."""
+    """Return JSON arguments as converted by `validate`, which takes JSON text. If the only errors are floats such as
+    2.0 for an integer, and `convert` is set, they are converted to integers first. Raises `ConversionError` if the
+    arguments do not fit."""
     try:
         return validate(json.dumps(arguments))
     except ValueError as error:
@@ -202,8 +204,8 @@ def _is_whole_number(error: Mapping[str, Any]) -> bool:
 
 
 def _replace_at(value: Any, steps: tuple[Any, ...], new: int) -> Any:
-    """Return a copy of a JSON value with `new` at the path `steps`. A step that leads nowhere, such as the label of a
-    union, changes nothing."""
+    """Return a copy of a JSON value with `new` at the path `steps`, of keys and indexes. A step that leads nowhere,
+    such as the label of a union, changes nothing."""
     if not steps:
         return new
     first, rest = steps[0], steps[1:]
@@ -246,8 +248,8 @@ def _readable_type(hint: Any, made: dict[Any, Any]) -> Any:
 
 
 def _convert_typed_dict(old: Any, made: dict[Any, Any]) -> Any:
-    """Return a `typing.TypedDict` as one of `typing_extensions`, which `made` then has for it; a TypedDict of
-    `typing_extensions` is returned unchanged."""
+    """Return a `typing.TypedDict` (`old`) as one of `typing_extensions`, and store that in `made`, from where it is
+    taken the next time; a TypedDict of `typing_extensions` is returned unchanged."""
     import typing_extensions
 
     if type(old).__module__ != "typing" or old in made:
