@@ -58,7 +58,7 @@ class Wire:
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
         """Send a request and yield the response, whose body is not read yet. The connection is closed afterwards,
         unless connections are kept in this event loop and the body was read to its end. Raises `TimedOut` or
-        `TransportError` if no response arrives."""
+        `TransportError` if no response arrives, and `CallerError` for a body that JSON cannot represent."""
         kept = self._kept
         is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
         session = kept[1] if kept is not None and is_ours else self._open_session()

@@ -231,8 +231,8 @@ class ModeSelector:
         return fallback
 
     def _later_mode(self, choice: ModeChoice, why: str) -> ModeChoice | None:
-        """Return the choice of the next possible mode after that of `choice`, with `why` as evidence; None if there is
-        none, or if the caller fixed the mode."""
+        """Return the choice of the next possible mode after that of `choice`, with the reason `why` appended to its
+        evidence; None if there is no later mode, or if the caller fixed the mode."""
         later = [
             mode
             for mode in self._possible_modes(choice.profile)

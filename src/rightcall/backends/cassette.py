@@ -107,8 +107,9 @@ def scrub_json(value: Any, *own: str) -> Any:
 def scrub_response(
     status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
 ) -> RecordedResponse:
-    """Return a response to record, without secrets and with only the headers in `KEPT_HEADERS`. Pieces that a secret
-    spans are joined, and their delays added; `own` are known secret values."""
+    """Return a response to record, without secrets in headers, body and `broken` (why it is incomplete), and with only
+    the headers in `KEPT_HEADERS`. Pieces of the body that a secret spans are joined, and their delays added; `own` are
+    known secret values."""
     scrubber = Scrubber(own)
     kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
     clean, waits = scrub_pieces(pieces, delays, scrubber)
@@ -279,8 +280,8 @@ def canonical_request(asked: RecordedRequest) -> Json:
 
 
 def api_route(path: str) -> str:
-    """Return the path of a request's API without the prefix of a base URL and without the query, such as
-    `/v1/chat/completions`; the whole path if it is that of no known API."""
+    """Return the part of the URL path `path` that names the API, such as `/v1/chat/completions`, without the prefix of
+    a base URL; for no known API the whole path. Without the query and a trailing slash in both cases."""
     path = path.partition("?")[0].rstrip("/")
     found = _ROUTE.search(path)
     return found.group() if found else path

@@ -114,8 +114,9 @@ class ServerEvents:
     # -- events --------------------------------------------------------------------------------------------------------
 
     def _process_event_line(self, line: str, out: list[Payload]) -> None:
-        """Process one line of server-sent events: a `data` or `event` field, or the blank line that ends the event,
-        whose payload is appended to `out`. Comments and other fields are ignored."""
+        """Process one line of server-sent events: a `data` or `event` field, or the blank line that ends the event.
+        Payloads that are complete are appended to `out`: a `data` line first completes the event before it if that is
+        whole JSON without a blank line. Comments and other fields are ignored."""
         if not line:
             self._dispatch(out)
             return
@@ -175,9 +176,12 @@ def _detect_form(line: str) -> _StreamForm:
 
 
 def _to_payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
-    """Return the payloads of a chunk, given its `text` and decoded `value`: its object, or the objects of its array.
-    With `is_error`, each is an object with an `error`, and a chunk without an object gives its text as the error. Text
-    that is not JSON gives one `Fault` otherwise."""
+    """Return the payloads of a chunk, given its `text` and decoded `value`: its object, or the objects of its array; []
+    for other JSON, and one `Fault` for text that is not JSON.
+
+    With `is_error` each payload is an object with `error`, in which an object without that key is wrapped; a chunk
+    without an object, also one that is no JSON, gives one error with its text.
+    """
     if isinstance(value, Undecodable) and not is_error:
         return [Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}")]
     found = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]

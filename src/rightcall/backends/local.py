@@ -137,8 +137,8 @@ class LocalServer:
         self.close()
 
     def why(self) -> LocalServerError:
-        """Return (not raise) the error that says why the child process has ended. Waits for its end if it still
-        runs."""
+        """Return (not raise) the error that says why the child process has ended, after waiting for its end if it still
+        runs. After `close` the error says that the server was closed."""
         if not self._finish.alive:
             return LocalServerError(f"the server of {self.model} was closed; start another one")
         return _exit_error(self.model, self._process.wait(), _main_error(self._log))
@@ -268,8 +268,8 @@ def _start_child(log: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _end_child(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
-    """Kill the child and close its pipes and `log`. Its folder is deleted only in the process with the id `owner`, so
-    that a fork keeps it."""
+    """Kill the child, wait for its end, and close its pipes and `log`. Its folder is deleted only in the process with
+    the id `owner`, its parent: a fork of that cannot end the child, and keeps the folder."""
     process.kill()
     process.wait()
     if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either

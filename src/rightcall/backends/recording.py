@@ -164,8 +164,8 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: HttpRequest) -> AsyncIterator[HttpResponse]:
-        """Send a request through the inner exchange and yield its response. When the context ends, also by an error,
-        the exchange is written to the cassette, without secrets."""
+        """Send a request through the inner exchange and yield its response. When the context ends, also by an error or
+        without a response, the exchange is written to the cassette, without secrets."""
         path, body = scrub_json([urlsplit(sent.url).path, sent.body], *self._own)
         asked = RecordedRequest(sent.method, path, body)
         response = _ReceivedResponse()
