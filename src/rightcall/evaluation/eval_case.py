@@ -135,8 +135,13 @@ def judge_any_call(outcome: CaseOutcome) -> EvalVerdict:
 
 
 def by_scenario(scenario: Scenario, domain: Domain) -> Judge:
-    """Return a judge of a task. It compares the effects of the executed calls with those of the scenario, in any order;
-    `domain` has the tools."""
+    """Return a judge of a task. It compares the executed calls with those of the scenario: their order is free, except
+    that a call must follow the tools in its `after`. The task is completed if no expected call is missing, no other
+    call changed anything, and the model ended the conversation itself.
+
+    Without expected calls, no call must be made. `domain` has the tools, whose `read_only` marks are used; nothing is
+    executed.
+    """
     expected = Counter([call.name for call in scenario.calls if not call.optional])
 
     def judge_effects(conversation: CaseOutcome) -> EvalVerdict:

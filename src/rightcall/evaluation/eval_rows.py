@@ -134,7 +134,8 @@ class RecordedRun(msgspec.Struct):
 def read_evaluation(path: Path) -> RecordedRun | None:
     """Return the last run of an evaluation's file; None if the file has none. An incomplete last line is ignored.
 
-    Raises `CallerError` for a file that is not an evaluation, `FileFailed` for an unreadable or damaged one.
+    Raises `FileFailed` for an unreadable file and for a line that is no JSON object, `CallerError` for a row of another
+    kind or with invalid fields.
     """
     past: RecordedRun | None = None
     for number, row in read_rows(path):

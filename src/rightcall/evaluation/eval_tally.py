@@ -197,7 +197,7 @@ def tally_json(tally: EvalTally) -> Json:
 
 def _rates_json(tally: EvalTally, name: str, suite: str = "", category: str = "") -> Json:
     """Return the results of the configuration `name`, of one suite or category if given, as JSON data: the number of
-    cases, and the share of each metric that some case measures."""
+    cases, repetitions included, and the share of each metric that some case measures."""
     shares: dict[str, Share] = {metric: tally.share(name, metric, suite, category) for metric in tally.metrics}
     rates = {metric: share_json(share) for metric, share in shares.items() if share.whole}
     return {"cases": len(tally.select_rows(name, suite, category)), **rates}

@@ -321,9 +321,9 @@ class Evaluation:
             await rows.flush()
 
     def _unfinished_tasks(self) -> Iterator[tuple[EvalCase, int]]:
-        """Yield the cases to run, each with the number of the repetition, until the budget of this run is spent. A case
-        that an earlier run finished in all configurations is not yielded, but added to `done` and `resumed` and
-        reported to the watcher."""
+        """Yield the cases to run, each with the number of the repetition; none once the budget of this run is spent. A
+        case that an earlier run finished in all configurations is not yielded, but added to `done` and `resumed` and
+        reported to the watcher, also after that."""
         for run in range(self.settings.runs):
             for case in self.cases:
                 if all((case.key, run, name) in self._finished for name in self._configurations):
@@ -436,8 +436,8 @@ def _http_backend(backend: BaseBackend) -> Backend | None:
 
 
 def _share_answers(backend: BaseBackend) -> SharedAnswers | None:
-    """Replace the exchange of the HTTP backend by one that shares answers between configurations, and return that; None
-    if there is no HTTP backend."""
+    """Replace the exchange of the HTTP backend by one that shares answers between configurations (within its
+    `sharing()`), and return that; None, with nothing changed, if there is no HTTP backend."""
     inner = _http_backend(backend)
     if inner is None:
         return None

@@ -121,8 +121,9 @@ def leaderboard_case(row: Json, truths: list[Json], category: str, suite: str = 
 
 
 def _make_truth_judge(truths: Sequence[Json], functions: Sequence[Json]) -> Judge:
-    """Return a judge that compares the calls with `truths`, the acceptable calls, by the leaderboard's rules;
-    `functions` are the declared tools. Without truths, only an answer without calls is right."""
+    """Return a judge that compares the calls with `truths`, the acceptable calls, by the leaderboard's rules, and their
+    tools also by name alone, without regard to order; `functions` are the declared tools. Without truths, only an
+    answer without calls is right."""
 
     def are_right(calls: Sequence[Call]) -> bool:
         return are_matches([(call.name, call.arguments) for call in calls], functions, truths)

@@ -265,7 +265,8 @@ def _render_header(page: WebPage) -> str:
 
 
 def _render_strip(top: Headline) -> str:
-    """Return the bar of the headline and its legend as HTML; "" if fewer than two of its pieces have a count."""
+    """Return the bar of the headline and its legend, which has all its pieces, as HTML; "" if fewer than two of the
+    pieces have a count above zero."""
     if len([piece for piece in top.strip if piece.count]) < 2:
         return ""
     drawn, at = [], 0.0

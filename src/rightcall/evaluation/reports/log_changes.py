@@ -102,7 +102,8 @@ def _verdict(pair: _Pair, p: float) -> Verdict:
 
 def _pairs(before: ReplyTally, after: ReplyTally) -> Iterator[_Pair]:
     """Yield the pairs of rates to compare in two logs: those of all replies, of each finding, of models in both logs
-    and of groups in both."""
+    and of groups in both. Left out are rates that are the same as others: of findings of the kind "near", of a model
+    that is the only one, and of a group that is the only one of its model."""
     earlier, later = before.total, after.total
     yield from _measure_pairs(ALL, earlier, later)
     for finding in [
