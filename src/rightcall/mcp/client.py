@@ -48,7 +48,7 @@ async def connect(
     - `prefix`: put before the tools' names.
     - `seconds`: the time limit of each answer.
     - `headers`: are sent with every request over HTTP.
-    - `env`: the environment of the command, which otherwise gets only a few of our variables.
+    - `env`: variables for the command, added to the few of ours that it gets.
 
     Raises `BackendError` for a server that cannot be used, `CallerError` for an invalid `server`. An exception inside
     the context is raised unchanged.
@@ -93,8 +93,8 @@ async def _open_transport(
     server: str | Sequence[str], headers: Mapping[str, str] | None, env: Mapping[str, str] | None
 ) -> AsyncIterator[Any]:
     """Yield what the SDK's `Client` connects with: parameters of a command to start, or an HTTP transport that sends
-    `headers`. `env` is the environment of a command. Raises `CallerError` for an empty command and for a text that is
-    no URL."""
+    `headers`. `env`: variables for a command, added to the few of ours that it gets. Raises `CallerError` for an empty
+    command and for a text that is no URL."""
     from mcp import StdioServerParameters
 
     if not isinstance(server, str):
@@ -123,7 +123,7 @@ async def _open_http_transport(url: str, headers: dict[str, str]) -> AsyncIterat
 async def _list_tools(client: Client, trust_annotations: bool, prefix: str) -> Toolset:
     """List the server's tools, page by page, and return them as a toolset of which each tool runs by calling the
     server. Definitions that cannot be used are in its `refused`. Stops at a repeated cursor or after `_MOST_PAGES`
-    pages; raises `BackendError` beyond `MOST_TOOLS` tools."""
+    pages; raises `BackendError` beyond `MOST_TOOLS` definitions."""
     listed: list[Json] = []
     cursor: str | None = None
     seen: set[str | None] = set()
@@ -153,7 +153,7 @@ def _bind_to_server(tool: Tool, client: Client, trust_annotations: bool, prefix:
 
 def _make_runner(client: Client, name: str) -> Callable[..., Any]:
     """Return an async function that calls the server's tool `name` with its keyword arguments and returns the output.
-    That function raises `ToolError` if the call fails or the answer cannot be used."""
+    It raises `ToolError` if the call fails or the answer cannot be used; the time limit is that of the `client`."""
 
     async def run(**arguments: Any) -> Any:
         """Call the server's tool with these arguments and return its output. Raises `ToolError`."""

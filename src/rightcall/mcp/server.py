@@ -108,7 +108,7 @@ async def _call_tool(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], li
 
 def _to_sdk_result(result: Result) -> CallToolResult:
     """Return a call's result in the SDK's form: its text, and its output as structured content if that is an object and
-    no error. `isError` is set for an error."""
+    no error. For an error `isError` is set, and the text is without its "ERROR: "."""
     from mcp import types
 
     text = result.text.removeprefix("ERROR: ") if result.error else result.text
