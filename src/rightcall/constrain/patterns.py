@@ -7,6 +7,7 @@ Where engines read a construct differently, the narrower reading is used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -48,6 +49,8 @@ _CLASSES = {
 }
 _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
 ANY_TEXT = Repeat(ANY)
+# What some engine may read as `{m,n}`: only ASCII digits count, and Rust's engine ignores white space.
+_COUNTS = re.compile(r"\{\s*+([0-9]*+)\s*+(,?+)\s*+([0-9]*+)\s*+\}")
 
 
 class Irregular(Exception):
@@ -159,7 +162,7 @@ class _PatternReader:
         if char in ("*", "+", "?"):
             self.at += 1
             least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[char]
-        elif char == "{" and (counts := self.counts()) is not None:
+        elif (counts := self.counts()) is not None:
             least, most = counts
         else:
             return item
@@ -168,21 +171,24 @@ class _PatternReader:
         return repeat(item, least, most)
 
     def counts(self) -> tuple[int, int | None] | None:
-        """Read `{m,n}`, `{m,}` or `{m}` and return both counts (None: no upper limit); None, with nothing read, if the
-        brace begins no quantifier. Raises `Irregular` for `{,n}`, for counts that are too large or in the wrong
-        order."""
-        end = self.text.find("}", self.at)
-        low, comma, high = self.text[self.at + 1 : max(end, 0)].partition(",")
-        if comma and not low and high.isdecimal():
-            raise Irregular("'{,n}', which engines read differently")
-        if end < 0 or not low.isdecimal() or (high and not high.isdecimal()):
+        """Read `{m,n}`, `{m,}` or `{m}` and return both counts (None: no upper limit); None, with nothing read, if no
+        quantifier is next. Raises `Irregular` for `{,n}` and for white space in it, for counts that are too large or in
+        the wrong order."""
+        found = _COUNTS.match(self.text, self.at) if self.peek() == "{" else None
+        if found is None or not (found[1] or found[3]):
             return None
-        self.at = end + 1
-        return _check_counts(int(low), int(high) if high else None if comma else int(low))
+        self.at = found.end()
+        least, comma, most = found.groups()
+        if found[0] != f"{{{least}{comma}{most}}}" or not least:
+            raise Irregular(f"{found[0]!r:.20}, which engines read differently")
+        return _check_counts(int(least), int(most) if most else None if comma else int(least))
 
     def atom(self) -> Node:
         """Read one character, `.`, class, escape or group and return its node. Raises `Irregular` for a quantifier or
-        `^` in this place."""
+        `^` in this place: engines disagree about one that follows another, or nothing."""
+        start = self.at
+        if self.counts() is not None:
+            raise Irregular(f"{self.text[start : self.at]!r:.20} is not supported in this position")
         char = self.take()
         if char == "(":
             return self.group()
@@ -244,7 +250,7 @@ class _PatternReader:
         code. Raises `Irregular` if the digits are not `size` in number or no valid character."""
         digits = self.text[self.at : self.at + max(size, 0)]
         try:
-            number = int(digits, 16) if len(digits) == size and digits.isalnum() else -1
+            number = int(digits, 16) if len(digits) == size and digits.isascii() and digits.isalnum() else -1
         except ValueError:
             number = -1
         if not 0 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
