@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -534,10 +535,27 @@ def test_an_id_that_is_a_fragment_is_an_anchor(draft: str, word: str) -> None:
     assert not _fits(_in_draft(draft, schema), {"x": 5})
 
 
-@pytest.mark.parametrize("inner", [{"$ref": "#/$defs/z"}, {"items": {"anyOf": [{"$ref": "#/$defs/z"}]}}, {"$ref": "#"}])
-def test_an_inner_id_with_references_inside_is_rejected(inner: Json) -> None:
+@pytest.mark.parametrize("draft, word", [("draft-04", "id"), ("draft-07", "$id"), ("draft/2020-12", "$id")])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"properties": {"b": {"$ref": "#/$defs/z"}}},
+        {"items": {"anyOf": [{"$ref": "#/$defs/z"}]}},
+        {"not": {"$ref": "#"}},
+        {"$defs": {"z": {}}, "additionalProperties": {"$ref": "#/$defs/z"}},
+    ],
+)
+def test_an_inner_id_with_references_inside_is_rejected(draft: str, word: str, inner: Json) -> None:
+    schema = {**with_property({"properties": {"a": {word: "x.json", **inner}}}), "$defs": {"z": {}}}
+    with pytest.raises(BadTools, match=f"/a/{re.escape(word)}: an inner .* changes what the references inside it mean"):
+        declare_tool(_in_draft(draft, schema))
+
+
+def test_a_reference_beside_an_inner_id_is_rejected_since_draft_2019_09() -> None:
+    schema = {**with_property({"$id": "x.json", "$ref": "#/$defs/z"}), "$defs": {"z": {}}}
     with pytest.raises(BadTools, match=r"an inner \$id changes what the references inside it mean"):
-        declare_tool({**with_property({"properties": {"a": {"$id": "x.json", **inner}}}), "$defs": {"z": {}}})
+        declare_tool(schema)
+    declare_tool(_in_draft("draft-07", schema))
 
 
 def test_the_keyword_for_the_first_items_depends_on_the_draft() -> None:
@@ -554,6 +572,10 @@ def test_the_keyword_for_the_first_items_depends_on_the_draft() -> None:
         ("draft-07", {"$id": "x.json", "$ref": "#/definitions/z"}),
         ("draft-06", {"$id": "http://example.org/x", "$ref": "#/definitions/z"}),
         ("draft-04", {"$id": "x.json", "allOf": [{"$ref": "#/definitions/z"}]}),
+        ("draft-04", {"id": "x.json", "$ref": "#/definitions/z"}),
+        ("draft-04", {"id": "#anchor", "allOf": [{"$ref": "#/definitions/z"}]}),
+        ("draft-06", {"id": "x.json", "allOf": [{"$ref": "#/definitions/z"}]}),
+        ("draft/2020-12", {"id": "x.json", "allOf": [{"$ref": "#/definitions/z"}]}),
     ],
 )
 def test_an_inner_id_that_its_draft_ignores_changes_no_reference(draft: str, inner: Json) -> None:
@@ -567,6 +589,15 @@ def test_an_anchor_of_the_document_takes_precedence_over_one_in_an_inner_id() ->
     for definitions in ({"a": inner, "b": own}, {"a": own, "b": inner}, {"a": {"items": inner}, "b": own}):
         schema = {**with_property({"$ref": "#n"}), "$defs": definitions}
         assert _fits(schema, {"x": "a"}) and not _fits(schema, {"x": 5})
+
+
+@pytest.mark.parametrize("swap", [False, True], ids=["own-last", "own-first"])
+def test_an_anchor_inside_an_inner_id_of_draft_4_belongs_to_another_document(swap: bool) -> None:
+    inner: Json = {"id": "x.json", "items": {"id": "#n", "type": "integer"}}
+    own: Json = {"id": "#n", "type": "string"}
+    definitions = {"a": own, "b": inner} if swap else {"a": inner, "b": own}
+    schema = _in_draft("draft-04", {**with_property({"$ref": "#n"}), "definitions": definitions})
+    assert _fits(schema, {"x": "a"}) and not _fits(schema, {"x": 5})
 
 
 @pytest.mark.parametrize(

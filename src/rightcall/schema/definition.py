@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rightcall.schema.limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE, Refused
-from rightcall.schema.relax import draft_of, ref_stands_alone
 from rightcall.schema.walk import (
     LISTS,
     MAPS,
@@ -30,7 +29,9 @@ from rightcall.schema.walk import (
     REFS,
     Refs,
     fragment_of,
+    id_keyword,
     is_other_document,
+    ref_stands_alone,
     references,
     schemas_and_targets,
     schemas_in_place,
@@ -448,18 +449,16 @@ class _Checker:
 
 
 def _check_inner_ids(root: Json) -> None:
-    """Raise `Refused` for an inner `$id` that changes what a reference inside it means. Inner ids are ignored without
-    references inside, in draft 4, and up to draft 7 beside a `$ref`."""
-    if draft_of(root) == "draft-04":
-        return
-    ignores_siblings = ref_stands_alone(root)
+    """Raise `Refused` for an inner id that changes what a reference inside it means. Inner ids are ignored without
+    references inside, and up to draft 7 beside a `$ref`."""
+    id_word, ignores_siblings = id_keyword(root), ref_stands_alone(root)
     waiting = [("", "", root)]
     while waiting:
         path, id_path, schema = waiting.pop()
-        if path and is_other_document(schema) and not (ignores_siblings and "$ref" in schema):
-            id_path = f"{path}/$id"
+        if path and is_other_document(schema, id_word) and not (ignores_siblings and "$ref" in schema):
+            id_path = f"{path}/{id_word}"
         if id_path and references(schema):
-            raise Refused(id_path, "an inner $id changes what the references inside it mean", "remove it")
+            raise Refused(id_path, f"an inner {id_word} changes what the references inside it mean", "remove it")
         waiting += [
             (path + sub.path, id_path, sub.schema) for sub in subschemas(schema) if isinstance(sub.schema, dict)
         ]

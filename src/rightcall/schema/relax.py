@@ -22,7 +22,9 @@ from rightcall.schema.walk import (
     REFS,
     Refs,
     all_schemas,
+    draft_of,
     fragment_of,
+    ref_stands_alone,
     references,
     schemas_and_targets,
     subschemas,
@@ -70,21 +72,6 @@ _UNKNOWN_BEFORE = {
     "draft-07": _AFTER_7,
     "draft/2019-09": _AFTER_2019,
 }
-
-
-def draft_of(root: Any) -> str:
-    """Return the draft in `$schema`, such as "draft-07", if it is one before 2020-12, else ""."""
-    said = root.get("$schema") if isinstance(root, dict) else None
-    found = _DRAFT.search(said) if isinstance(said, str) else None
-    return found[1] if found is not None else ""
-
-
-_DRAFT = re.compile(r"json-schema\.org/(draft-0[467]|draft/2019-09)/")
-
-
-def ref_stands_alone(root: Any) -> bool:
-    """Return whether the draft of a document ignores the keywords beside a `$ref`, as drafts up to 7 do."""
-    return draft_of(root).startswith("draft-0")
 
 
 _LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")

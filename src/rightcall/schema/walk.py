@@ -5,6 +5,7 @@ This is the only code that knows which keywords hold schemas. It checks nothing:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -136,7 +137,8 @@ def refs_of(root: Any) -> Refs:
 
 def _collect_anchors(root: Any) -> dict[str, Json]:
     """Return the schemas of a document by their anchors. Drafts 4 to 7 write `"$id": "#city"`, or `id`. An anchor of
-    the document comes before the same one inside an inner `$id`, which belongs to another document."""
+    the document comes before the same one inside an inner id, which belongs to another document."""
+    id_word = id_keyword(root)
     found: dict[str, Json] = {}
     documents: list[Any] = [root]
     for document in documents:
@@ -149,13 +151,34 @@ def _collect_anchors(root: Any) -> dict[str, Json]:
                 for name in names + [name[1:] for name in ids if name.startswith("#")]:
                     found.setdefault(name, here)
                 for inner in direct_subschemas(here):
-                    (documents if is_other_document(inner) else waiting).append(inner)
+                    (documents if is_other_document(inner, id_word) else waiting).append(inner)
     return found
 
 
-def is_other_document(schema: Any) -> bool:
-    """Return whether an inner schema has an `$id` that is no anchor, which makes it a document of its own."""
-    said = schema.get("$id") if isinstance(schema, dict) else None
+def draft_of(root: Any) -> str:
+    """Return the draft in `$schema`, such as "draft-07", if it is one before 2020-12, else ""."""
+    said = root.get("$schema") if isinstance(root, dict) else None
+    found = _DRAFT.search(said) if isinstance(said, str) else None
+    return found[1] if found is not None else ""
+
+
+_DRAFT = re.compile(r"json-schema\.org/(draft-0[467]|draft/2019-09)/")
+
+
+def ref_stands_alone(root: Any) -> bool:
+    """Return whether the draft of a document ignores the keywords beside a `$ref`, as drafts up to 7 do."""
+    return draft_of(root).startswith("draft-0")
+
+
+def id_keyword(root: Any) -> str:
+    """Return the keyword that names a schema in the draft of a document: `id` in draft 4, `$id` in later ones."""
+    return "id" if draft_of(root) == "draft-04" else "$id"
+
+
+def is_other_document(schema: Any, id_word: str) -> bool:
+    """Return whether an inner schema has an id, in the keyword `id_word`, that is no anchor, which makes it a document
+    of its own."""
+    said = schema.get(id_word) if isinstance(schema, dict) else None
     return isinstance(said, str) and not said.startswith("#")
 
 
