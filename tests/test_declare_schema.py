@@ -600,6 +600,14 @@ def test_an_anchor_inside_an_inner_id_of_draft_4_belongs_to_another_document(swa
     assert _fits(schema, {"x": "a"}) and not _fits(schema, {"x": 5})
 
 
+@pytest.mark.parametrize("ref", ["", "http://e.org/root.json", "http://e.org/root.json#/$defs/i", "item.json"])
+def test_the_reason_against_a_reference_by_id_is_true(ref: str) -> None:
+    schema: Json = {"$id": "http://e.org/root.json", "$defs": {"i": {"$id": "item.json", "type": "integer"}}}
+    with pytest.raises(BadTools) as caught:
+        declare_tool({**schema, **with_property({"$ref": ref})})
+    assert "does not begin with '#'" in str(caught.value) and "outside" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "pattern, reason",
     [

@@ -434,13 +434,13 @@ class _Checker:
 
     def find_target(self, ref: Any, path: str, word: str) -> Any:
         """Return the schema that a reference `ref` points at, and set `refers`. Raises `Refused` if it is not a text,
-        or points outside the document or at no schema. `path` and `word` are where it is."""
+        or does not begin with `#`, or points at no schema. `path` and `word` are where it is."""
         self.refers = True
         at = f"{path}/{word}"
         if not isinstance(ref, str):
             raise Refused(at, f"{_shorten(ref)} is no reference", 'write one such as "#/$defs/City"')
         if not ref.startswith("#"):
-            cause = f"{ref[:80]!r} points outside this schema, and nothing is ever fetched"
+            cause = f"{ref[:80]!r} does not begin with '#': ids are not resolved, and nothing is ever fetched"
             raise Refused(at, cause, 'copy what it means under "$defs" and point there with "#/$defs/..."')
         found = self.refs.get(ref)
         if not isinstance(found, (dict, bool)):
