@@ -363,6 +363,16 @@ def test_a_missing_argument_with_a_default_is_filled_in_or_reported(sent: Json, 
         assert not safe.calls and [p.code for p in safe.problems] == ["missing"]
 
 
+@pytest.mark.parametrize("inner", [{}, {"n": 1}], ids=["empty", "whole"])
+@pytest.mark.parametrize("wrapper", ["arguments", "properties", "parameters", "input", "kwargs"])
+def test_check_finds_no_arguments_inside_a_wrapper(wrapper: str, inner: Json) -> None:
+    tool = make_tool({"n": {"type": "integer", "default": 3}}, required=("n",))
+    off = parse(
+        hermes(json.dumps({"name": "f", "arguments": {wrapper: inner}})), format="hermes", tools=[tool], repair="off"
+    )
+    assert [p.code for p in off.problems] == ["missing"] == [p.code for p in problems(tool, {wrapper: inner})]
+
+
 def test_null_for_a_required_argument_with_a_default_is_missing() -> None:
     tool = make_tool({"n": {"type": "integer", "default": 3}}, required=("n",))
     assert [p.code for p in problems(tool, {"n": None})] == ["missing"]
