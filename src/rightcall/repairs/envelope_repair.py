@@ -357,17 +357,13 @@ def _usual_member_role(
     declares an argument of that name. A known `type` gives None, another one, an index or a further id "known". Any
     other key is a "stranger"."""
     if key in keys.names or (key == "function" and keys.names):
-        return None if value == name else "clash" if _is_tool_name(value, tools) else "stranger"
+        is_tool = isinstance(value, str) and tools is not None and value in tools
+        return None if value == name else "clash" if is_tool else "stranger"
     if key in keys.ids and has_args and isinstance(value, str):
         return "id" if _is_declared(key, tools, name) else None
     if key == "type" and isinstance(value, str) and value in _TYPES:
         return None
     return "known" if key in ("type", "index", *keys.ids) else "stranger"
-
-
-def _is_tool_name(value: Any, tools: Toolset | None) -> bool:
-    """Return whether the value is the name of a declared tool; False without tools."""
-    return isinstance(value, str) and tools is not None and value in tools
 
 
 def _is_second_arguments(key: str, value: Any) -> bool:

@@ -104,13 +104,6 @@ def _repeated_key_note(key: DuplicateKey) -> Problem:
     return Problem(key.code, key.message, blocking=False)
 
 
-def _repeated_key_notes(deviations: Iterable[Deviation]) -> list[Problem]:
-    """Return a non-blocking problem for each deviation that is a key repeated with the same value; other deviations are
-    ignored."""
-    keys = [each.before for each in deviations if each.rule == AGAIN]
-    return [_repeated_key_note(DuplicateKey(key, False, True, "", "")) for key in keys]
-
-
 def _forbidden_guess_problems(made: tuple[Repair, ...], tool: Tool | None, policy: str) -> list[Problem]:
     """Return the blocking problem of the first of these repairs that is a guess, in a list, if the policy allows no
     guesses for this tool; empty if none is a guess or they are allowed."""
@@ -314,7 +307,8 @@ class _ArgumentRepair:
             elif error.code:
                 self.problem = Problem(error.code, str(error))
             return None
-        self.notes += _repeated_key_notes(deviations)
+        repeated = [DuplicateKey(each.before, False, True, "", "") for each in deviations if each.rule == AGAIN]
+        self.notes += map(_repeated_key_note, repeated)
         made = deviation_receipts(deviations)
         if not isinstance(found, dict) or not are_allowed(made, self.tool, self.policy):
             return None

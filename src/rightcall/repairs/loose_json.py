@@ -142,6 +142,7 @@ def merge_equal_objects(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], 
 
 
 _match_escape = re.compile(rf'\\(?:["\\/bfnrt]|{SURROGATE_PAIR}|u[0-9a-fA-F]{{4}})').match
+_CONTROL_ESCAPE = re.compile(r"\\[bfnrtu]").match  # `\u` may be one
 _ESCAPED_QUOTES = frozenset(("\\'", "\\`"))
 # `C:\dir`, `\\host\share\dir`: only the first backslash of a host is doubled; no operator of a regular expression.
 _path = re.compile(r"[A-Za-z]:(?:\\(?!\\)[^\\]*+)++|\\\\[\w.\-]{2,64}+(?:\\(?!\\)[^\\+*?()\[\]{}|^]*+){2,}+").fullmatch
@@ -169,12 +170,6 @@ def _decode_piece(piece: str, has_lone_backslash: bool) -> str:
         return piece[1]
     is_escape = _match_escape(piece, 0) and not (has_lone_backslash and piece in _NEVER_MEANT)
     return PYTHON_ESCAPES.read(piece) if is_escape else piece
-
-
-def _has_control_escape(pieces: list[str]) -> bool:
-    """Return whether one piece of a string is the escape of a control character such as `\\n` or `\\t`, or a `\\u`
-    escape."""
-    return any(piece.startswith("\\") and piece[1:2] in tuple("bfnrtu") for piece in pieces)
 
 
 def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
@@ -523,7 +518,7 @@ class _LooseReader:
         has_lone_backslash = "bad_escape" in odd
         value = _join_pieces(pieces, source, has_lone_backslash) if odd else PYTHON_ESCAPES.read(source)
         self.has_lone_backslash |= has_lone_backslash
-        self.has_control_escapes |= value is not source and _has_control_escape(pieces)
+        self.has_control_escapes |= value is not source and any(map(_CONTROL_ESCAPE, pieces))
         if quote != '"' or odd:
             before, after = self.text[start : self.pos], json.dumps(value[:SHOWN], ensure_ascii=False)
             if quote != '"':

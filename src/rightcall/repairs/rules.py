@@ -34,10 +34,5 @@ class RepairRule(msgspec.Struct, frozen=True):
     format: str = ""
 
 
-def _load_rules() -> tuple[RepairRule, ...]:
-    """Read `rules.toml` and return all repair rules in its order."""
-    table = tomllib.loads((files("rightcall.repairs") / "rules.toml").read_text("utf-8"))
-    return tuple(msgspec.convert(table["rule"], list[RepairRule]))
-
-
-RULES: tuple[RepairRule, ...] = _load_rules()
+_TABLES = tomllib.loads((files("rightcall.repairs") / "rules.toml").read_text("utf-8"))
+RULES: tuple[RepairRule, ...] = tuple(msgspec.convert(_TABLES["rule"], list[RepairRule]))

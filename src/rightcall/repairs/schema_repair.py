@@ -324,7 +324,7 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
         yield from _null_changes(at, given.places)
     elif isinstance(value, str):
         yield from _string_changes(at, value, given)
-    elif isinstance(value, bool | int | float) and not _is_infinite(value):
+    elif isinstance(value, bool | int) or (isinstance(value, float) and not isinf(value)):  # infinity lost its text
         # A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, receipt_text(value))
     if value is not None and not isinstance(value, list):
@@ -342,11 +342,6 @@ def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
     )
     is_empty = value in ({}, "")
     return "guess" if is_item or is_list or is_empty else "schema"
-
-
-def _is_infinite(value: float) -> bool:
-    """Return whether a number is an infinite float, so that its text is lost; False for an int of any size."""
-    return type(value) is float and isinf(value)
 
 
 def _null_changes(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
