@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import islice
-from math import inf, isinf
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -324,7 +324,7 @@ def _type_changes(where: list[Any], value: Any, given: FaultyArguments) -> Itera
         yield from _null_changes(at, given.places)
     elif isinstance(value, str):
         yield from _string_changes(at, value, given)
-    elif isinstance(value, bool | int) or (isinstance(value, float) and not isinf(value)):  # infinity lost its text
+    elif isinstance(value, bool | int | float) and value not in (inf, -inf):  # an infinite one lost its text
         # A boolean may have been written as `true` or as `True`.
         yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, receipt_text(value))
     if value is not None and not isinstance(value, list):

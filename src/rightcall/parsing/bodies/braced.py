@@ -80,6 +80,7 @@ _NAME, _NAME_PART = r"[\w$.\-]{1,64}+", r"[\w$.\-]{0,64}+"
 _ASSIGNMENT = seq(Pat(f"(?P<assigned>{_NAME})", _NAME_PART), blanks(), literal("="))
 _ASSIGNMENT_PROBE = Probe(_ASSIGNMENT)
 _ADJACENT = seq(blanks(), Pat(f"(?P<adjacent>{_NAME})", _NAME_PART), blanks(), Pat("[:=]", ""))
+_KINDS_OF_TEXT = {"string": TEXT_KINDS | {"any"}}  # by what quotes mean: kinds of values that may be text
 
 
 class QuoteSyntax(NamedTuple):
@@ -213,6 +214,7 @@ class ArgumentSyntax:
 
     def __init__(self, body: Braced, markers: CallMarkers, brackets: str) -> None:
         self.body, self._close = body, brackets[1]
+        self._kinds_of_text = _KINDS_OF_TEXT.get(body.quoted, TEXT_KINDS)
         quote = literal(body.quote)
         self._quote = Probe(quote)
         # A key of braces may contain brackets and `=`.
@@ -393,7 +395,7 @@ class ArgumentSyntax:
             json_value = None
             if usual.lastindex == 3:
                 json_value = self._interpret_string(builder, text, kind)
-            elif usual.lastindex == 1 and not self._may_be_text(kind):
+            elif usual.lastindex == 1 and kind not in self._kinds_of_text:  # it may have lost a quote
                 json_value = text, int(text)
             if json_value is not None:
                 builder.take_match(usual)
@@ -418,10 +420,6 @@ class ArgumentSyntax:
         json, value = interpret_by_schema(builder, key, read)
         builder.give(prefix + json)
         return value
-
-    def _may_be_text(self, kind: str) -> bool:
-        """Return whether a value without quotes may be a string that lost its first one."""
-        return kind in TEXT_KINDS or (kind == "any" and self.body.quoted == "string")
 
     def _interpret_string(self, builder: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
         """Return JSON and value of `text`, which was between quotes: itself, or, where quotes say nothing about types,

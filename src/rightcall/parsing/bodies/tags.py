@@ -226,7 +226,8 @@ class Tags:
         late = seq(*((template(before),) if before else ()), name, slips)
         if len(before) <= _SURE or not before[-1] == after[:1] == '"':
             return [late]
-        return [late, _unquoted(before, name, after, follows)]
+        quote = Pat("'?+", "'?+")  # the attribute may have single quotes or none
+        return [late, seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)]
 
     @cached_property
     def open_starts(self) -> Probe | None:
@@ -247,13 +248,6 @@ def _optional(tag: Pat, *, group: bool = False) -> Pat:
     """Return the pattern of a tag that may be missing, with the blanks before it. `group`: it is a numbered group."""
     found = seq(blanks(), tag)
     return Pat(f"({'' if group else '?:'}{found.whole})?+", found.part)
-
-
-def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> Pat:
-    """Return the pattern of an opening tag whose attribute has single quotes or none. `before`, `after`: the text
-    around the name with its double quotes; `follows`: what must come next."""
-    quote = Pat("'?+", "'?+")
-    return seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)
 
 
 def _before_hole(text: str) -> str:
