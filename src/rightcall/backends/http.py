@@ -14,14 +14,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Self
 
-from rightcall.backends.address import (
-    api_address,
-    check_api,
-    find_base_url,
-    find_key,
-    own_secrets,
-    root_url,
-)
+from rightcall.backends.address import api_address, check_api, find_base_url, find_key, own_secrets, root_url
 from rightcall.backends.aiohttp_exchange import Wire
 from rightcall.backends.attempts import Asking
 from rightcall.backends.auto_mode import ModeSelector

@@ -35,16 +35,7 @@ from rightcall.capture.captured_rows import (
     tools_of,
 )
 from rightcall.datasets.label import Labeller, calls_before
-from rightcall.datasets.row_files import (
-    MUTATED,
-    RowNumbers,
-    RowRun,
-    Scratch,
-    Seen,
-    capture_rows,
-    digest,
-    output_sink,
-)
+from rightcall.datasets.row_files import MUTATED, RowNumbers, RowRun, Scratch, Seen, capture_rows, digest, output_sink
 from rightcall.datasets.rows.mapping import RowOutcome
 from rightcall.datasets.rows.sinks import RowSpool
 from rightcall.datasets.rows.sources import RowBatch

@@ -16,14 +16,7 @@ from typing import Literal, NamedTuple
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.body_kinds import BODIES
 from rightcall.formats.registered import KnownFormats, known_formats
-from rightcall.formats.spec import (
-    Channels,
-    Format,
-    Marker,
-    NameThenJson,
-    Special,
-    marker_alternatives,
-)
+from rightcall.formats.spec import Channels, Format, Marker, NameThenJson, Special, marker_alternatives
 from rightcall.parsing.blocks import FENCE_BEGIN
 from rightcall.parsing.compile import (
     THINK,

@@ -36,16 +36,7 @@ from rightcall.providers.dialect import (
     output_text,
     unknown_fields,
 )
-from rightcall.providers.sdk_view import (
-    arguments,
-    compact_json,
-    error_text,
-    is_parsed,
-    items,
-    obj,
-    objects,
-    text,
-)
+from rightcall.providers.sdk_view import arguments, compact_json, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _CALL_KEYS = frozenset(("id", "type", "index", "function", "custom"))

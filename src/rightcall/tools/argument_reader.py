@@ -18,13 +18,7 @@ from rightcall.tools.type_hints import (
     fill_defaults,
     typed_dict_fields,
 )
-from rightcall.tools.value_types import (
-    ConversionError,
-    JsonType,
-    NeedsPydantic,
-    UnsupportedType,
-    ValueFault,
-)
+from rightcall.tools.value_types import ConversionError, JsonType, NeedsPydantic, UnsupportedType, ValueFault
 from rightcall.types import Json
 
 _CURE = "use a type JSON can say, or fix the argument with functools.partial"

@@ -21,12 +21,7 @@ import msgspec
 from rightcall.errors import MalformedArguments
 from rightcall.schema.limits import Refused
 from rightcall.strict_json import pointer_step
-from rightcall.tools.argument_reader import (
-    ArgumentReader,
-    UnresolvedAnnotation,
-    class_reader,
-    function_reader,
-)
+from rightcall.tools.argument_reader import ArgumentReader, UnresolvedAnnotation, class_reader, function_reader
 from rightcall.tools.provider_forms import check_tool
 from rightcall.tools.signatures import (
     annotated_function,
