@@ -152,7 +152,38 @@ def test_members_whose_count_is_not_enforced_are_reported() -> None:
         {"allOf": [_object_schema(50, []), {"properties": {f"n{at}": {} for at in range(20)}}]},
     ):
         compiled = grammar([{"name": "f", "parameters": {"type": "object", **schema}}])
-        assert [relaxation.keyword for relaxation in compiled.relaxations] == ["properties"]
+        (relaxation,) = compiled.relaxations
+        assert relaxation.keyword == "properties" and "too few or too many" in relaxation.allows
+
+
+MEMBER_LIMITS: dict[str, tuple[Json, int, list[int], list[int]]] = {
+    "no member": ({"maxProperties": 0}, 1, [0], [1]),
+    "none of several members": ({"maxProperties": 0}, 3, [0], [1, 2, 3]),
+    "a minimum of as many as Lark counts": ({"minProperties": 2}, 60, [2, 60], [0, 1]),
+    "a maximum of one, beyond what Lark counts": ({"maxProperties": 1}, 61, [0, 1], [2, 3, 61]),
+    "a maximum of some, beyond what Lark counts": ({"maxProperties": 5}, 200, [0, 5], [6, 60]),
+    "a maximum of all that Lark counts": ({"maxProperties": 60}, 61, [0, 59, 60], [61]),
+    "a minimum beyond what Lark counts": ({"minProperties": 60}, 61, [60, 61], [58]),
+}
+
+
+@pytest.mark.parametrize("name", MEMBER_LIMITS)
+def test_the_number_of_members_is_limited_as_far_as_lark_counts(name: str) -> None:
+    limits, count, allowed, forbidden = MEMBER_LIMITS[name]
+    schema = {**_object_schema(count, []), "additionalProperties": False, **limits}
+    for size in allowed + forbidden:
+        assert accepts_arguments(schema, {f"m{at}": at for at in range(size)}) is (size in allowed), size
+
+
+def test_a_regular_expression_does_not_drop_the_limits_of_members_silently() -> None:
+    def regex(count: int, **limits: int) -> str:
+        schema = {**_object_schema(count, []), "additionalProperties": False, **limits}
+        return grammar([{"name": "f", "parameters": schema}], choice="required", parallel=False).regex()
+
+    assert regex(3, maxProperties=1) and regex(4)
+    for limit in ("minProperties", "maxProperties"):
+        with pytest.raises(GrammarCompileError, match="number of more than 3 members"):
+            regex(4, **{limit: 1})
 
 
 # Schemas that are combined in pairs. An engine's lexer sees the lexemes of both at the same position.

@@ -39,9 +39,7 @@ from rightcall.constrain.value_shapes import (
     union,
 )
 
-IN_LARK = (
-    f"in Lark, more than one member of the same name, or fewer than are required, beyond the first {MAX_ANY_ORDER}"
-)
+IN_LARK = f"in Lark, members beyond the first {MAX_ANY_ORDER} that are missing, repeated, too few or too many"
 MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
 MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members

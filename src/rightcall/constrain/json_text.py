@@ -261,13 +261,13 @@ class Json:
 def members_in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
     """Return a node for the members in any order with separators, and any number of `extra` (None: none), without
     optional members that cannot be written. `NEVER` if a required one cannot be written, or fewer than `shape.least`
-    members remain; `EMPTY` if there are no members at all."""
+    members remain; `EMPTY` if there are none, or none are allowed."""
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
     if extra is None and shape.least > len(members):
         return NEVER
-    if not members and extra is None:
+    if (not members and extra is None) or shape.most == 0:
         return EMPTY
     least, most = (shape.least, shape.most) if extra is None else (0, None)
     return AnyOrder(tuple(members), separator, extra, least, most)

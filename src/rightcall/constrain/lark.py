@@ -252,28 +252,26 @@ class _Lark:
     def with_bits(self, node: AnyOrder) -> str:
         """Add the rules of members in any order, tracked by one bit each with required members in the lowest bits, and
         return the name of their start. Members beyond `MAX_ANY_ORDER` are not counted: they may be missing or occur
-        twice."""
+        twice, and limits of the number of members hold for the others."""
         members = sorted(node.members, key=lambda member: not member.required)
-        needed = min(sum(member.required for member in members), MAX_ANY_ORDER)
-        are_counted = len(members) <= MAX_ANY_ORDER
+        counted = min(len(members), MAX_ANY_ORDER)
+        needed = min(sum(member.required for member in members), counted)
+        least = node.least - (len(members) - counted)
         separator = "" if node.separator == EMPTY else self.part_of_sequence(node.separator) + " "
         name = f"order{len(self.known)}"
         self.known[name] = name
         ends = [f"is_ones([0:{needed}])"] if needed else []
-        if node.least > needed and are_counted:
-            ends.append(f"bit_count_ge([0:{len(members)}], {node.least})")
-        over = f" %if {_join_conditions(ends)}" if ends else ""
-        room = _room_for_one(node) if are_counted else []
-        lines, firsts = [f'""{over}'], [] if ends else ['""']
+        if least > needed:
+            ends.append(f"bit_count_ge([0:{counted}], {least})")
+        room = (
+            [f"bit_count_lt([0:{counted}], {node.most})"] if node.most is not None and node.most < len(members) else []
+        )
+        lines, firsts = [f'""{_condition(ends)}'], [] if ends else ['""']
         for at, member in enumerate(members):
             notation = self.define("m", self.node(member.node))
-            if at < MAX_ANY_ORDER:
-                lines.append(
-                    f"{separator}{notation} {name}::set_bit({at}) %if {_join_conditions([f'bit_clear({at})', *room])}"
-                )
-            else:
-                lines.append(f"{separator}{notation} {name}::_")
-            firsts.append(f"{notation} {name}::{1 << at if at < MAX_ANY_ORDER else 0}")
+            then, conditions = (f"set_bit({at})", [f"bit_clear({at})", *room]) if at < counted else ("_", room)
+            lines.append(f"{separator}{notation} {name}::{then}{_condition(conditions)}")
+            firsts.append(f"{notation} {name}::{1 << at if at < counted else 0}")
         if node.extra is not None:
             notation = self.define("m", self.node(node.extra))
             lines.append(f"{separator}{notation} {name}::_")
@@ -282,16 +280,14 @@ class _Lark:
         return self.define("first", "\n  | ".join(firsts))
 
 
+def _condition(conditions: list[str]) -> str:
+    """Return the notation of the condition that all of these hold; "" for none."""
+    return f" %if {_join_conditions(conditions)}" if conditions else ""
+
+
 def _join_conditions(conditions: list[str]) -> str:
     """Return one condition that holds if all of these hold."""
     return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_join_conditions(conditions[1:])})"
-
-
-def _room_for_one(node: AnyOrder) -> list[str]:
-    """Return, as a list of one Lark condition, that the members written so far are fewer than the maximum; an empty
-    list if there is no such limit."""
-    count = len(node.members)
-    return [f"bit_count_lt([0:{count}], {node.most})"] if node.most is not None and node.most < count else []
 
 
 def _sized_text(node: Upto) -> str:

@@ -199,8 +199,14 @@ class _Regular:
 
     def expand_any_order(self, node: AnyOrder) -> Node:
         """Return members in any order as a regular node: every permutation of up to `MAX_ORDERS` members, but only the
-        declared order for more of them, or where undeclared members are allowed."""
+        declared order for more of them, or where undeclared members are allowed. Raises `GrammarCompileError` if the
+        number of those is limited."""
         if len(node.members) > MAX_ORDERS or node.extra is not None:
+            if node.least > sum(member.required for member in node.members) or node.most is not None:
+                raise GrammarCompileError(
+                    f"limits of the number of more than {MAX_ORDERS} members have no short regular expression; use a "
+                    "grammar instead"
+                )
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")
             self.rules |= rules
             return self.expand(start)
