@@ -186,6 +186,32 @@ def test_a_regular_expression_does_not_drop_the_limits_of_members_silently() -> 
             regex(4, **{limit: 1})
 
 
+EQUAL_CONSTANTS: dict[str, tuple[Any, Any, bool]] = {
+    "numbers": (1, 1.0, True),
+    "lists of equal numbers": ([1], [1.0], True),
+    "objects in another order": ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+    "equal numbers at depth": ({"a": [{"b": 2}]}, {"a": [{"b": 2.0}]}, True),
+    "zeros": (0, -0.0, True),
+    "a number and a boolean": (1, True, False),
+    "a boolean and a number in lists": ([0], [False], False),
+    "lists in another order": ([1, 2], [2, 1], False),
+    "a text and a number": ("1", 1, False),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL_CONSTANTS)
+def test_a_one_of_is_reported_if_its_constants_are_equal(name: str) -> None:
+    one, other, are_equal = EQUAL_CONSTANTS[name]
+    schema = {"properties": {"x": {"oneOf": [{"const": one}, {"enum": ["z", other]}]}}}
+    compiled = grammar([{"name": "f", "parameters": schema}])
+    assert [relaxation.keyword for relaxation in compiled.relaxations] == ["oneOf"] * are_equal
+
+
+def test_constants_that_repeat_in_one_alternative_do_not_overlap_with_another() -> None:
+    schema = {"properties": {"x": {"oneOf": [{"enum": [1, 1.0]}, {"const": 2}]}}}
+    assert not grammar([{"name": "f", "parameters": schema}]).relaxations
+
+
 # Schemas that are combined in pairs. An engine's lexer sees the lexemes of both at the same position.
 _PAIRED_SCHEMAS: tuple[Json, ...] = (
     {"type": "object"},

@@ -278,23 +278,21 @@ def are_disjoint(parts: list[Shape], comparison: OverlapCheck) -> bool:
     comparisons."""
     constants = [part for part in parts if isinstance(part, OneOf)]
     if len(constants) == len(parts):
-        return _all_constants_differ([text for part in constants for text in part.texts])
+        return _are_disjoint_constants(constants)
     if len(parts) > MAX_ALTERNATIVES:
         return False
     return not any(comparison.may_overlap(one, part) for at, part in enumerate(parts) for one in parts[:at])
 
 
-def _all_constants_differ(texts: list[str]) -> bool:
-    """Return whether no two of these constants, which are JSON texts, are equal."""
-    whole = one_of([json.loads(text) for text in texts])
-    return isinstance(whole, OneOf) and len(whole.texts) == len(texts) and not _has_equal_numbers(texts)
-
-
-def _has_equal_numbers(texts: list[str]) -> bool:
-    """Return whether two of these JSON texts are the same number, such as 1 and 1.0. Texts of 300 characters or more
-    are ignored."""
-    numbers = [float(text) for text in texts if text[0] in "-0123456789" and len(text) < 300]
-    return len(set(numbers)) < len(numbers)
+def _are_disjoint_constants(parts: list[OneOf]) -> bool:
+    """Return whether no two of these sets of constants have equal values."""
+    seen: set[Hashable] = set()
+    for part in parts:
+        keys = {_comparison_key(json.loads(text)) for text in part.texts}
+        if not seen.isdisjoint(keys):
+            return False
+        seen |= keys
+    return True
 
 
 class OverlapCheck:
