@@ -617,6 +617,13 @@ def test_the_reason_against_a_reference_by_id_is_true(ref: str) -> None:
         ("^(?!x)y", "linear time"),
         (r"^(a)\1$", "linear time"),
         (r"(?<=a)b", "linear time"),
+        ("^[(?=a-z]{9999}$", "too large"),
+        (r"^[\](?=]{9999}$", "too large"),
+        ("^[)](?!a)b$", "linear time"),
+        (r"^(?<n>a)\k<n>$", "linear time"),
+        (r"^\\(a)\1$", "linear time"),
+        (r"^[\1]$", "does not support"),
+        ("^a{2}{x}$", "does not support"),
     ],
 )
 def test_a_relaxed_pattern_is_reported_with_the_correct_reason(pattern: str, reason: str) -> None:

@@ -74,13 +74,14 @@ _UNKNOWN_BEFORE = {
 }
 
 
-_LOOKS_AROUND = re.compile(r"(?<!\\)(?:\\\\)*(?:\(\?<?[=!]|\\[1-9]|\\k<)")
+# Escapes and classes are read as a whole, because nothing in them looks around.
+_CONSTRUCTS = re.compile(r"(?P<around>\(\?<?[=!]|\\[1-9]|\\k<)|\\.|\[(?:\\.|[^\]\\])*\]?", re.DOTALL)
 
 
 def _reason_for(pattern: str) -> str:
     """Return the reason, as text, why the regex engine does not compile a pattern: look-around or a back-reference,
     size, or lack of support. Call it only for such a pattern."""
-    if _LOOKS_AROUND.search(pattern):
+    if any(found["around"] for found in _CONSTRUCTS.finditer(pattern)):
         return "no regex engine that runs in linear time takes this pattern (look-around or a back-reference)"
     if pattern_size(pattern) >= REGEX_SIZE or _are_supported([pattern], _LARGER):
         return f"the pattern is too large: it compiles to more than {REGEX_SIZE:,} bytes"
