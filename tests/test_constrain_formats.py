@@ -175,6 +175,13 @@ def test_the_number_of_members_is_limited_as_far_as_lark_counts(name: str) -> No
         assert accepts_arguments(schema, {f"m{at}": at for at in range(size)}) is (size in allowed), size
 
 
+@pytest.mark.parametrize(
+    ("text", "is_accepted"), [("é", True), ("\x85", True), ("\n", False), ("\r", False), ("\u2028", False)]
+)
+def test_a_dot_in_a_pattern_matches_all_but_line_terminators(text: str, is_accepted: bool) -> None:
+    assert accepts({"type": "string", "pattern": "^.$"}, text) is is_accepted
+
+
 def test_a_regular_expression_does_not_drop_the_limits_of_members_silently() -> None:
     def regex(count: int, **limits: int) -> str:
         schema = {**_object_schema(count, []), "additionalProperties": False, **limits}

@@ -38,7 +38,7 @@ MAX_COPIES = 2_000  # what counted repeats inside each other may come to
 _WORD = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
 # White space and line terminators of ECMA-262, by which `check` reads patterns too.
 _SPACE = chars((0x09, 0x0D), " \xa0\u1680", (0x2000, 0x200A), "\u2028\u2029\u202f\u205f\u3000\ufeff")
-_DOT = inverse(chars("\n\r\u2028\u2029\x85"))
+_DOT = inverse(chars("\n\r\u2028\u2029"))  # the line terminators of ECMA-262; `check` excludes only "\n"
 _CLASSES = {
     "d": DIGIT,
     "D": inverse(DIGIT),
@@ -79,7 +79,7 @@ def _parse_pattern(pattern: str) -> Node:
     if reader.at < len(pattern):
         raise Irregular(f"unmatched {pattern[reader.at]!r}")
     if copies(node) > MAX_COPIES:
-        raise Irregular("its counted repeats are too long when written out")
+        raise Irregular(f"longer than {MAX_COPIES:,} characters with its counted repeats written out")
     return node
 
 
@@ -273,7 +273,7 @@ class _PatternReader:
 
     def spans(self) -> Sequence[tuple[int, int] | str]:
         r"""Read a character, a class such as `\d`, or a range inside brackets, and return its spans. Raises `Irregular`
-        for `[` and for a range in reverse order."""
+        for `[`, and for a range that ends with a class or is in reverse order."""
         if self.peek() == "[":
             raise Irregular("'[' inside a class")  # nested classes, which engines read differently
         low = self.member()
@@ -283,7 +283,9 @@ class _PatternReader:
             return [low]
         self.at += 1
         high = self.member()
-        if isinstance(high, Chars) or high < low:
+        if isinstance(high, Chars):
+            raise Irregular("a class at the end of a range, which engines read differently")
+        if high < low:
             raise Irregular("a range in reverse order")
         return [(ord(low), ord(high))]
 
@@ -301,8 +303,10 @@ class _PatternReader:
 
 def _check_counts(least: int, most: int | None) -> tuple[int, int | None]:
     """Return both counts. Raises `Irregular` if one is too large or they are in the wrong order."""
-    if max(least, most or 0) > MAX_REPEAT or (most is not None and most < least):
-        raise Irregular(f"it repeats something more than {MAX_REPEAT} times")
+    if most is not None and most < least:
+        raise Irregular("the counts of a repeat are in reverse order")
+    if max(least, most or 0) > MAX_REPEAT:
+        raise Irregular(f"it repeats something more than {MAX_REPEAT:,} times")
     return least, most
 
 
