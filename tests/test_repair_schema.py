@@ -247,6 +247,38 @@ def test_null_becomes_the_default_or_is_dropped_unless_it_is_allowed_or_required
     assert all(r.kind == "schema" for r in call.repairs)
 
 
+DEFAULTS: dict[str, tuple[Json, Json]] = {
+    "beside a reference": ({"$ref": "#/$defs/N", "default": 7}, {"n": 7}),
+    "at the target of a reference": ({"$ref": "#/$defs/D"}, {"n": 1}),
+    "beside a reference and at its target": ({"$ref": "#/$defs/D", "default": 7}, {"n": 7}),
+    "between two references": ({"$ref": "#/$defs/between"}, {"n": 2}),
+    "false, beside a reference": ({"$ref": "#/$defs/B", "default": False}, {"n": False}),
+    "null, beside a reference": ({"$ref": "#/$defs/O", "default": None}, {"n": None}),
+    "beside allOf with a reference": ({"allOf": [{"$ref": "#/$defs/N"}], "default": 7}, {"n": 7}),
+    "none": ({"$ref": "#/$defs/N"}, {}),
+    "one that the target refuses": ({"$ref": "#/$defs/N", "default": "x"}, {}),
+}
+TARGETS = {
+    "N": INTEGER,
+    "D": {"type": "integer", "default": 1},
+    "between": {"$ref": "#/$defs/N", "default": 2},
+    "B": BOOLEAN,
+    "O": {"type": ["integer", "null"]},
+}
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_missing_required_argument_gets_its_default(name: str, is_nested: bool) -> None:
+    schema, expected = DEFAULTS[name]
+    holder: Json = {"type": "object", "properties": {"n": schema}, "required": ["n"]}
+    if is_nested:
+        holder = record(rows=list_of(holder))
+    tool = Tool(name="f", parameters={**holder, "$defs": TARGETS})
+    call = repair_arguments(tool, {"rows": [{}]} if is_nested else {})
+    assert call.arguments == ({"rows": [expected]} if is_nested else expected)
+
+
 # -- names of arguments ------------------------------------------------------------------------------------------------
 
 ALIASED = make_tool(

@@ -40,10 +40,15 @@ class Places:
         """Return the schema one step further down, for a key or an index: from the schema itself, or from the first
         of its alternatives that has one. `additionalProperties` and `items` count; the result may be a boolean, and
         is None if there is no schema."""
+        return self._resolve(self._declared(schema, step))
+
+    def _declared(self, schema: Any, step: Any) -> Any:
+        """Return the schema one step further down, as `inner` does, but as it is declared: a reference is not
+        followed."""
         if type(schema) is dict and type(step) is str and type(declared := schema.get("properties")) is dict:
             inner = declared.get(step)
             if type(inner) is dict:  # most are declared directly
-                return self._resolve(inner)
+                return inner
         inner = None
         for option in self._alternatives(schema):
             if isinstance(step, int):
@@ -53,12 +58,19 @@ class Places:
                 inner = _as_dict(option.get("properties")).get(step, option.get("additionalProperties"))
             if isinstance(inner, dict):
                 break
-        return self._resolve(inner)
+        return inner
 
     def default(self, where: list[Any]) -> Any:
-        """Return the declared default of a place, given as its path, which may be None; `MISSING` if it has none."""
-        schema = self.at(where)
-        return schema.get("default", MISSING) if isinstance(schema, dict) else MISSING
+        """Return the declared default of a place, given as its path, which may be None; `MISSING` if it has none. One
+        beside a reference counts before that of its target."""
+        schema = self._declared(self.at(where[:-1]), where[-1]) if where else self.root
+        for _ in range(_MOST_REFS):
+            if not isinstance(schema, dict):
+                break
+            if "default" in schema:
+                return schema["default"]
+            schema = self.refs.get(schema["$ref"]) if isinstance(schema.get("$ref"), str) else None
+        return MISSING
 
     def properties(self, schema: Any) -> Json:
         """Return the schema of every declared property of an object's schema, by name, those of its references and
