@@ -182,6 +182,55 @@ def test_a_dot_in_a_pattern_matches_all_but_line_terminators(text: str, is_accep
     assert accepts({"type": "string", "pattern": "^.$"}, text) is is_accepted
 
 
+OMITTED: dict[str, tuple[Json, Json, str]] = {
+    "nothing fits": ({"x": False}, {}, "no arguments can fit its schema"),
+    "no integer is in the range": (
+        {"x": {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
+        {},
+        "no arguments can fit its schema",
+    ),
+    "nothing is declared": (
+        {"x": {"type": "object", "properties": {}, "minProperties": 1}},
+        {},
+        "no arguments fit its schema without undeclared members",
+    ),
+    "too little is declared": (
+        {"x": {"type": "object", "properties": {"a": {}}, "minProperties": 2}},
+        {},
+        "no arguments fit its schema without undeclared members",
+    ),
+    "what one schema declares, another forbids": (
+        {"x": {"type": "object", "properties": {"a": {}}, "minProperties": 1, "allOf": [{"properties": {"a": False}}]}},
+        {},
+        "no arguments fit its schema without undeclared members",
+    ),
+    "undeclared members would not help": (
+        {"x": {"type": "object", "properties": {}, "minProperties": 1, "additionalProperties": False}},
+        {"undeclared": True},
+        "no arguments can fit its schema",
+    ),
+    "the format has no such name": (
+        {"two words": {}},
+        {"format": "pythonic"},
+        "format 'pythonic' cannot write one of its required arguments",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OMITTED)
+def test_the_reason_why_a_tool_is_omitted_is_true(name: str) -> None:
+    properties, options, reason = OMITTED[name]
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    other = {"name": "other", "parameters": {"properties": {}}}
+    assert grammar([{"name": "f", "parameters": parameters}, other], **options).omitted == {"f": reason}
+
+
+def test_a_tool_that_needs_undeclared_members_is_not_omitted_where_they_are_allowed() -> None:
+    parameters = {"type": "object", "properties": {"x": {"properties": {}, "minProperties": 1}}, "required": ["x"]}
+    made = grammar([{"name": "f", "parameters": parameters}], undeclared=True)
+    assert not made.omitted and [relaxation.keyword for relaxation in made.relaxations] == ["minProperties"]
+
+
 def test_a_regular_expression_does_not_drop_the_limits_of_members_silently() -> None:
     def regex(count: int, **limits: int) -> str:
         schema = {**_object_schema(count, []), "additionalProperties": False, **limits}

@@ -23,7 +23,7 @@ from rightcall.constrain.json_text import ArgumentsShape
 from rightcall.constrain.json_text import Json as JsonWriter
 from rightcall.constrain.reply import Replies, ReplyConstraints, ReplyFrame, build_without_calls
 from rightcall.constrain.schema_shapes import Shapes
-from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object
+from rightcall.constrain.value_shapes import ANYTHING, NOTHING, Field, Object, Shape
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS, find
 from rightcall.formats.body_kinds import BODIES
@@ -381,11 +381,7 @@ class _ToolShapes:
             said = "any arguments: the tools before it use up the size limit of a grammar"
             self.limits[Relaxation(tool.name, "", "size", said)] = None
             return self._any_arguments(tool, prefix)
-        most = min(MAX_SHAPES, self.left)
-        schema = self.toolset.schema(tool.name) or {}
-        shapes = Shapes(tool.name, schema, extras=self.options.undeclared, formats=self.options.formats, most=most)
-        shape = shapes.read(Object())
-        self.left -= most - max(0, shapes.left)
+        shapes, shape = self._read_shape(tool.name, undeclared=self.options.undeclared)
         shape, named = remove_endless_shapes(shape, shapes.named) if shapes.named else (shape, shapes.named)
         known = ArgumentsShape(tool.name, shape, named, lambda: self.toolset.kinds(tool.name), prefix)
         why = self._explain_impossible(known)
@@ -399,6 +395,16 @@ class _ToolShapes:
             return self._any_arguments(tool, prefix)
         self.omitted[tool.name] = why
         return None
+
+    def _read_shape(self, name: str, *, undeclared: bool) -> tuple[Shapes, Shape]:
+        """Read the schema of a tool within the size limit of all tools, with undeclared members or without, and return
+        its reader and the shape of the arguments."""
+        most = min(MAX_SHAPES, self.left)
+        schema = self.toolset.schema(name) or {}
+        shapes = Shapes(name, schema, extras=undeclared, formats=self.options.formats, most=most)
+        shape = shapes.read(Object())
+        self.left -= most - max(0, shapes.left)
+        return shapes, shape
 
     def _any_arguments(self, tool: Tool, prefix: str) -> ArgumentsShape:
         """Return a shape that allows any arguments; only declared names if the format writes each argument in tags with
@@ -419,8 +425,22 @@ class _ToolShapes:
             return ""
         known.body = CALL_GRAMMARS[type(body)](body, known, self.book)
         if NEVER in [node for node in known.body if type(node) is Alt]:
-            return f"format {self.format.name!r} cannot write one of its required arguments"
+            return self._explain_unwritable(known.name)
         return ""
+
+    def _explain_unwritable(self, name: str) -> str:
+        """Return the reason why no call of this tool can be written: its schema, undeclared members that are left out,
+        or the format."""
+        if self._is_never(name, undeclared=True):
+            return "no arguments can fit its schema"
+        if self._is_never(name, undeclared=self.options.undeclared):
+            return "no arguments fit its schema without undeclared members"
+        return f"format {self.format.name!r} cannot write one of its required arguments"
+
+    def _is_never(self, name: str, *, undeclared: bool) -> bool:
+        """Return whether not even JSON can hold arguments of this tool, with undeclared members or without."""
+        shapes, shape = self._read_shape(name, undeclared=undeclared)
+        return JsonWriter(Builder(self.options.bounds), "", shapes.named).value(shape) == NEVER
 
 
 def value_grammar(
