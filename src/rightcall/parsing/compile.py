@@ -662,14 +662,9 @@ class Openers:
         follows = lookahead(alt(*patterns(markers.inner + markers.section_closes), END))
         sections = [seq(pat, blanks(), follows) for pat in patterns(markers.sections)]
         self.section_start = presence(alt(*sections)) if sections else None
-        self.name_edges = _name_edges(format.call[0])
-
-
-def _name_edges(marker: Marker) -> tuple[str, str] | None:
-    """Return the text before and after the name in the opener of a call whose body repeats the name; None if the opener
-    has no name."""
-    named = [str(text).partition("{name}") for text in marker_alternatives(marker) if "{name}" in text]
-    return (named[0][0].strip(), named[0][2].strip()) if named else None
+        # The text around the name in the opener of a call whose body repeats the name.
+        named = [str(text).partition("{name}") for text in marker_alternatives(format.call[0]) if "{name}" in text]
+        self.name_edges = (named[0][0].strip(), named[0][2].strip()) if named else None
 
 
 class Scans:

@@ -209,7 +209,8 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
     """Return the patterns of `piece`, a text without holes: each special token in it with a gap on both sides. `first`:
     the piece begins the marker; a token at its very beginning has no gap before it."""
     pats: list[Pat] = []
-    runs = _split_at_tokens(piece, tokens)
+    split = "|".join(["(?!)", *map(re.escape, sorted(tokens, key=len, reverse=True))])
+    runs = re.split(f"({split})", piece)  # text and token in turn; a text may be empty
     for i, run in enumerate(runs):
         if i % 2:
             is_first = first and i == 1 and not runs[0]
@@ -220,13 +221,6 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
             run = run.lstrip(BLANKS) if i else run
             pats += _with_any_blanks(run.rstrip(BLANKS) if i + 1 < len(runs) else run)
     return pats
-
-
-def _split_at_tokens(piece: str, tokens: tuple[str, ...]) -> list[str]:
-    """Split a text into text and token in turn, beginning and ending with text, which may be empty."""
-    if not tokens:
-        return [piece]
-    return re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
 
 
 def _with_any_blanks(run: str) -> list[Pat]:

@@ -64,11 +64,6 @@ class Odd(msgspec.Struct, frozen=True):
     text: str
 
 
-def no_value(text: str) -> BadValue:
-    """Return, not raise, the error that no value begins with this text."""
-    return BadValue("invalid_value", f"no value can be read at {text[:40]!r}")
-
-
 def not_finite(text: str) -> BadValue:
     """Return, not raise, the error for a number that is not finite."""
     return BadValue("not_finite", f"{text[:40]!r} is not a finite number; send a finite one")
@@ -278,7 +273,7 @@ class ValueReader:
             if self.notation.gaps and char in (",", "}") and self._stack and self._stack[-1].members is not None:
                 self.bare.append(Odd(self._path(), ""))
                 return '""', ""
-            raise no_value(self.text[self.pos : self.pos + 80] or char)
+            raise BadValue("invalid_value", f"no value can be read at {self.text[self.pos : self.pos + 40] or char!r}")
         if found.end() == len(self.text) and not self.ended:
             raise Unfinished
         self.pos = found.end()
