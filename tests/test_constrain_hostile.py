@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rightcall import Tool, Toolset, grammar
+from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.errors import CallerError
 from rightcall.schema.limits import Refused
 from rightcall.types import Json
@@ -157,6 +158,12 @@ def _tagged(tags: list[Any], more: int = 0) -> dict[str, Any]:
     return {"type": "object", "properties": {"tag": {"enum": tags}, **plain}, "required": ["tag"]}
 
 
+def _repeated(schema: dict[str, Any], times: int) -> dict[str, Any]:
+    """One schema for each of several arguments."""
+    return {"properties": {f"p{at}": {"$ref": "#/$defs/z"} for at in range(times)}, "$defs": {"z": schema}}
+
+
+_LISTS = [{"type": "array", "items": {"minimum": -at}} for at in range(100)]
 _RANGES = [{"type": "integer", "minimum": at * 50, "maximum": at * 50 + 49} for at in range(250)]
 _NESTED_TAGS = [
     {"type": "object", "properties": {"v": {"anyOf": [_tagged([f"{i}_{j}"]) for j in range(90)]}}, "required": ["v"]}
@@ -166,6 +173,23 @@ _NESTED_TAGS = [
 _COMPARED: dict[str, tuple[str, dict[str, Any]]] = {
     "constants beside ranges": ("enum", _argument({"enum": list(range(40_000)), "anyOf": _RANGES})),
     "alternatives with nested tags": ("oneOf", _argument({"oneOf": _NESTED_TAGS})),
+    "a long constant beside alternatives": ("const", _repeated({"const": [0] * 1000, "anyOf": _LISTS}, 60)),
+    "long constants beside alternatives": ("enum", _repeated({"enum": [[0] * 500, [1] * 500], "anyOf": _LISTS}, 60)),
+    "names that many patterns are matched with": (
+        "patternProperties",
+        _repeated({"patternProperties": {f"^{at}a": {} for at in range(258)}, "required": [*map(str, range(77))]}, 100),
+    ),
+    "names matched with the pattern of another schema": (
+        "patternProperties",
+        _repeated(
+            {
+                "patternProperties": {f"^({'|'.join(map(str, range(300)))})$": {}},
+                "additionalProperties": False,
+                "allOf": [{"properties": {f"a{at}": {} for at in range(300)}}],
+            },
+            90,
+        ),
+    ),
 }
 
 _MULTIPLYING: dict[str, dict[str, Any]] = {
@@ -263,6 +287,25 @@ def test_comparisons_beyond_the_budget_are_reported_as_a_relaxation(name: str) -
     keyword, schema = _COMPARED[name]
     tool_grammar = grammar([{"name": "f", "parameters": schema}], choice="required")
     assert keyword in {relaxation.keyword for relaxation in tool_grammar.relaxations}
+
+
+_LONG_NAMES = [f"{at}{chr(65 + at) * 117}" for at in range(30)]
+
+
+def _declaring(letter: str) -> dict[str, Any]:
+    """One of many objects that differ in one declared name."""
+    return {"anyOf": [{"properties": {f"{letter}{at}": {}}, "additionalProperties": {}} for at in range(18)]}
+
+
+def test_undeclared_names_beside_long_declared_ones_are_written_within_a_budget() -> None:
+    named: dict[str, Any] = {"properties": {name: {} for name in _LONG_NAMES}, "additionalProperties": {}}
+    schema = _argument({"allOf": [named, _declaring("q"), _declaring("r")]})
+    made = grammar([{"name": "f", "parameters": schema}], choice="required")
+    start = time.process_time()
+    text, limits = emit_gbnf_with_limits(made)
+    assert time.process_time() - start < 3
+    assert len(text) < 20_000_000
+    assert "additionalProperties" in {limit.keyword for limit in limits}
 
 
 def test_alternatives_with_many_tags_are_compared_within_the_budget() -> None:

@@ -51,6 +51,7 @@ _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are 
 _EMPTY_LINE, _NOTHING = "\n\n", '""'
 _NEVER = "[^\\u0000-\\U0010FFFF]"
 _LONGEST = 200  # longest declared name that undeclared ones are distinguished from
+MAX_PREFIXES = 50_000  # of declared names, of all objects together: each is a rule
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
@@ -80,6 +81,7 @@ class _Gbnf:
         self.limits: list[Relaxation] = []
         self.writers = self._writers()
         self.known: dict[object, str] = {}
+        self.prefixes_left = MAX_PREFIXES
         self.names = {name: "root" if name == grammar.start else name.replace("_", "-") for name in grammar.definitions}
 
     def text(self) -> str:
@@ -245,8 +247,8 @@ class _Gbnf:
 
     def word(self, node: Word) -> str:
         """Return the notation of the name of an undeclared argument with its delimiters. It is none of the names
-        `node.without`, except those with an escape or of great length, which is reported in `limits`; if `node.inside`
-        is given, it only matches that."""
+        `node.without`, except those with an escape or of great length, and all of them beyond `MAX_PREFIXES`, which is
+        reported in `limits`; if `node.inside` is given, it only matches that."""
         if node.inside is not None:
             return f"{_quote_literal(node.open)} {self.inside(node.inside)} {_quote_literal(node.close)}"
         key = ("word", node)
@@ -256,6 +258,11 @@ class _Gbnf:
             if len(words) < len(node.without):
                 allows = "any value of a declared member whose name has an escape or is very long"
                 self.limits.append(Relaxation("", "", "additionalProperties", allows))
+            self.prefixes_left -= sum(map(len, words))
+            if self.prefixes_left < 0:
+                allows = "any value of a declared member: there are too many long names to tell them apart"
+                self.limits.append(Relaxation("", "", "additionalProperties", allows))
+                words = []
             self.write_other_names(words, node, name)
         return self.known[key]
 
@@ -264,10 +271,11 @@ class _Gbnf:
         of a word. `name` is the start rule and the prefix of the other rules' names."""
         self.rule(f"{name}-any", Repeat(node.char))
         plain, rest = _split_plain_chars(node.char)
+        escapes: list[Node] = [Ref(self.as_symbol(alt(*rest)))] if rest else []
         beginnings = _prefixes_of(words)
         states = {beginning: f"{name}-{at}" for at, beginning in enumerate(beginnings)}
         for beginning, following in beginnings.items():
-            others = alt(minus(plain, chars("".join(following))), *rest)
+            others = alt(minus(plain, chars("".join(following))), *escapes)
             options: list[Node] = [seq(others, Ref(f"{name}-any"))]
             options += [seq(Lit(head), Ref(states[beginning + head])) for head in following]
             done = beginning not in words and len(beginning) >= node.least

@@ -36,13 +36,18 @@ from rightcall.constrain.value_shapes import (
     membership_test,
     one_of,
     options,
+    size_of_constants,
     union,
 )
+from rightcall.schema.limits import pattern_size
 
 IN_LARK = f"in Lark, members beyond the first {MAX_ANY_ORDER} that are missing, repeated, too few or too many"
 MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
 MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
+PATTERN_SHARE = 64  # bytes of a pattern in the grammar that count as a shape
+NAME_PATTERN_SHARE = 512  # bytes of a pattern that names are matched with that count as a shape
+NAMES_PER_STEP = 128  # names that take as long to match as a shape to make
 MAX_LEVELS = 96  # of all named intersections: an engine compiles rules recursively, in threads with small stacks
 
 
@@ -93,7 +98,9 @@ class Intersection:
         surrogate; `word` is the keyword at `path` that lists them. Beyond the budget of steps all are accepted, and so
         is a value that only a pattern could reject; either is reported in `limits`."""
         written = [value for value in values if has_no_surrogate(value)]
-        self.left -= len(written) * (0 if isinstance(found, Anything) else self.weight(found)) // CONSTANTS_PER_STEP
+        if isinstance(found, Anything):
+            return one_of(written)
+        self.left -= size_of_constants(written) * self.weight(found) // CONSTANTS_PER_STEP
         if self.left < 0:
             self.limit(f"{path}/{word}", word, "constants that other keywords forbid: there are too many to check")
             return one_of(written)
@@ -272,12 +279,10 @@ class Intersection:
         declare is intersected with what that object allows as an undeclared member. A field is required if it is in
         either object."""
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
+        loose_a, loose_b = self.undeclared_fields(one, names, path), self.undeclared_fields(other, names, path)
         fields = []
         for name in names:
-            first, second = (
-                a.get(name) or self.undeclared_field(one, name),
-                b.get(name) or self.undeclared_field(other, name),
-            )
+            first, second = a.get(name) or loose_a(name), b.get(name) or loose_b(name)
             shape = self.intersect(first.shape, second.shape, path)
             fields.append(Field(name, shape, first.required or second.required, first.evaluated or second.evaluated))
         return fields
@@ -309,14 +314,33 @@ class Intersection:
         )
         return object_shape(found)
 
-    def undeclared_field(self, side: Object, name: str) -> Field:
-        """Return what an object allows under a name that it does not declare, as a field. Its shape is `NOTHING` if the
-        object forbids the name, and `ANYTHING` if its schema does not mention undeclared members."""
+    def undeclared_fields(self, side: Object, names: list[str], path: str) -> Callable[[str], Field]:
+        """Return a function that returns what an object allows under one of `names` that it does not declare, as a
+        field. Its shape is `NOTHING` if the object forbids the name, and `ANYTHING` if its schema does not mention
+        undeclared members, or if matching the names is beyond the budget, which is reported in `limits`."""
         if not side.said and side.extra == NOTHING:
-            return Field(name, ANYTHING, evaluated=False)
-        if side.keys is not None and not matches(f"^(?:{regex_text(side.keys)})$", name):
-            return Field(name, NOTHING)
-        return Field(name, self.count_reuse(side.extra), evaluated=side.said)
+            return lambda name: Field(name, ANYTHING, evaluated=False)
+        if side.keys is None:
+            return lambda name: Field(name, self.count_reuse(side.extra), evaluated=side.said)
+        declared = {field.name for field in side.fields}
+        pattern = f"^(?:{regex_text(side.keys)})$"
+        matching = self.match_names([pattern], [name for name in names if name not in declared])
+        if matching is None:
+            self.limit(path, "patternProperties", "any value under a name that they match")
+            return lambda name: Field(name, ANYTHING, evaluated=False)
+        return lambda name: Field(name, self.count_reuse(side.extra) if matching[name] else NOTHING)
+
+    def match_names(self, patterns: Iterable[str], names: list[str]) -> dict[str, list[str]] | None:
+        """Return, for each of the names, those patterns that match it anywhere; None if that is beyond the budget."""
+        found: dict[str, list[str]] = {name: [] for name in names}
+        for pattern in patterns if names else ():
+            self.left -= pattern_size(pattern) // NAME_PATTERN_SHARE + len(names) // NAMES_PER_STEP
+            if self.left < 0:
+                return None
+            is_match = _matcher_of(pattern)
+            for name in filter(is_match, names):
+                found[name].append(pattern)
+        return found
 
     def item_shape(self, array: Array, at: int) -> Shape:
         """Return the shape of the item at this position of an array."""
@@ -336,11 +360,6 @@ def _matcher_of(pattern: str) -> Callable[[Any], bool]:
     except ValueError:
         return lambda text: True
     return validator.is_valid
-
-
-def matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern anywhere; True for a pattern that the engine does not compile."""
-    return bool(_matcher_of(pattern)(name))
 
 
 def _tighter_bound(

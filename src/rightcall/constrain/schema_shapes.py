@@ -19,10 +19,10 @@ from rightcall.constrain.intersect import (
     IN_LARK,
     MAX_MEMBERS,
     MAX_SHAPES,
+    PATTERN_SHARE,
     Intersection,
     Relaxation,
     array_shape,
-    matches,
     number_shape,
     object_shape,
 )
@@ -46,6 +46,7 @@ from rightcall.constrain.value_shapes import (
     has_no_surrogate,
     one_of,
     options,
+    size_of_constants,
     union,
 )
 from rightcall.schema.limits import pattern_size
@@ -54,7 +55,6 @@ from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
 MAX_DIGITS = 40  # of a bound
-PATTERN_SHARE = 64  # bytes of a compiled pattern that count as a shape
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _NUMBER_WORDS = frozenset((*_BOUNDS, "multipleOf"))
@@ -150,9 +150,6 @@ def _decimal(value: float) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
 
 
-MAX_MATCHED = 20_000  # names matched against patterns of names, in one object
-
-
 class MemberShapes(ScalarShapes):
     """Reads objects."""
 
@@ -174,17 +171,19 @@ class MemberShapes(ScalarShapes):
             return Object()
         if len(declared.keys() | required.keys()) > MAX_ANY_ORDER:
             self.limit(path, "properties", IN_LARK)
-        if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
+        undeclared = [key for key in required if key not in declared]
+        matching = self.match_names(schema.get("patternProperties", ()), [*declared, *undeclared])
+        if matching is None:
             self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
             schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
+            matching = {key: [] for key in (*declared, *undeclared)}
         extra, keys, said = self.read_undeclared(schema, path, depth)
         fields = [
             Field(key, self.shape(value, f"{path}/properties{pointer_step(key)}", depth + 1), key in required)
             for key, value in declared.items()
         ]
-        fields = self.apply_name_patterns(fields, schema, path, depth)
-        undeclared = [key for key in required if key not in declared]
-        fields += [self.undeclared_required(key, schema, extra, path, depth) for key in undeclared]
+        fields += [self.undeclared_required(key, bool(matching[key]), schema, extra, path, depth) for key in undeclared]
+        fields = [self.apply_name_patterns(field, matching[field.name], schema, path, depth) for field in fields]
         self.report_dependent_members(schema, path)
         least, most = self.read_member_counts(schema, path, fields, extra)
         return object_shape(Object(tuple(fields), extra, keys, least, most, said))
@@ -242,8 +241,10 @@ class MemberShapes(ScalarShapes):
         shapes = {key: self.shape(value, at + pointer_step(key), depth + 1) for key, value in patterns.items()}
         if extra == NOTHING and len(patterns) == 1:
             ((pattern, shape),) = shapes.items()
+            self.left -= pattern_size(pattern) // PATTERN_SHARE
             try:
-                return shape, read_pattern(pattern), True
+                if self.left >= 0:
+                    return shape, read_pattern(pattern), True
             except Irregular:
                 pass
         if all(shape == extra for shape in shapes.values()):
@@ -251,35 +252,23 @@ class MemberShapes(ScalarShapes):
         self.limit(at, "patternProperties", "any value under an undeclared name")
         return ANYTHING, None, True
 
-    def apply_name_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
-        """Return the declared members, each intersected with the schemas of the patterns that its name matches. With
-        too many patterns and members they are unchanged, which is reported in `limits`."""
-        patterns: Json = schema.get("patternProperties", {})
-        if len(patterns) * len(fields) > MAX_MATCHED:
-            self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
-            return fields
-        for pattern, value in patterns.items():
+    def apply_name_patterns(self, field: Field, patterns: list[str], schema: Json, path: str, depth: int) -> Field:
+        """Return a member, intersected with the schemas of the `patterns` that its name matches."""
+        shape = field.shape
+        for pattern in patterns:
             at = f"{path}/patternProperties{pointer_step(pattern)}"
-            for i, field in enumerate(fields):
-                if matches(pattern, field.name):
-                    met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)
-                    fields[i] = Field(field.name, met, field.required)
-        return fields
+            shape = self.intersect(shape, self.shape(schema["patternProperties"][pattern], at, depth + 1), at)
+        return Field(field.name, shape, field.required) if patterns else field
 
-    def undeclared_required(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Field:
-        """Return the field of a member that is required but not declared. Its shape is given by the patterns that its
-        name matches, else by `additionalProperties`, else it is `ANYTHING`."""
-        said = "additionalProperties" in schema
-        found = [
-            self.shape(value, path, depth + 1)
-            for pattern, value in schema.get("patternProperties", {}).items()
-            if matches(pattern, key)
-        ]
-        if not found:
-            if "patternProperties" in schema:  # `extra` is the shape of the names that match one
-                extra = self.shape(schema.get("additionalProperties", True), path, depth + 1)
-            return Field(key, extra if said else ANYTHING, True, evaluated=said)
-        return Field(key, self.all_of(found, path), True)
+    def undeclared_required(self, key: str, matched: bool, schema: Json, extra: Shape, path: str, depth: int) -> Field:
+        """Return the field of a member that is required but not declared. Its shape is given by
+        `additionalProperties`; it is `ANYTHING` without that, or if its name is `matched` by a pattern, which then
+        gives its shape."""
+        if "additionalProperties" not in schema or matched:
+            return Field(key, ANYTHING, True, evaluated=False)
+        if "patternProperties" in schema:  # `extra` is the shape of the names that match one
+            extra = self.shape(schema["additionalProperties"], path, depth + 1)
+        return Field(key, extra, True)
 
 
 def without_keyword(schema: Json, left_out: str) -> Json:
@@ -289,7 +278,9 @@ def without_keyword(schema: Json, left_out: str) -> Json:
 
 MAX_DEPTH = 48
 MAX_TUPLE = 256  # items of a tuple, for the same reason as MAX_MEMBERS
-MAX_CONSTANTS = 50_000  # of one enum, of which each item of a container is one
+MAX_CONSTANTS = 50_000  # of one enum
+CONSTANTS_PER_ITEM = 10  # an item of a container in a constant becomes a rule
+CONSTANTS_READ_PER_STEP = 256
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
 _CONDITIONAL = frozenset(("anyOf", "oneOf", "if", "dependentSchemas", "not"))
@@ -368,7 +359,9 @@ class Shapes(MemberShapes):
         values = [schema["const"]] if word == "const" else schema["enum"]
         if word == "const" and "enum" in schema:
             values = [value for value in values if accepts(one_of(schema["enum"]), value)]
-        if _weight_of_constants(values, MAX_CONSTANTS) > MAX_CONSTANTS:
+        size = size_of_constants(values, CONSTANTS_PER_ITEM)
+        self.left -= size // CONSTANTS_READ_PER_STEP
+        if size > MAX_CONSTANTS:
             self.limit(f"{path}/{word}", word, f"other values: a grammar supports at most {MAX_CONSTANTS:,}")
             return found
         return self.constants(found, values, path, word)
@@ -404,7 +397,7 @@ class Shapes(MemberShapes):
         """Return the shape `found` intersected with the union of the alternatives `parts`. For `oneOf`, alternatives
         that may overlap are reported in `limits`, since values that fit several are allowed."""
         if word == "oneOf":
-            comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0))
+            comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0), self.weight)
             if not are_disjoint(parts, comparison):
                 self.limit(at, "oneOf", "values that fit more than one of the alternatives")
             self.left = min(self.left, comparison.left // COMPARISONS_PER_STEP)
@@ -518,18 +511,6 @@ _WORDS = frozenset(
     "dependentSchemas propertyNames items prefixItems minItems maxItems uniqueItems contains minLength maxLength "
     "pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()
 )
-
-
-def _weight_of_constants(values: list[Any], most: int) -> int:
-    """Return the number of values, where each item of a list or an object, at any depth, counts ten because it becomes
-    a rule. Counting stops at some number above `most`."""
-    count, waiting = len(values), list(values)
-    while waiting and count <= most:
-        here = waiting.pop()
-        inner = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []
-        count += 10 * len(inner)
-        waiting += inner
-    return count
 
 
 def _accepts_all(schema: Any) -> bool:

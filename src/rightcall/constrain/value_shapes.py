@@ -9,7 +9,7 @@ A shape is a union of kinds of values. `OneOf` accepts constants as canonical JS
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Sized
+from collections.abc import Callable, Hashable, Iterable, Sized
 from decimal import Decimal
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
@@ -24,7 +24,7 @@ class Anything(msgspec.Struct, frozen=True):
     """Every JSON value."""
 
 
-class OneOf(msgspec.Struct, frozen=True):
+class OneOf(msgspec.Struct, frozen=True, cache_hash=True):
     """One of these constants, as canonical JSON."""
 
     texts: tuple[str, ...]
@@ -162,8 +162,8 @@ def accepts(shape: Shape, value: Any) -> bool | None:
     match shape:
         case Anything():
             return True
-        case OneOf(texts):
-            return _comparison_key(value) in comparison_keys(texts)
+        case OneOf():
+            return _comparison_key(value) in comparison_keys(shape)
         case Union(shapes):
             return _any_true([accepts(one, value) for one in shapes])
         case TextShape():
@@ -178,19 +178,38 @@ def accepts(shape: Shape, value: Any) -> bool | None:
 
 
 CONSTANTS_PER_STEP = 8  # constants that take as long to check as a shape to make
+_CHARACTERS = 64  # of a constant that take as long to check as an item
+
+
+def size_of_constants(values: Iterable[Any], item: int = 1) -> int:
+    """Return the number of values and of the items in them, at any depth, of which each counts `item`. Long texts count
+    more."""
+    size, count, waiting = 0, 1, list(values)
+    while waiting:
+        inner: list[Any] = []
+        for here in waiting:
+            if type(here) is str:
+                size += len(here) // _CHARACTERS
+            elif type(here) is dict:
+                inner += here.values()
+            elif type(here) is list:
+                inner += here
+        size += count * len(waiting)
+        count, waiting = item, inner
+    return size
 
 
 @lru_cache(256)
-def comparison_keys(texts: tuple[str, ...]) -> frozenset[Hashable]:
-    """Return a key for each of these constants, which are JSON texts; equal values have equal keys."""
-    return frozenset([_comparison_key(json.loads(text)) for text in texts])
+def comparison_keys(shape: OneOf) -> frozenset[Hashable]:
+    """Return a key for each of the constants of a shape; equal values have equal keys."""
+    return frozenset([_comparison_key(json.loads(text)) for text in shape.texts])
 
 
 def membership_test(shape: Shape) -> Callable[[Any], bool | None]:
     """Return a function that returns whether this shape accepts a value, None if only a regular expression or a
     reference can tell. It is faster than `accepts` for many values."""
     if isinstance(shape, OneOf):
-        keys = comparison_keys(shape.texts)
+        keys = comparison_keys(shape)
         return lambda value: _comparison_key(value) in keys
     if isinstance(shape, Union):
         tests = [membership_test(one) for one in shape.options]
@@ -296,10 +315,12 @@ def _are_disjoint_constants(parts: list[OneOf]) -> bool:
 
 
 class OverlapCheck:
-    """Tests whether shapes overlap, within a budget of steps. Once it is used up, every two shapes overlap."""
+    """Tests whether shapes overlap, within a budget of steps. Once it is used up, every two shapes overlap. `weight`
+    returns the number of shapes in a shape."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, weight: Callable[[Shape], int]) -> None:
         self.left = most
+        self.weight = weight
 
     def may_overlap(self, one: Shape, other: Shape) -> bool:
         """Return whether some value may fit both shapes; False is certain."""
@@ -313,12 +334,13 @@ class OverlapCheck:
             return True
         if isinstance(one, OneOf) and isinstance(other, OneOf):
             self.left -= (len(one.texts) + len(other.texts)) // CONSTANTS_PER_COMPARISON
-            return not comparison_keys(one.texts).isdisjoint(comparison_keys(other.texts))
+            return not comparison_keys(one).isdisjoint(comparison_keys(other))
         if isinstance(one, OneOf) or isinstance(other, OneOf):
             constants, shape = (one, other) if isinstance(one, OneOf) else (other, one)
             assert isinstance(constants, OneOf)
-            self.left -= len(constants.texts)
-            return any(accepts(shape, json.loads(text)) is not False for text in constants.texts)
+            values = [json.loads(text) for text in constants.texts]
+            self.left -= size_of_constants(values) * self.weight(shape)
+            return self.left < 0 or any(accepts(shape, value) is not False for value in values)
         if isinstance(one, Object) and isinstance(other, Object):
             return not self._are_distinguishable(one, other)
         return type(one) is type(other)
