@@ -36,6 +36,7 @@ from rightcall.constrain.value_shapes import (
     membership_test,
     one_of,
     options,
+    shape_of_value,
     size_of_constants,
     union,
 )
@@ -96,7 +97,8 @@ class Intersection:
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
         """Return the shape of those `values` that the shape `found` accepts, without values that contain a lone
         surrogate; `word` is the keyword at `path` that lists them. Beyond the budget of steps all are accepted, and so
-        is a value that only a pattern could reject; either is reported in `limits`."""
+        is a value that only a pattern could reject; either is reported in `limits`. A value that depends on a recursive
+        shape is intersected with it."""
         written = [value for value in values if has_no_surrogate(value)]
         if isinstance(found, Anything):
             return one_of(written)
@@ -106,7 +108,13 @@ class Intersection:
             return one_of(written)
         is_accepted = membership_test(found)
         answers = [(value, is_accepted(value)) for value in written]
-        if any(answer is None for _, answer in answers) and not isinstance(found, ShapeReference):
+        uncertain = [value for value, answer in answers if answer is None]
+        if uncertain and _has_reference(found):
+            accepted = one_of([value for value, answer in answers if answer])
+            one_by_one = isinstance(found, (Array, Object))
+            unclear = [shape_of_value(value) for value in uncertain] if one_by_one else [one_of(uncertain)]
+            return union(accepted, *(self.intersect(shape, found, path) for shape in unclear))
+        if uncertain:
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
         return one_of([value for value, answer in answers if answer is not False])
 
@@ -211,6 +219,24 @@ class Intersection:
                 waiting += self._parts_of(shape) if shape.name in self._parts else [inner] if inner is not None else []
         return list(found)
 
+    def declared_names(self, shapes: list[Shape]) -> list[str]:
+        """Return the names of the members that the objects among these shapes declare, with their alternatives and the
+        shapes that they refer to, each once."""
+        found: dict[str, None] = {}
+        seen: set[Shape] = set()
+        waiting = shapes[::-1]
+        while waiting:
+            shape = waiting.pop()
+            if isinstance(shape, Object):
+                declared = [field for field in shape.fields if field.evaluated and field.shape != NOTHING]
+                found.update(dict.fromkeys([field.name for field in declared]))
+            elif isinstance(shape, Union):
+                waiting += shape.options[::-1]
+            elif isinstance(shape, ShapeReference) and shape not in seen:
+                seen.add(shape)
+                waiting += self._resolve_references([shape])
+        return list(found)
+
     def count_reuse(self, shape: Shape) -> Shape:
         """Return the shape, after counting its weight once more: a shape that is used in several places is written
         out in each."""
@@ -292,17 +318,15 @@ class Intersection:
         reported in `limits`, if they have too many members together; of two patterns of names, the first is kept and
         that is reported."""
         names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
-        if len(names) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
+        if len(names) > max(len(one.fields), len(other.fields)) and self.are_too_many_members(len(names), path):
             return Object()
-        if len(names) > MAX_ANY_ORDER >= max(len(one.fields), len(other.fields)):
-            self.limit(path, "properties", IN_LARK)
         fields = self.intersect_fields(one, other, list(names), path)
         if one.keys is not None and other.keys is not None and one.keys != other.keys:
             self.limit(path, "patternProperties", "names that match only the first of several patterns")
-        # By default undeclared members are left out, and then those that the other side declares are no such members.
-        loose = [side for side in (one, other) if side.said or side.extra != NOTHING]
-        extra = self.intersect(one.extra, other.extra, path) if len(loose) == 2 else NOTHING
+        # A schema that does not mention undeclared members allows what the other one says of them. By default they are
+        # left out where neither does.
+        stated = [side.extra for side in (one, other) if side.said] or [one.extra, other.extra]
+        extra = self.all_of(stated, path)
         keys = one.keys or other.keys
         found = Object(
             tuple(fields),
@@ -312,7 +336,28 @@ class Intersection:
             _least(one.most, other.most),
             one.said or other.said,
         )
-        return object_shape(found)
+        return self.drop_member_limits(object_shape(found), path, path)
+
+    def are_too_many_members(self, count: int, path: str) -> bool:
+        """Return whether a grammar cannot have an object with this number of members, which is reported in `limits`, as
+        is a number of which Lark does not keep count."""
+        if count > MAX_MEMBERS:
+            self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
+        elif count > MAX_ANY_ORDER:
+            self.limit(path, "properties", IN_LARK)
+        return count > MAX_MEMBERS
+
+    def drop_member_limits(self, shape: Shape, least_at: str, most_at: str) -> Shape:
+        """Return an object shape without limits of the number of members if undeclared ones are allowed, which are not
+        counted; any other shape unchanged. A maximum, and a minimum above the number of required members, are reported
+        in `limits` as lost, with their places."""
+        if not isinstance(shape, Object) or shape.extra == NOTHING or not (shape.least or shape.most is not None):
+            return shape
+        if shape.least > sum(field.required for field in shape.fields):
+            self.limit(least_at, "minProperties", "fewer members")
+        if shape.most is not None:
+            self.limit(most_at, "maxProperties", "more members")
+        return msgspec.structs.replace(shape, least=0, most=None)
 
     def undeclared_fields(self, side: Object, names: list[str], path: str) -> Callable[[str], Field]:
         """Return a function that returns what an object allows under one of `names` that it does not declare, as a
@@ -345,6 +390,11 @@ class Intersection:
     def item_shape(self, array: Array, at: int) -> Shape:
         """Return the shape of the item at this position of an array."""
         return array.prefix[at] if at < len(array.prefix) else self.count_reuse(array.items)
+
+
+def _has_reference(shape: Shape) -> bool:
+    """Return whether a shape, or one inside it, is a reference to a recursive shape."""
+    return isinstance(shape, ShapeReference) or any(map(_has_reference, inner_shapes(shape)))
 
 
 @lru_cache(256)

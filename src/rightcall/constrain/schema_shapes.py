@@ -17,7 +17,6 @@ import msgspec
 from rightcall.constrain.algebra import MAX_ANY_ORDER
 from rightcall.constrain.intersect import (
     IN_LARK,
-    MAX_MEMBERS,
     MAX_SHAPES,
     PATTERN_SHARE,
     Intersection,
@@ -30,6 +29,7 @@ from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_format
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     COMPARISONS_PER_STEP,
+    KINDS,
     NOTHING,
     NULL,
     TRUE_FALSE,
@@ -37,6 +37,7 @@ from rightcall.constrain.value_shapes import (
     Field,
     Number,
     Object,
+    OneOf,
     OverlapCheck,
     Shape,
     ShapeReference,
@@ -44,13 +45,14 @@ from rightcall.constrain.value_shapes import (
     accepts,
     are_disjoint,
     has_no_surrogate,
+    most_members,
     one_of,
     options,
     size_of_constants,
     union,
 )
 from rightcall.schema.limits import pattern_size
-from rightcall.schema.walk import Refs, fragment_of
+from rightcall.schema.walk import Refs, fragment_of, schemas_in_place
 from rightcall.strict_json import pointer_step
 from rightcall.types import Json
 
@@ -166,12 +168,9 @@ class MemberShapes(ScalarShapes):
         required = dict.fromkeys(schema.get("required", ()))
         if not all(map(has_no_surrogate, required)):
             return NOTHING
-        if len(declared) + len(required) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
-            return Object()
-        if len(declared.keys() | required.keys()) > MAX_ANY_ORDER:
-            self.limit(path, "properties", IN_LARK)
         undeclared = [key for key in required if key not in declared]
+        if self.are_too_many_members(len(declared) + len(undeclared), path):
+            return Object()
         matching = self.match_names(schema.get("patternProperties", ()), [*declared, *undeclared])
         if matching is None:
             self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
@@ -185,38 +184,35 @@ class MemberShapes(ScalarShapes):
         fields += [self.undeclared_required(key, bool(matching[key]), schema, extra, path, depth) for key in undeclared]
         fields = [self.apply_name_patterns(field, matching[field.name], schema, path, depth) for field in fields]
         self.report_dependent_members(schema, path)
-        least, most = self.read_member_counts(schema, path, fields, extra)
-        return object_shape(Object(tuple(fields), extra, keys, least, most, said))
+        least, most = self.read_count(schema, "minProperties", path), self.read_count(schema, "maxProperties", path)
+        found = object_shape(Object(tuple(fields), extra, keys, least or 0, most, said))
+        found = self.drop_member_limits(found, f"{path}/minProperties", f"{path}/maxProperties")
+        for key, value in schema.get("dependentSchemas", {}).items():
+            at = f"{path}/dependentSchemas{pointer_step(key)}"
+            part = self.shape(value, at, depth + 1)
+            if key not in required:
+                self.limit(f"{path}/dependentSchemas", "dependentSchemas", "members that it forbids")
+                part = self.either([part, ANYTHING], at)
+            found = self.intersect(found, part, at)
+        return found
+
+    def either(self, parts: list[Shape], path: str) -> Shape:
+        """Return a shape for the values that any of the alternatives accepts. If one of them is any value, the members
+        that the others declare may still be written, with any values."""
+        if ANYTHING not in parts:
+            return union(*parts)
+        names = self.declared_names(parts)
+        if not names or self.are_too_many_members(len(names), path):
+            return ANYTHING
+        fields = tuple(Field(name, ANYTHING) for name in names)
+        return self.count_reuse(union(Object(fields, ANYTHING if self.extras else NOTHING), *KINDS[1:]))
 
     def report_dependent_members(self, schema: Json, path: str) -> None:
         """Report in `limits` the keywords of the schema that relate members to each other or check their names, which a
         grammar cannot express; nothing without such keywords."""
-        for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
+        for word in ("dependentRequired", "propertyNames"):
             if word in schema and schema[word] not in ({}, True):
                 self.limit(f"{path}/{word}", word, "members that it forbids")
-
-    def read_member_counts(self, schema: Json, path: str, fields: list[Field], extra: Shape) -> tuple[int, int | None]:
-        """Return the smallest and the largest number of members (None: no limit). Where undeclared members are allowed,
-        it is (0, None), and limits that are lost are reported in `limits`."""
-        least, most = (
-            self.read_count(schema, "minProperties", path) or 0,
-            self.read_count(schema, "maxProperties", path),
-        )
-        if (least or most is not None) and extra != NOTHING:
-            return self.drop_member_limits(fields, least, most, path)
-        return least, most
-
-    def drop_member_limits(
-        self, fields: list[Field], least: int, most: int | None, path: str
-    ) -> tuple[int, int | None]:
-        """Return (0, None), no limits of the number of members, because undeclared members are not counted. `most`, and
-        `least` if it is more than the number of required fields, are reported in `limits` as lost."""
-        certain = sum(field.required for field in fields)
-        if least > certain:
-            self.limit(f"{path}/minProperties", "minProperties", "fewer members")
-        if most is not None:
-            self.limit(f"{path}/maxProperties", "maxProperties", "more members")
-        return 0, None
 
     def read_undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
         """Return the shape of undeclared members, the pattern of their names (None: any name), and whether the
@@ -343,11 +339,11 @@ class Shapes(MemberShapes):
             for word in _IN_PLACE:
                 if word in schema:
                     found = self.apply_in_place(found, word, schema, path, depth)
+        if "unevaluatedProperties" in schema:
+            found = self.apply_unevaluated_members(found, schema, path)
         if "enum" in schema or "const" in schema:
             # Last, so that the constants are checked against all keywords beside them.
             found = self.read_constants(found, schema, path)
-        if "unevaluatedProperties" in schema:
-            found = self.apply_unevaluated_members(found, schema, path)
         if "unevaluatedItems" in schema and not _accepts_all(schema["unevaluatedItems"]):
             self.limit(f"{path}/unevaluatedItems", "unevaluatedItems", "what no other keyword describes")
         return found
@@ -364,6 +360,8 @@ class Shapes(MemberShapes):
         if size > MAX_CONSTANTS:
             self.limit(f"{path}/{word}", word, f"other values: a grammar supports at most {MAX_CONSTANTS:,}")
             return found
+        if size > CONSTANTS_PER_ITEM * MAX_ANY_ORDER and most_members(values) > MAX_ANY_ORDER:
+            self.limit(f"{path}/{word}", word, IN_LARK)
         return self.constants(found, values, path, word)
 
     def apply_in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
@@ -391,7 +389,7 @@ class Shapes(MemberShapes):
         which is reported in `limits`."""
         self.limit(f"{path}/if", "if", "what either branch allows")
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
-        return self.intersect(found, union(*sides), f"{path}/if")
+        return self.intersect(found, self.either(sides, path), f"{path}/if")
 
     def apply_alternatives(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
         """Return the shape `found` intersected with the union of the alternatives `parts`. For `oneOf`, alternatives
@@ -401,7 +399,7 @@ class Shapes(MemberShapes):
             if not are_disjoint(parts, comparison):
                 self.limit(at, "oneOf", "values that fit more than one of the alternatives")
             self.left = min(self.left, comparison.left // COMPARISONS_PER_STEP)
-        return self.intersect(found, union(*parts), at)
+        return self.intersect(found, self.either(parts, at), at)
 
     def exclude(self, found: Shape, value: Any, at: str) -> Shape:
         """Return the shape `found` without the values of the schema `value` of a `not`, if that is everything, nothing
@@ -426,15 +424,31 @@ class Shapes(MemberShapes):
 
     def apply_unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
         """Return the shape `found` with `unevaluatedProperties` of the schema applied, if that allows all or forbids
-        all of them; unchanged, which is reported in `limits`, for another schema, and where conditions or references
-        decide which members are evaluated."""
-        value = schema["unevaluatedProperties"]
-        if _accepts_all(value):
-            return union(*(_allow_undeclared(one) for one in options(found))) if _has_no_reference(found) else found
-        if value is False and _CONDITIONAL.isdisjoint(schema) and _has_no_reference(found):
+        all of them; unchanged, which is reported in `limits`, for another schema, and where conditions, references or
+        constants decide which members are evaluated."""
+        value, at = schema["unevaluatedProperties"], f"{path}/unevaluatedProperties"
+        if _accepts_all(value) and _is_plain(found):
+            opened = [self.drop_member_limits(_allow_undeclared(one), at, at) for one in options(found)]
+            return union(*opened)
+        if value is False and _is_plain(found) and not self.has_condition(schema):
             return union(*(_forbid_undeclared(one) for one in options(found)))
-        self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword describes")
+        if not _accepts_all(value):
+            self.limit(at, "unevaluatedProperties", "what no other keyword describes")
         return found
+
+    def has_condition(self, schema: Json) -> bool:
+        """Return whether a value decides which of the schemas that apply to it, at any depth of them, it must fit."""
+        seen: set[int] = set()
+        waiting = [schema]
+        while waiting:
+            here = waiting.pop()
+            if not _CONDITIONAL.isdisjoint(here):
+                return True
+            if id(here) not in seen:
+                seen.add(id(here))
+                self.left -= 1
+                waiting += schemas_in_place(here, self.refs)
+        return False
 
     # -- the keywords of one level -------------------------------------------------------------------------------------
 
@@ -518,9 +532,13 @@ def _accepts_all(schema: Any) -> bool:
     return schema is True or schema == {}
 
 
-def _has_no_reference(shape: Shape) -> bool:
-    """Return whether no alternative of a shape is a recursive one."""
-    return not any(isinstance(one, ShapeReference) for one in options(shape))
+def _is_plain(shape: Shape) -> bool:
+    """Return whether no alternative of a shape is a recursive one, or an object as a constant: it is not known which of
+    their members are evaluated."""
+    return not any(
+        isinstance(one, ShapeReference) or (isinstance(one, OneOf) and any(text[0] == "{" for text in one.texts))
+        for one in options(shape)
+    )
 
 
 def _allow_undeclared(shape: Shape) -> Shape:

@@ -199,6 +199,19 @@ def size_of_constants(values: Iterable[Any], item: int = 1) -> int:
     return size
 
 
+def most_members(values: Iterable[Any]) -> int:
+    """Return the number of members of the largest object among these values and in them, at any depth."""
+    most, waiting = 0, list(values)
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict):
+            most = max(most, len(here))
+            waiting += here.values()
+        elif isinstance(here, list):
+            waiting += here
+    return most
+
+
 @lru_cache(256)
 def comparison_keys(shape: OneOf) -> frozenset[Hashable]:
     """Return a key for each of the constants of a shape; equal values have equal keys."""
