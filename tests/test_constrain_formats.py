@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from llguidance import LLMatcher
 
-from rightcall import Call, check, grammar
+from rightcall import Call, Tool, Toolset, check, grammar, render
+from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.errors import GrammarCompileError
+from rightcall.formats import FORMATS as WIRE_FORMATS
 from rightcall.types import Json
+from support import judge
 from support.judge import matcher
 
 
@@ -368,3 +371,51 @@ def test_closed_objects_are_sent_as_closed(dialect: str) -> None:
     projected, _ = project(outer, dialect)
     assert projected["additionalProperties"] is False is projected["properties"]["x"]["additionalProperties"]
     assert "[]" not in json.dumps(projected)
+
+
+WRITTEN: dict[str, tuple[Json, Any]] = {
+    "a text that matches a pattern at its beginning": ({"type": "string", "pattern": "^a"}, "ab < c"),
+    "a text that matches a pattern anywhere": ({"type": "string", "pattern": "b"}, "ab"),
+    "a text of an argument without a type": ({"minLength": 2}, "ab"),
+    "a text that begins as a JSON word does": ({"minLength": 2, "maxLength": 4}, "trap"),
+    "a number of an argument without a type": ({"minimum": 3}, 5),
+    "a list with a schema for each item": ({"type": "array", "prefixItems": [{"type": "string"}]}, ["a"]),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("required", [True, False])
+def test_every_format_accepts_an_argument_as_it_renders_it(name: str, required: bool) -> None:
+    schema, value = WRITTEN[name]
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"] if required else []}
+    tools = Toolset([Tool(name="f", parameters=parameters)])
+    for format in WIRE_FORMATS:
+        made = grammar(tools, format=format, choice="required", parallel=False)
+        assert not made.relaxations and not made.omitted, format
+        assert judge.accepts(made.lark(), render(Call("f", {"x": value}, ""), format=format, tools=tools)), format
+
+
+TOO_LONG = {"a text that begins as a JSON word does": "train", "a text of an argument without a type": "a"}
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+def test_a_text_of_an_argument_without_a_type_has_the_lengths_of_its_schema(name: str) -> None:
+    tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"x": WRITTEN[name][0]}})])
+    for format in WIRE_FORMATS:
+        made = grammar(tools, format=format, choice="required", parallel=False)
+        text = render(Call("f", {"x": TOO_LONG[name]}, ""), format=format, tools=tools)
+        assert not judge.accepts(made.lark(), text), format
+
+
+def test_a_text_with_a_pattern_never_contains_the_marker_that_closes_it() -> None:
+    tools = Toolset([Tool(name="f", parameters={"properties": {"x": {"type": "string", "pattern": r"^a[\s\S]*b$"}}})])
+    made = grammar(tools, format="qwen3_coder", choice="required", parallel=False)
+    text = render(Call("f", {"x": "a</parameter>b"}, ""), format="qwen3_coder", tools=tools)
+    assert not judge.accepts(made.lark(), text.replace("a</parameter>b", "a\n</parameter>\nb"))
+    assert "pattern" in {limit.keyword for limit in emit_gbnf_with_limits(made)[1]}
+
+
+def test_an_optional_argument_that_a_format_cannot_write_is_reported() -> None:
+    tools = Toolset([Tool(name="f", parameters={"properties": {"a b": {}, "c": {}}})])
+    made = grammar(tools, format="pythonic", choice="required")
+    assert [(limit.tool, limit.path) for limit in made.relaxations] == [("f", "/properties/a b")]

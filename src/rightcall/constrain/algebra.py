@@ -72,13 +72,15 @@ class Lexeme(msgspec.Struct, frozen=True):
 
 class Upto(msgspec.Struct, frozen=True):
     """Free text followed by `stop`. Neither `stop` nor any of `without` occurs in the text. `closed`: the text must not
-    open a construct that would quote `stop`."""
+    open a construct that would quote `stop`. With `inside`, the text must also match that regular node, which then has
+    the lengths."""
 
     stop: tuple[Lit | Token, ...]
     least: int = 0
     most: int | None = None
     without: tuple[str, ...] = ()
     closed: bool = False
+    inside: Node | None = None
 
 
 class Free(msgspec.Struct, frozen=True):
@@ -251,7 +253,7 @@ _CHILDREN: dict[type, Callable[[Any], tuple[Node, ...]]] = {
     Alt: lambda node: node.items,
     Repeat: lambda node: (node.item,),
     Lexeme: lambda node: (node.item,),
-    Upto: lambda node: node.stop,
+    Upto: lambda node: node.stop if node.inside is None else (node.inside, *node.stop),
     Word: lambda node: (node.char,) if node.inside is None else (node.inside,),
     AnyOrder: _any_order_children,
 }
@@ -320,6 +322,11 @@ def alphabet(node: Node) -> Chars:
         case Repeat(item) | Lexeme(item):
             return alphabet(item)
     return ANY
+
+
+def may_begin_stop(node: Upto) -> bool:
+    """Return whether the node that the text must match may contain the first character of the stop."""
+    return node.inside is not None and has(alphabet(node.inside), node.stop[0].text[0])
 
 
 def limit_length(node: Node, least: int, most: int | None) -> Node | None:

@@ -17,6 +17,7 @@ from rightcall.constrain.algebra import (
     NEVER,
     Lexeme,
     Lit,
+    Member,
     Node,
     Ref,
     Token,
@@ -28,7 +29,9 @@ from rightcall.constrain.algebra import (
     seq,
 )
 from rightcall.constrain.intersect import Relaxation
+from rightcall.constrain.value_shapes import NOTHING, Field
 from rightcall.formats.spec import Marker, Special, marker_alternatives
+from rightcall.strict_json import pointer_step
 
 
 class GrammarBounds(msgspec.Struct, frozen=True):
@@ -109,9 +112,14 @@ class Builder:
         """Return a reference to a new rule for this node, so that the node that uses it nests less deeply."""
         return self.share_rule(("part", node), "part", lambda: node)
 
-    def report_limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
-        """Record in `limits` a keyword that the grammar cannot express, and what it therefore allows."""
-        self.limits[Relaxation(tool, path, keyword, allows)] = None
+    def report_lost_arguments(self, tool: str, fields: Sequence[Field], members: Sequence[Member]) -> None:
+        """Record in `limits` the optional arguments of a tool that the format cannot write; `members` are the nodes of
+        the `fields`."""
+        for field, member in zip(fields, members, strict=True):
+            if member.node == NEVER and not field.required and field.shape != NOTHING:
+                path = f"/properties{pointer_step(field.name)}"
+                allows = "only calls without this argument: the format cannot write it"
+                self.limits[Relaxation(tool, path, "properties", allows)] = None
 
 
 BLANKS = " \t\r\n"

@@ -25,7 +25,7 @@ from rightcall.constrain.algebra import (
 )
 from rightcall.constrain.builder import QUOTED_ID, Builder, first, nodes_around_arguments, pieces, stop_sequence
 from rightcall.constrain.json_text import CONTROL, PLAIN_CHAR, ArgumentsShape, Json, json_string, members_in_any_order
-from rightcall.constrain.tagged_text import TagShapes
+from rightcall.constrain.tagged_text import TagShapes, is_json, text_that_is_not_json
 from rightcall.constrain.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
 from rightcall.formats.body_kinds import write_literal
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
@@ -69,6 +69,7 @@ class Python(Json):
         """Return the node of the whole call `name(key=value, ...)` with arguments in any order, undeclared ones
         included if the shape allows them."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
+        self.book.report_lost_arguments(name, shape.fields, made)
         extra = None
         if shape.extra != NOTHING and shape.keys is None:
             word = Word(
@@ -170,7 +171,6 @@ class Ts(Json):
 
 
 _BRACED_KEY = re.compile(BRACED_KEY).fullmatch
-_BLANKS = " \t\r\n"
 
 
 class Braces(Json):
@@ -195,10 +195,10 @@ class Braces(Json):
         be parsed as JSON are excluded, unless the shape has a pattern, which is written as it is."""
         most = self.max_length(shape)
         if shape.pattern is not None:
-            return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
+            return seq(*self.quote, Upto(self.quote, inside=shape.pattern))
         if not bare or not self.raw:
             return seq(*self.quote, Upto(self.quote, shape.least, most))
-        return seq(*self.quote, _text_that_is_not_json(self.quote, shape.least, most))
+        return seq(*self.quote, text_that_is_not_json(self.quote, shape.least, most))
 
     def text(self, shape: TextShape) -> Node:
         """Return the node of a text inside a list or an object, in the format's quotes."""
@@ -210,7 +210,7 @@ class Braces(Json):
         raw mode."""
         if text[0] == '"':
             value = json.loads(text)
-            return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not _is_json(value) else NEVER
+            return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not is_json(value) else NEVER
         return super().constant(text)
 
     def text_argument(self, shape: Shape) -> Node:
@@ -270,32 +270,6 @@ class Braces(Json):
             least=1,
         )
         return seq(word, self.value(shape.extra))
-
-
-def _is_json(text: str) -> bool:
-    """Return whether a text is valid JSON."""
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _text_that_is_not_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
-    """Return the node of text of `least` to `most` characters followed by `stop`. Texts that begin with white space or
-    as a JSON number, list, object or string, and `true`, `false` and `null`, are excluded, because a parser would read
-    them as JSON."""
-    rest = None if most is None else max(most - 1, 0)
-    tail = Upto(stop, max(least - 1, 0), rest)
-    odd = chars('-0123456789"[{' + _BLANKS)
-    parts: list[Node] = [seq(inverse(chars(*odd.spans, "tfn")), tail)]
-    for word in ("true", "false", "null"):
-        for at in range(1, len(word)):
-            parts.append(seq(Lit(word[:at]), inverse(chars(word[at])), tail))
-            if at >= least:
-                parts.append(seq(Lit(word[:at]), *stop))
-        parts.append(seq(Lit(word), inverse(chars(_BLANKS)), tail))
-    return alt(*parts, *([] if least else [seq(*stop)]))
 
 
 # -- one call of each body kind ----------------------------------------------------------------------------------------
@@ -365,6 +339,7 @@ def _write_braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Piece
             value = writer.text_argument(field.shape) if texts else writer.value(field.shape)
             node = seq(Lit(f"{field.name}:"), value)
         members.append(Member(node, field.required))
+    builder.report_lost_arguments(tool.name, shape.fields, members)
     inside = members_in_any_order(members, Lit(","), writer.undeclared_member(shape), shape)
     return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
 

@@ -37,6 +37,7 @@ from rightcall.constrain.algebra import (
     chars,
     declared_order,
     inverse,
+    may_begin_stop,
     minus,
     seq,
 )
@@ -178,8 +179,12 @@ class _Gbnf:
     def upto(self, node: Upto) -> str:
         """Return the notation of free text followed by its stop, and add the rules that it needs. A minimum length is
         not enforced, which is reported in `limits` unless the stop begins with a token or a call follows; a maximum one
-        counts pieces, which is reported too."""
+        counts pieces, which is reported too. So is it if a text that must match a node may contain the stop."""
         stop = "".join(piece.text for piece in node.stop)
+        if node.inside is not None:
+            if may_begin_stop(node):
+                self.limits.append(Relaxation("", "", "pattern", f"a text that contains {stop!r}"))
+            return f"{self.inside(node.inside)} " + " ".join(map(self.node, node.stop))
         if node.closed and node.most is None:
             return f"{self.text_before_call(stop, node.without)} " + " ".join(map(self.node, node.stop))
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):

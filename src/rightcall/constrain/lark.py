@@ -27,6 +27,8 @@ from rightcall.constrain.algebra import (
     Token,
     Upto,
     Word,
+    lengths,
+    may_begin_stop,
 )
 from rightcall.constrain.builder import GAP
 from rightcall.constrain.regex import anywhere, regex_text
@@ -197,7 +199,7 @@ class _Lark:
         notation += f" & ~/(?s:.*)(?:{_any_of_texts(ends)})/" if ends else ""
         notation += f" & /{before_call.regex()}/ & ~/{before_call.transcript_regex()}/" if node.closed else ""
         text = self.define("L", notation)
-        head = text if node.least else f"{text}?"
+        head = text if node.least or (node.inside is not None and lengths(node.inside)[0]) else f"{text}?"
         return " ".join([head, *map(self.node, node.stop)])
 
     def upto_text(self, node: Upto) -> str:
@@ -205,19 +207,20 @@ class _Lark:
         node's length and does not contain `node.without`; where the node is `closed`, it opens nothing in which a call
         would be a quotation."""
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
-        stop = "".join(piece.text for piece in node.stop[:size])
-        notation = f"/{_sized_text(node)}{regex_text(Lit(stop))}/"
+        end = regex_text(Lit("".join(piece.text for piece in node.stop[:size])))
+        notation = f"/{_sized_text(node)}{end}/"
+        if may_begin_stop(node):
+            notation = self.define("L", f"({notation}{_only_at_end(end)})")
         if node.without or node.closed:
             notation += f" & ~/{anywhere(node.without)}/" if node.without else ""
-            notation = self.define("L", f"({notation}{self.text_before_call(stop) if node.closed else ''})")
+            notation = self.define("L", f"({notation}{self.text_before_call(end) if node.closed else ''})")
         lazy = self.define("lazy", notation, "[lazy]")
         return " ".join([lazy, *map(self.node, node.stop[size:])])
 
-    def text_before_call(self, stop: str) -> str:
-        """Return conditions to append to the regular expression of a terminal that ends with `stop`: its text opens
-        nothing in which a call would be a quotation, and contains `stop` only at its end."""
-        end = regex_text(Lit(stop))
-        return f" & /{before_call.regex()}{end}/ & ~/{before_call.transcript_regex()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
+    def text_before_call(self, end: str) -> str:
+        """Return conditions to append to the regular expression of a terminal that ends with the expression `end`: its
+        text opens nothing in which a call would be a quotation, and contains `end` only at its end."""
+        return f" & /{before_call.regex()}{end}/ & ~/{before_call.transcript_regex()}{end}/{_only_at_end(end)}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
         """Return the name of the terminal for one to `most` characters of text (None: no limit) in which none of the
@@ -290,8 +293,17 @@ def _join_conditions(conditions: list[str]) -> str:
     return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_join_conditions(conditions[1:])})"
 
 
+def _only_at_end(end: str) -> str:
+    """Return a condition to append to the regular expression of a terminal: the expression `end` matches only at its
+    end."""
+    return f" & ~/(?s:.*){end}(?s:.+)/"
+
+
 def _sized_text(node: Upto) -> str:
-    """Return a regular expression for any text of `node.least` to `node.most` characters."""
+    """Return a regular expression for any text of `node.least` to `node.most` characters, or for what the text must
+    match."""
+    if node.inside is not None:
+        return f"(?:{regex_text(node.inside)})"
     if not node.least and node.most is None:
         return "(?s:.*)"
     return f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"

@@ -32,6 +32,7 @@ from rightcall.constrain.algebra import (
     chars,
     declared_order,
     inverse,
+    may_begin_stop,
     minus,
     repeat,
     seq,
@@ -195,6 +196,10 @@ class _Regular:
         """Return free text with its stop as a regular node. Raises `GrammarCompileError` if the stop has no short
         expression."""
         stop = "".join(piece.text for piece in node.stop)
+        if may_begin_stop(node):
+            raise GrammarCompileError("a pattern before a marker has no short regular expression; ask for JSON")
+        if node.inside is not None:
+            return seq(node.inside, Lit(stop))
         return seq(marker_free(stop, node.least, node.most), Lit(stop))
 
     def expand_any_order(self, node: AnyOrder) -> Node:

@@ -279,7 +279,9 @@ CONSTANTS_PER_ITEM = 10  # an item of a container in a constant becomes a rule
 CONSTANTS_READ_PER_STEP = 256
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
-_CONDITIONAL = frozenset(("anyOf", "oneOf", "if", "dependentSchemas", "not"))
+_ALWAYS = ("allOf", "oneOf", "$ref")  # of `oneOf`, one alternative and no other applies
+_CONDITIONAL = ("anyOf", "if", "then", "else", "dependentSchemas", "$dynamicRef", "$recursiveRef")
+_EVALUATING = frozenset(("properties", "patternProperties", "additionalProperties", "unevaluatedProperties"))
 _NOTES = frozenset(
     "title description $comment default examples deprecated readOnly writeOnly $defs definitions $schema $id $anchor "
     "$dynamicAnchor $vocabulary contentEncoding contentMediaType contentSchema then else format".split()
@@ -437,17 +439,21 @@ class Shapes(MemberShapes):
         return found
 
     def has_condition(self, schema: Json) -> bool:
-        """Return whether a value decides which of the schemas that apply to it, at any depth of them, it must fit."""
-        seen: set[int] = set()
-        waiting = [schema]
+        """Return whether a value decides which of the schemas that apply to it evaluate its members: at any depth, an
+        alternative, a condition or a dependent schema declares some."""
+        seen: set[tuple[int, bool]] = set()
+        waiting = [(schema, False)]
         while waiting:
-            here = waiting.pop()
-            if not _CONDITIONAL.isdisjoint(here):
+            here, decided = waiting.pop()
+            if decided and not _EVALUATING.isdisjoint(here):
                 return True
-            if id(here) not in seen:
-                seen.add(id(here))
-                self.left -= 1
-                waiting += schemas_in_place(here, self.refs)
+            if (id(here), decided) in seen:
+                continue
+            seen.add((id(here), decided))
+            self.left -= 1
+            for words, by_value in ((_ALWAYS, decided), (_CONDITIONAL, True)):
+                part = {word: here[word] for word in words if word in here}
+                waiting += [(inner, by_value) for inner in schemas_in_place(part, self.refs)]
         return False
 
     # -- the keywords of one level -------------------------------------------------------------------------------------

@@ -14,19 +14,17 @@ from collections.abc import Iterable
 from rightcall.constrain.algebra import (
     EMPTY,
     NEVER,
-    Lexeme,
     Lit,
     Member,
     Node,
     Token,
     Upto,
     Word,
-    alphabet,
     alt,
     chars,
-    has,
+    inverse,
+    lengths,
     maybe,
-    repeat,
     seq,
 )
 from rightcall.constrain.builder import BLANKS, Builder, first, pieces, split_marker, stop_sequence, text_of
@@ -66,6 +64,7 @@ class TagShapes:
     def arguments(self, shape: Object) -> Node:
         """Return the node of all arguments; `NEVER` if a required one cannot be written."""
         made = [Member(self.argument(field), field.required) for field in shape.fields]
+        self.book.report_lost_arguments(self.tool, shape.fields, made)
         return members_in_any_order(made, EMPTY, self.undeclared_argument(shape), shape)
 
     def undeclared_argument(self, shape: Object) -> Node | None:
@@ -75,7 +74,7 @@ class TagShapes:
             return None  # no grammar makes a free name agree with the same name in its end tag
         names = tuple(field.name for field in shape.fields)
         word = Word("", _KEY_CHAR, "", names, 64, least=1)
-        return self.parameter(word, "", lambda stop: self.value_of_kind("any", shape.extra, stop, ""), shape.extra)
+        return self.parameter(word, "", lambda stop: self.value_of_kind("any", shape.extra, stop), shape.extra)
 
     def argument(self, field: Field) -> Node:
         """Return the node of a declared argument in its tags; `NEVER` if its name or any value cannot be written in
@@ -84,7 +83,7 @@ class TagShapes:
             return NEVER
         kind = self.kinds.get(field.name, "any")
         return self.parameter(
-            field.name, field.name, lambda stop: self.value_of_kind(kind, field.shape, stop, field.name), field.shape
+            field.name, field.name, lambda stop: self.value_of_kind(kind, field.shape, stop), field.shape
         )
 
     def _space_after_value(self, rendered: str) -> Node:
@@ -106,7 +105,7 @@ class TagShapes:
             return alt(
                 *[
                     seq(*self._opening_tag(opener, key, word, line), value, self._space_after_value(close.after))
-                    for word, value in self.typed_values(shape, stop, name)
+                    for word, value in self.typed_values(shape, stop)
                 ]
             )
         value = write(stop)  # type: ignore[operator]
@@ -126,10 +125,10 @@ class TagShapes:
 
     # -- values --------------------------------------------------------------------------------------------------------
 
-    def value_of_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
+    def value_of_kind(self, kind: Kind, shape: Shape, stop: Stop) -> Node:
         """Return the node of a value followed by its closing tag `stop`, written as the parser reads an argument of
         this kind: JSON, text, text or null, or either. Values of the shape that cannot be read that way are left out;
-        `NEVER` if none remain. `name` is for reports."""
+        `NEVER` if none remain."""
         if kind == "any":
             return self.value_of_unknown_kind(shape, stop)
         parts = options(self.unfold(shape))
@@ -139,17 +138,26 @@ class TagShapes:
         if kind == "nullable":
             words = [word for word in words if word not in ("null", "None")]
             nulls = [seq(Lit("null"), *stop)] if _has_null(parts) else []
-        texts = [self.text(one, stop, name) for one in parts if isinstance(one, TextShape)]
+        texts = [self.free_text(one, stop) for one in parts if isinstance(one, TextShape)]
         return alt(*texts, *[self.text_constant(word, stop) for word in words], *nulls)
 
     def value_of_unknown_kind(self, shape: Shape, stop: Stop) -> Node:
-        """Return the node of a value followed by its closing tag `stop`, written as JSON; free text if the shape is
-        `ANYTHING`. The parser reads such a value as JSON if it is valid JSON, else as text."""
+        """Return the node of a value followed by its closing tag `stop`; free text if the shape is `ANYTHING`. The
+        parser reads such a value as JSON if it is valid JSON, else as text: it is written as JSON, and a text that
+        begins as no JSON does also as it is, unless it must match a pattern."""
         if shape == ANYTHING:
             return self.free_text(TextShape(), stop)
-        return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
+        parts = options(self.unfold(shape))
+        texts = [one for one in parts if isinstance(one, TextShape) and one.pattern is None]
+        plain = [text_that_is_not_json(stop, one.least, self.json.max_length(one)) for one in texts]
+        words = [word for word in _text_constants(parts) if not is_json(word) and word == word.strip()]
+        return alt(
+            seq(alt(*map(self.json.value, parts)), *stop),
+            *plain,
+            *[self.text_constant(word, stop) for word in words],
+        )
 
-    def typed_values(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
+    def typed_values(self, shape: Shape, stop: Stop) -> list[tuple[str, Node]]:
         """Return, for each alternative of a shape, the type word of its opening tag and the node of the value followed
         by its closing tag `stop`. Alternatives that cannot be written are left out."""
         words = {"string": "", "json": ""}
@@ -158,7 +166,7 @@ class TagShapes:
         found: list[tuple[str, Node]] = []
         for one in options(self.unfold(shape)):
             if isinstance(one, TextShape):
-                found.append((words["string"], self.text(one, stop, name)))
+                found.append((words["string"], self.free_text(one, stop)))
             elif isinstance(one, OneOf):
                 for text in one.texts:
                     value = json.loads(text)
@@ -194,28 +202,11 @@ class TagShapes:
             )
         return shape
 
-    def text(self, shape: TextShape, stop: Stop, name: str) -> Node:
-        """Return the node of a text followed by its closing tag `stop`. A pattern that may contain the first character
-        of the tag is not enforced, which is reported for the argument `name`."""
-        if shape.pattern is not None:
-            if not has(alphabet(shape.pattern), text_of(stop)[0]):
-                return (
-                    seq(Lexeme(shape.pattern), *stop)
-                    if isinstance(stop[0], Token)
-                    else seq(Lexeme(seq(shape.pattern, stop[0])), *stop[1:])
-                )
-            self.book.report_limit(
-                self.tool,
-                f"/properties/{name}/pattern",
-                "pattern",
-                "any text: it may hold the beginning of the closing tag",
-            )
-            shape = TextShape()
-        return self.free_text(shape, stop)
-
     def free_text(self, shape: TextShape, stop: Stop) -> Node:
-        """Return the node of free text of the shape's length followed by its closing tag `stop`, in the format's quotes
-        or not if it has quotes."""
+        """Return the node of text of the shape's length followed by its closing tag `stop`, in the format's quotes or
+        not if it has quotes; with a pattern, of its texts."""
+        if shape.pattern is not None:
+            return Upto(stop, inside=shape.pattern)
         most = self.json.max_length(shape)
         without = (self.body.quote[0],) if self.body.quote else ()
         text: Node = Upto(stop, shape.least, most, without)
@@ -246,22 +237,13 @@ class TagShapes:
         if depth > 8 or _has_free_names(shape):
             return seq(self.json.value(shape), *stop) if depth == 0 else self.scalar_with_closing_tag(shape, stop)
         if isinstance(shape, Array):
-            inside = self.list_items(shape, depth)
+            inside = self.json.items(shape, lambda one: self.nested_tag(self.body.item, one, depth), EMPTY)
         elif isinstance(shape, Object):
             made = [Member(self.nested_tag(field.name, field.shape, depth), field.required) for field in shape.fields]
             inside = members_in_any_order(made, EMPTY, None, shape)
         else:
             return self.scalar_with_closing_tag(shape, stop)
         return NEVER if inside == NEVER else seq(inside, *stop)
-
-    def list_items(self, shape: Array, depth: int) -> Node:
-        """Return the node of the items of a list, each in its tag; `NEVER` for a list with different items by position,
-        and if an item is required that cannot be written."""
-        if shape.prefix:
-            return NEVER  # the tags of a list are all alike, and are read by one schema
-        most = shape.most if shape.most is not None else self.book.bounds.array
-        child = self.nested_tag(self.body.item, shape.items, depth) if shape.items != NOTHING else NEVER
-        return repeat(child, shape.least, most)
 
     def nested_tag(self, name: str, shape: Shape, depth: int) -> Node:
         """Return the node of a member or item of this name and shape between its opening and closing tag; `NEVER` if
@@ -290,12 +272,41 @@ class TagShapes:
         text without a pattern contains nothing that would be parsed as a further tag."""
         without = self.tags_in_text(stop)
         found = [Upto(stop, one.least, self.json.max_length(one), without) for one in texts if one.pattern is None]
-        return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
+        return alt(*found, *[Upto(stop, inside=one.pattern) for one in texts if one.pattern is not None])
 
     def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
         """Return the texts that a text inside tags must not contain, because they would be parsed as further tags."""
         opens = first(self.body.param).partition("{key}")[0].strip(BLANKS)
         return tuple(opens + char for char in _NAME_BEGINS if opens + char not in text_of(stop))
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is valid JSON."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def text_that_is_not_json(stop: Stop, least: int, most: int | None) -> Node:
+    """Return the node of text of `least` to `most` characters followed by `stop`. Texts that begin with white space or
+    as a JSON number, list, object or string, and `true`, `false` and `null`, are excluded, because a parser would read
+    them as JSON."""
+    odd = chars('-0123456789"[{' + BLANKS)
+    begins: list[Node] = [inverse(chars(*odd.spans, "tfn"))]
+    whole = [] if least else [""]
+    for word in ("true", "false", "null"):
+        begins += [seq(Lit(word[:at]), inverse(chars(word[at]))) for at in range(1, len(word))]
+        begins.append(seq(Lit(word), inverse(chars(BLANKS))))
+        whole += [word[:at] for at in range(max(least, 1), len(word)) if most is None or at <= most]
+    parts: list[Node] = [seq(Lit(word), *stop) for word in whole]
+    for begin in begins:
+        size = lengths(begin)[0]
+        if most is None or size <= most:
+            rest = None if most is None else most - size
+            parts.append(seq(begin, Upto(stop, max(least - size, 0), rest)))
+    return alt(*parts)
 
 
 def _text_constants(parts: Iterable[Shape]) -> list[str]:
