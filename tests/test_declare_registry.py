@@ -364,6 +364,41 @@ def test_a_schema_without_type_and_properties_is_not_a_parameter_map(schema: Jso
     assert bare.parameters == chat.parameters == schema
 
 
+_OPEN: Json = {"additionalProperties": {"type": "string"}}
+SCHEMAS_WITH_UNKNOWN_WORDS: tuple[Json, ...] = (
+    {**_OPEN, "strict": True},
+    {**_OPEN, "id": "urn:a"},
+    {**_OPEN, "version": "1.0", "x-order": "a"},
+    {**_OPEN, "discriminator": {"propertyName": "kind"}},
+    {**_OPEN, "markdownDescription": "Some text", "externalDocs": {"url": "https://example.com"}},
+    {"patternProperties": {"^a": {"type": "string"}}, "propertyOrdering": ["a"]},
+    {"if": {"required": ["a"]}, "then": {"required": ["b"]}, "errorMessage": "m"},
+    {"not": {"required": ["a"]}, "version": "1.0"},
+    {"dependentRequired": {"a": ["b"]}, "id": "urn:a"},
+    {"minProperties": 1, "id": "urn:a"},
+    {"propertyOrdering": ["a"]},
+    {"strict": True},
+    {"strict": True, "version": 2},
+)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS_WITH_UNKNOWN_WORDS, ids=str)
+def test_a_schema_with_a_word_that_json_schema_does_not_know_is_no_map_of_parameters(schema: Json) -> None:
+    (bare,) = Toolset([{"name": "f", "parameters": schema}])
+    (chat,) = Toolset([{"type": "function", "function": {"name": "f", "parameters": schema}}])
+    assert bare.parameters == chat.parameters
+
+
+def test_a_flag_beside_parameters_is_no_parameter() -> None:
+    assert list(parameters_of({"city": "Where", "strict": True, "version": 2})["properties"]) == ["city"]
+
+
+@pytest.mark.parametrize("name", ["if", "not", "items", "definitions", "contains", "dependencies"])
+def test_a_described_parameter_may_be_called_like_a_keyword_for_schemas(name: str) -> None:
+    parameter: Json = {"type": "object", "properties": {"a": "int"}, "description": "Some text"}
+    assert list(parameters_of({name: parameter, "other": "Some text"})["properties"]) == [name, "other"]
+
+
 UNUSUAL_SCHEMAS: tuple[Json, ...] = (
     *({"type": name} for name in ("Object", "OBJECT", "object ", "dict", "map", "dict[str, int]", "object | null")),
     {"type": "Object", "additionalProperties": {"type": "string"}},

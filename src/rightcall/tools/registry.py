@@ -24,15 +24,23 @@ from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.strict_json import escape_step, pointer_step
 from rightcall.types import Json
 
+_OF_OBJECTS = frozenset(
+    (
+        *("additionalProperties", "unevaluatedProperties", "patternProperties", "propertyNames"),
+        *("dependentSchemas", "dependentRequired"),
+    )
+)
+
 
 def is_registry(parameters: Any) -> bool:
     """Return True for a map of parameters, False for a JSON Schema of them.
 
     It is a schema if all keys are JSON Schema keywords with valid values (`{"minProperties": 1}`), or if a keyword has
-    a value that cannot describe a parameter (`"additionalProperties": false`), names the type of objects
-    (`"type": "Object"`) or a draft. Strings under the names of other keywords (`{"title": "The title"}`) describe
-    parameters: a schema of strings alone would allow anything. A keyword that is null is unset, and no parameter; an
-    extension (`x-order`) whose value cannot describe a parameter is none either.
+    a value that cannot describe a parameter (`"additionalProperties": false`), applies to objects
+    (`"if": {"required": ["a"]}`), names their type (`"type": "Object"`) or a draft. Strings under the names of other
+    keywords (`{"title": "The title"}`) describe parameters: a schema of strings alone would allow anything. A keyword
+    that is null is unset, and no parameter; a word that JSON Schema does not know (`strict`, `x-order`) is none either
+    if its value cannot describe one.
     """
     if not isinstance(parameters, Mapping) or not parameters:
         return False
@@ -42,9 +50,10 @@ def is_registry(parameters: Any) -> bool:
     given = {key: value for key, value in parameters.items() if not _is_ignored_entry(key, value)}
     keywords = [key for key, value in given.items() if key != "type" and is_keyword(key, value)]
     only_texts = all(isinstance(value, str) and not key.startswith("$") for key, value in parameters.items())
-    if len(keywords) == len(given) and not only_texts:
+    known = [key for key, value in given.items() if not _is_no_parameter(value) or is_keyword(key, value)]
+    if len(keywords) == len(known) and not only_texts:
         return False
-    if any(_is_no_parameter(given[key]) for key in keywords):
+    if any(_is_no_parameter(given[key]) or _applies_to_objects(key, given[key]) for key in keywords):
         return False
     inner = given.get("properties")
     if isinstance(inner, Mapping) and all(isinstance(item, (Mapping, bool)) for item in inner.values()):
@@ -60,10 +69,21 @@ def _allows_objects(kind: Any) -> bool:
     return named == "object" or (isinstance(named, list) and "object" in named)
 
 
+def _applies_to_objects(word: str, value: Any) -> bool:
+    """Return True if the value of a keyword is a schema of arguments, and not the description of a parameter that is
+    called like the keyword: the keyword is about the members of objects, or the value requires or declares some, and is
+    no type of its own."""
+    if word in _OF_OBJECTS or not isinstance(value, Mapping) or "type" in value or "description" in value:
+        return word in _OF_OBJECTS
+    return isinstance(value.get("required"), list) or isinstance(value.get("properties"), Mapping)
+
+
 def _is_ignored_entry(key: str, value: Any) -> bool:
     """Return whether an entry in a map of parameters is no parameter: a keyword that is null, as serializers write
-    unset fields, or an extension (`x-`) whose value is neither a string nor an object."""
-    return (value is None and is_unset_by_null(key)) or (key.startswith("x-") and _is_no_parameter(value))
+    unset fields, a flag or a number (`"strict": true`), or an extension (`x-`) whose value cannot describe one."""
+    if key.startswith("x-") or isinstance(value, (bool, int, float)):
+        return _is_no_parameter(value) and not is_keyword(key, value)
+    return value is None and is_unset_by_null(key)
 
 
 def _is_no_parameter(value: Any) -> bool:
