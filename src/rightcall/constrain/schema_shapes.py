@@ -439,13 +439,14 @@ class Shapes(MemberShapes):
         return found
 
     def has_condition(self, schema: Json) -> bool:
-        """Return whether a value decides which of the schemas that apply to it evaluate its members: at any depth, an
-        alternative, a condition or a dependent schema declares some."""
+        """Return whether a value decides which of its members the schemas that apply to it evaluate: at any depth, an
+        alternative, a condition or a dependent schema declares some, or a pattern of names."""
         seen: set[tuple[int, bool]] = set()
         waiting = [(schema, False)]
         while waiting:
             here, decided = waiting.pop()
-            if decided and not _EVALUATING.isdisjoint(here):
+            by_name = "patternProperties" in here and "additionalProperties" not in here
+            if by_name or (decided and not _EVALUATING.isdisjoint(here)):
                 return True
             if (id(here), decided) in seen:
                 continue
