@@ -349,13 +349,22 @@ _DATE = (
     rf"|02-(?:0[1-9]|1[0-9]|2[0-8]))|{_LEAP}-02-29)"
 )
 _OFFSET = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_CLOCK = rf"(?:[01][0-9]|2[0-3]):[0-5][0-9]:(?:[0-5][0-9]|60)(?:\.[0-9]+)?{_OFFSET}"
+_FRACTION = r"(?:\.[0-9]+)?"
+_CLOCK = (
+    rf"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{_FRACTION}{_OFFSET}"
+    rf"|23:59:60{_FRACTION}(?:[Zz]|[+-]00:00))"  # a leap second, only as written in UTC
+)
 _IN_DAY = "T(?:[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?|[0-9]+M(?:[0-9]+S)?|[0-9]+S)"
 _DURATION = rf"P(?:{_IN_DAY}|[0-9]+W|(?:[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?|[0-9]+M(?:[0-9]+D)?|[0-9]+D)(?:{_IN_DAY})?)"
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
+# RFC 5891: a label has two hyphens behind two characters only if those are `xn`.
+_HOST_LABEL = (
+    "(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,2}[A-Za-z0-9])?|[Xx][Nn]--[A-Za-z0-9-]{0,58}[A-Za-z0-9]"
+    "|[A-Za-z0-9][A-Za-z0-9-](?:[A-Za-z0-9][A-Za-z0-9-]|-[A-Za-z0-9])[A-Za-z0-9-]{0,58}[A-Za-z0-9])"
+)
 _HEX = "[0-9a-fA-F]"
 
 
@@ -373,7 +382,8 @@ def _ipv6() -> str:
 _IPV6 = _ipv6()
 _WORD_CHAR = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _QUOTED = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
-_EMAIL = rf"(?:{_WORD_CHAR}(?:\.{_WORD_CHAR})*|{_QUOTED})@(?:{_DOMAIN}|\[{_IPV4}\]|\[IPv6:{_IPV6}\])"
+# RFC 5321 has further tags of addresses in brackets, but only `IPv6` is registered.
+_EMAIL = rf"(?:{_WORD_CHAR}(?:\.{_WORD_CHAR})*|{_QUOTED})@(?:{_DOMAIN}|\[{_IPV4}\]|\[[Ii][Pp][Vv]6:{_IPV6}\])"
 _URI_CHAR = rf"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%{_HEX}{{2}})"
 _HOST = rf"(?:\[(?:{_IPV6}|v{_HEX}+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%{_HEX}{{2}})*)"
 _AUTHORITY = rf"(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%{_HEX}{{2}})*@)?{_HOST}(?::[0-9]*)?"
@@ -385,21 +395,27 @@ _FIRST_STEP = rf"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%{_HEX}{{2}})+"
 _RELATIVE = rf"(?://{_AUTHORITY}{_PATH}|{_ABSOLUTE}|{_FIRST_STEP}{_PATH}|){_BEHIND_PATH}"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*"
 
+_COUNT = "(?:0|[1-9][0-9]*)"
+
 # The values of `format` that a grammar can assert. JSON Schema does not assert them, and a grammar does only if it is
-# asked to (`formats=True`). Each takes every valid value; where a rule is not regular (the total length of a host name,
-# the minutes in which a leap second may come) it takes a few invalid ones.
+# asked to (`formats=True`). Each takes every valid value, but for leap seconds with an offset and durations in lower
+# case. Where a rule has no short regular expression, it takes a few invalid ones: see `FORMAT_LIMITS`.
 FORMAT_PATTERNS: dict[str, str] = {
     "date": f"^{_DATE}$",
     "time": f"^{_CLOCK}$",
     "date-time": f"^{_DATE}[Tt]{_CLOCK}$",
     "duration": f"^{_DURATION}$",
     "email": f"^{_EMAIL}$",
-    "hostname": f"^{_DOMAIN}$",
+    "hostname": rf"^{_HOST_LABEL}(?:\.{_HOST_LABEL})*$",
     "ipv4": f"^{_IPV4}$",
     "ipv6": f"^{_IPV6}$",
     "uri": f"^{_URI}$",
     "uri-reference": f"^(?:{_URI}|{_RELATIVE})$",
     "json-pointer": f"^{_POINTER}$",
-    "relative-json-pointer": f"^(?:0|[1-9][0-9]*)(?:#|{_POINTER})$",
+    "relative-json-pointer": f"^{_COUNT}(?:[+-]{_COUNT})?(?:#|{_POINTER})$",
     "uuid": rf"^{_HEX}{{8}}-(?:{_HEX}{{4}}-){{3}}{_HEX}{{12}}$",
+}
+FORMAT_LIMITS: dict[str, str] = {
+    "email": "more than 64 characters before the `@`, or 253 after it",
+    "hostname": "more than 253 characters, or a label after `xn--` that is no Punycode",
 }

@@ -25,7 +25,7 @@ from rightcall.constrain.intersect import (
     number_shape,
     object_shape,
 )
-from rightcall.constrain.patterns import FORMAT_PATTERNS, Irregular, read_format, read_pattern
+from rightcall.constrain.patterns import FORMAT_LIMITS, FORMAT_PATTERNS, Irregular, read_format, read_pattern
 from rightcall.constrain.value_shapes import (
     ANYTHING,
     COMPARISONS_PER_STEP,
@@ -91,6 +91,8 @@ class ScalarShapes(Intersection):
         if self.formats and schema.get("format") in FORMAT_PATTERNS:
             if pattern is None:
                 pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
+                if schema["format"] in FORMAT_LIMITS:
+                    self.limit(f"{path}/format", "format", FORMAT_LIMITS[schema["format"]])
             else:
                 self.limit(f"{path}/format", "format", "texts that match only the pattern beside it")
         if pattern is None:
@@ -410,7 +412,7 @@ class Shapes(MemberShapes):
             return NOTHING
         if value is False:
             return found
-        if isinstance(value, dict) and set(value) - _NOTES == {"type"}:
+        if isinstance(value, dict) and set(value) - _NOTES == {"type"} and not (self.formats and "format" in value):
             said = value["type"] if isinstance(value["type"], list) else [value["type"]]
             return self.exclude_types(found, said, at)
         self.limit(at, "not", "what it forbids")
