@@ -173,18 +173,22 @@ class MemberShapes(ScalarShapes):
         undeclared = [key for key in required if key not in declared]
         if self.are_too_many_members(len(declared) + len(undeclared), path):
             return Object()
-        matching = self.match_names(schema.get("patternProperties", ()), [*declared, *undeclared])
+        patterns: Json = schema.get("patternProperties", {})
+        matching = self.match_names(patterns, [*declared, *undeclared]) if patterns else {}
         if matching is None:
             self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
             schema = {**without_keyword(schema, "patternProperties"), "additionalProperties": True}
-            matching = {key: [] for key in (*declared, *undeclared)}
+            matching = {}
         extra, keys, said = self.read_undeclared(schema, path, depth)
         fields = [
             Field(key, self.shape(value, f"{path}/properties{pointer_step(key)}", depth + 1), key in required)
             for key, value in declared.items()
         ]
-        fields += [self.undeclared_required(key, bool(matching[key]), schema, extra, path, depth) for key in undeclared]
-        fields = [self.apply_name_patterns(field, matching[field.name], schema, path, depth) for field in fields]
+        fields += [
+            self.undeclared_required(key, bool(matching.get(key)), schema, extra, path, depth) for key in undeclared
+        ]
+        if matching:
+            fields = [self.apply_name_patterns(field, matching[field.name], schema, path, depth) for field in fields]
         self.report_dependent_members(schema, path)
         least, most = self.read_count(schema, "minProperties", path), self.read_count(schema, "maxProperties", path)
         found = object_shape(Object(tuple(fields), extra, keys, least or 0, most, said))
