@@ -108,7 +108,12 @@ def one_of(values: list[Any]) -> Shape:
 def has_no_surrogate(value: Any) -> bool:
     """Return whether a JSON value contains no lone surrogate, which no engine accepts in a grammar."""
     text = value if type(value) is str else json.dumps(value, ensure_ascii=False)
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return False
+    return True
 
 
 def shape_of_value(value: Any) -> Shape:
@@ -178,7 +183,7 @@ def accepts(shape: Shape, value: Any) -> bool | None:
 
 
 CONSTANTS_PER_STEP = 8  # constants that take as long to check as a shape to make
-_CHARACTERS = 64  # of a constant that take as long to check as an item
+_CHARACTERS = 1024  # of a constant that take as long to check as an item
 
 
 def size_of_constants(values: Iterable[Any], item: int = 1) -> int:
