@@ -173,6 +173,8 @@ NODE: Json = {
     "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}},
     "required": ["v"],
 }
+_NODE_OF_X = "#/properties/x/$defs/node"
+_DEFS_OF_X: Json = {"node": {**NODE, "properties": {"v": {"type": "integer"}, "next": {"$ref": _NODE_OF_X}}}}
 KEYWORDS: list[tuple[str, Any, list[Any], list[Any]]] = [
     ("strings", STRING, ["", 'é\n\t"\\/ 日本 👋 \x7f'], [1, None]),
     ("lengths", {"type": "string", "minLength": 2, "maxLength": 3}, ["ab", "👋👋👋", '""'], ["a", "abcd"]),
@@ -298,6 +300,70 @@ KEYWORDS: list[tuple[str, Any, list[Any], list[Any]]] = [
         [{"a": ""}],
         [{"b": 1}],
     ),
+    (
+        "additionalProperties beside allOf",
+        {"type": "object", "allOf": [{"properties": {"a": STRING}}], "additionalProperties": {"type": "integer"}},
+        [{"z": 1}, {}],
+        [{"z": ""}, {"a": ""}],
+    ),
+    (
+        "additionalProperties beside a reference",
+        {"$ref": _NODE_OF_X, "additionalProperties": True, "$defs": _DEFS_OF_X},
+        [{"v": 1, "z": ""}],
+        [{"z": ""}],
+    ),
+    (
+        "additionalProperties beside anyOf",
+        {
+            "type": "object",
+            "anyOf": [{"properties": {name: STRING}, "required": [name]} for name in "ab"],
+            "additionalProperties": True,
+        },
+        [{"a": ""}, {"a": "", "b": ""}, {"a": "", "z": 1}],
+        [{}, {"z": 1}, {"a": 1}],
+    ),
+    (
+        "unevaluatedProperties beside alternatives that declare nothing",
+        {
+            "properties": {"a": {}, "b": {}},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+            "unevaluatedProperties": False,
+        },
+        [{"a": 1}, {"a": 1, "b": 1}, 2],
+        [{}, {"a": 1, "z": 1}],
+    ),
+    (
+        "unevaluatedProperties beside constants",
+        {"properties": {"a": {}}, "unevaluatedProperties": False, "enum": [{"a": 1}, {"b": 1}, 2]},
+        [{"a": 1}, 2],
+        [{"b": 1}],
+    ),
+    (
+        "constants beside a recursive schema",
+        {
+            "$defs": _DEFS_OF_X,
+            "$ref": _NODE_OF_X,
+            "enum": [1, {"v": 1}, {"v": 1, "next": {"v": 2}}, {"v": 1, "next": {}}],
+        },
+        [{"v": 1}, {"v": 1, "next": {"v": 2}}],
+        [1, {"v": 1, "next": {}}],
+    ),
+    (
+        "constants beside alternatives with a recursive schema",
+        {
+            "anyOf": [{"type": "null"}, {"$ref": _NODE_OF_X}, {"type": "array", "items": {"$ref": _NODE_OF_X}}],
+            "$defs": _DEFS_OF_X,
+            "enum": [1, None, {"v": 2}, [{"v": 3}], [{"v": "a"}]],
+        },
+        [None, {"v": 2}, [{"v": 3}]],
+        [1, [{"v": "a"}]],
+    ),
+    (
+        "a constant inside the recursive schema beside it",
+        {"properties": {"n": {"$ref": "#/properties/x", "enum": [{"n": 1}, None, {}, {"n": None}]}}},
+        [{"n": {}}, {}, {"n": None}, {"n": {"n": None}}],
+        [{"n": {"n": 1}}, {"n": 2}],
+    ),
 ]
 
 
@@ -340,6 +406,7 @@ def test_whitespace_rendered_accepts_only_rendered_white_space() -> None:
 
 # -- relaxations -------------------------------------------------------------------------------------------------------
 
+_MANY = {f"k{at}": at for at in range(61)}
 RELAXED: list[tuple[str, Any, str]] = [
     ("uniqueItems", {"type": "array", "uniqueItems": True}, "/properties/x/uniqueItems"),
     ("contains", {"type": "array", "contains": STRING}, "/properties/x/contains"),
@@ -353,6 +420,27 @@ RELAXED: list[tuple[str, Any, str]] = [
     ("maxLength", {"type": "string", "maxLength": 100_000}, "/properties/x/maxLength"),
     ("minProperties", {"type": "object", "minProperties": 2}, "/properties/x/minProperties"),
     ("oneOf", {"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 3}]}, "/properties/x/oneOf"),
+    ("const", {"const": [_MANY]}, "/properties/x/const"),
+    (
+        "maxProperties",
+        {"properties": {"a": {}, "b": {}}, "maxProperties": 1, "unevaluatedProperties": True},
+        "/properties/x/unevaluatedProperties",
+    ),
+    (
+        "maxProperties",
+        {"allOf": [{"properties": {"a": {}}, "maxProperties": 1}, {"additionalProperties": {}}]},
+        "/properties/x/allOf",
+    ),
+    (
+        "unevaluatedProperties",
+        {"properties": {"a": {}}, "allOf": [{"const": {"b": 1}}], "unevaluatedProperties": False},
+        "/properties/x/unevaluatedProperties",
+    ),
+    (
+        "unevaluatedProperties",
+        {"allOf": [{"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}], "unevaluatedProperties": False},
+        "/properties/x/unevaluatedProperties",
+    ),
 ]
 
 
@@ -364,6 +452,54 @@ def test_an_unsupported_keyword_is_relaxed_and_reported(keyword: str, schema: An
     assert all(limit.allows for limit in tool_grammar.relaxations)
     with pytest.raises(GrammarCompileError, match=keyword):
         grammar_of_argument(schema, strict=True)
+
+
+@pytest.mark.parametrize("in_reference", [False, True])
+def test_members_that_only_a_pattern_declares_are_not_forbidden_as_unevaluated(in_reference: bool) -> None:
+    named: Json = {"patternProperties": {"x": True}}
+    part: Json = {"oneOf": [named, {"type": "null"}]} if in_reference else named
+    made = grammar_of_argument({"type": "object", **part, "unevaluatedProperties": False})
+    assert accepts_value(made, {"ax": 1})
+    assert "unevaluatedProperties" in {limit.keyword for limit in made.relaxations}
+
+
+_KIND: Json = {"k": {"enum": ["a", "b"]}}
+_COUNT: Json = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
+_IF: Json = {"properties": {"k": {"const": "a"}}}
+_NOT_DECLARED = {"k": "a", "z": 1}
+# Schemas with a member that only some of their parts declare.
+DECLARED_IN_A_PART: dict[str, Json] = {
+    "then": {"if": _IF, "then": _COUNT},
+    "else": {"if": _IF, "else": _COUNT},
+    "a reference in then": {"if": _IF, "then": {"$ref": "#/properties/later"}},
+    "conditions in allOf": {"allOf": [{"if": _IF, "then": _COUNT}, {"if": _IF, "else": {"properties": {"m": {}}}}]},
+    "alternatives in then": {"if": _IF, "then": {"oneOf": [_COUNT, {"properties": {"m": {}}, "required": ["m"]}]}},
+    "dependentSchemas": {"dependentSchemas": {"k": _COUNT}},
+    "dependentSchemas of an optional member": {"dependentSchemas": {"m": _COUNT}},
+    "anyOf with an alternative without keywords": {"anyOf": [_COUNT, {"description": "without"}]},
+}
+
+
+@pytest.mark.parametrize("name", DECLARED_IN_A_PART)
+def test_a_member_may_be_written_wherever_a_part_of_the_schema_declares_it(name: str) -> None:
+    schema = {"type": "object", "properties": _KIND, "required": ["k"], **DECLARED_IN_A_PART[name]}
+    recursive = {"properties": {"n": {"type": "integer"}, "deeper": {"$ref": "#/properties/later"}}}
+    made = grammar([tool("f", ("x",), x=schema, later=recursive)], choice="required", parallel=False)
+    assert accepts_value(made, {"k": "a", "n": 1}) and not accepts_value(made, _NOT_DECLARED)
+
+
+def test_a_dependent_schema_of_a_required_member_is_enforced() -> None:
+    made = grammar_of_argument(
+        {"type": "object", "properties": _KIND, "required": ["k"], "dependentSchemas": {"k": _COUNT}}
+    )
+    assert not accepts_value(made, {"k": "a"}) and not accepts_value(made, {"k": "a", "n": ""})
+    assert not made.relaxations
+
+
+def test_members_that_only_a_condition_declares_are_not_forbidden_as_unevaluated() -> None:
+    parts: list[Json] = [{"properties": {name: {}}} for name in "ab"]
+    schema = {"type": "object", "allOf": [{"anyOf": parts}], "unevaluatedProperties": False}
+    assert accepts_value(grammar_of_argument(schema, undeclared=True), {"a": 1, "b": 1})
 
 
 def test_a_tool_without_a_grammar_is_omitted_alone() -> None:

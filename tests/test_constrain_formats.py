@@ -46,14 +46,32 @@ def relaxed_keywords(schema: Any, **options: Any) -> set[str]:
 
 FORMATS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # valid, invalid
     "date": (("2024-02-29", "2000-02-29", "2023-12-31"), ("2023-02-29", "1900-02-29", "2024-13-01", "2024-04-31")),
-    "time": (("23:59:60Z", "08:30:06.283185307179Z", "08:30:06+23:59", "08:30:06z"), ("24:00:00Z", "08:30:06")),
-    "date-time": (("2024-02-29T12:00:00Z", "1985-04-12t23:20:50.52z"), ("2023-02-29T12:00:00Z", "2024-01-01 00:00Z")),
-    "duration": (("PT1H30M", "P1Y2M3DT4H5M6S", "P2W", "P1DT12H", "PT36H"), ("P", "PT", "P1D2H", "P1W1D", "1D")),
-    "email": (
-        ("a.b+c@example.org", "o'neil@x.io", '"a b"@x.io', "a@[127.0.0.1]"),
-        ("a@", "@b.c", ".a@b.c", "a..b@c.d"),
+    "time": (
+        ("23:59:60Z", "08:30:06.283185307179Z", "08:30:06+23:59", "08:30:06z"),
+        ("24:00:00Z", "08:30:06", "22:59:60Z", "08:30:60Z"),
     ),
-    "hostname": (("a", "a.b.c.d.e.f.g.h", "xn--4gbwdl.example", "1.2"), ("-a", "a-", "a..b", "a_b")),
+    "date-time": (("2024-02-29T12:00:00Z", "1985-04-12t23:20:50.52z"), ("2023-02-29T12:00:00Z", "2024-01-01 00:00Z")),
+    "duration": (("PT1H30M", "P1Y2M3DT4H5M6S", "P2W", "P1DT12H", "PT36H"), ("P", "PT", "P1D2H", "P1W1D", "1D", "pt1h")),
+    "email": (
+        ("a.b+c@example.org", "o'neil@x.io", '"a b"@x.io', "a@[127.0.0.1]", "a@[ipv6:::1]", "a@b--c--d.de"),
+        ("a@", "@b.c", ".a@b.c", "a..b@c.d", "a@[tag:content]"),
+    ),
+    "hostname": (
+        (
+            "a",
+            "a.b.c.d.e.f.g.h",
+            "xn--4gbwdl.example",
+            "1.2",
+            "a--b",
+            "abc--d",
+            "a-b",
+            "a-c-d",
+            "ab-c",
+            "ab-c-d",
+            "a" * 63,
+        ),
+        ("-a", "a-", "a..b", "a_b", "ab--cd.de", "ab--", "abcd-", "a" * 64),
+    ),
     "ipv4": (("0.0.0.0", "255.255.255.255"), ("256.0.0.1", "1.2.3", "01.2.3.4")),
     "ipv6": (
         ("::", "1::", "::1", "1::8", "1:2::7:8", "::ffff:1.2.3.4", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7::"),
@@ -72,7 +90,7 @@ FORMATS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {  # valid, invali
     ),
     "uri-reference": (("../a?b#c", "#part", "http://a.b", "//host/path", ""), ("\\a", "a b")),
     "json-pointer": (("", "/a~1b/0", "/"), ("a", "/~2")),
-    "relative-json-pointer": (("0", "1/a", "2#"), ("-1", "01", "a")),
+    "relative-json-pointer": (("0", "1/a", "2#", "0+1/a", "0-1#", "1-10"), ("-1", "01", "a", "0+", "0+01", "0+1+1")),
     "uuid": (("2EB8AA08-aa98-11ea-b4aa-73b441d16380",), ("2eb8aa08aa9811eab4aa73b441d16380",)),
 }
 
@@ -87,6 +105,20 @@ def test_a_format_accepts_valid_values_and_rejects_others(name: str) -> None:
     for schema in ({"type": "string", "format": name}, {"format": name}):
         assert [text for text in valid if not accepts(schema, text, formats=True)] == []
         assert [text for text in invalid if accepts(schema, text, formats=True)] == []
+
+
+@pytest.mark.parametrize("name, example", [("email", "a" * 65 + "@b.c"), ("hostname", "xn--X")])
+def test_what_the_pattern_of_a_format_cannot_forbid_is_reported(name: str, example: str) -> None:
+    schema = {"type": "string", "format": name}
+    assert accepts(schema, example, formats=True)
+    assert relaxed_keywords(schema, formats=True) == {"format"}
+    assert not relaxed_keywords(schema)
+
+
+def test_a_format_that_is_negated_forbids_no_text_without_a_report() -> None:
+    schema = {"not": {"type": "string", "format": "date"}}
+    assert accepts(schema, "noon", formats=True) and relaxed_keywords(schema, formats=True) == {"not"}
+    assert not accepts(schema, "noon") and not relaxed_keywords(schema)
 
 
 def test_a_format_without_a_type_accepts_values_other_than_strings() -> None:
