@@ -199,7 +199,7 @@ class _Lark:
         notation += f" & ~/(?s:.*)(?:{_any_of_texts(ends)})/" if ends else ""
         notation += f" & /{before_call.regex()}/ & ~/{before_call.transcript_regex()}/" if node.closed else ""
         text = self.define("L", notation)
-        head = text if node.least or (node.inside is not None and lengths(node.inside)[0]) else f"{text}?"
+        head = text if _is_never_empty(node) else f"{text}?"
         return " ".join([head, *map(self.node, node.stop)])
 
     def upto_text(self, node: Upto) -> str:
@@ -291,6 +291,11 @@ def _condition(conditions: list[str]) -> str:
 def _join_conditions(conditions: list[str]) -> str:
     """Return one condition that holds if all of these hold."""
     return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_join_conditions(conditions[1:])})"
+
+
+def _is_never_empty(node: Upto) -> bool:
+    """Return whether the text before the stop has at least one character."""
+    return bool(node.least or (node.inside is not None and lengths(node.inside)[0]))
 
 
 def _only_at_end(end: str) -> str:

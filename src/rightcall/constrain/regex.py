@@ -9,7 +9,7 @@ Members come in any order up to three, else in the declared order.
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import permutations
+from itertools import chain, permutations
 from typing import TYPE_CHECKING
 
 from rightcall.constrain.algebra import (
@@ -207,28 +207,30 @@ class _Regular:
         declared order for more of them, or where undeclared members are allowed. Raises `GrammarCompileError` if the
         number of those is limited."""
         if len(node.members) > MAX_ORDERS or node.extra is not None:
-            if node.least > sum(member.required for member in node.members) or node.most is not None:
-                raise GrammarCompileError(
-                    f"limits of the number of more than {MAX_ORDERS} members have no short regular expression; use a "
-                    "grammar instead"
-                )
+            _reject_member_limits(node)
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")
             self.rules |= rules
             return self.expand(start)
         most = len(node.members) if node.most is None else node.most
         needed = {at for at, member in enumerate(node.members) if member.required}
-        found: list[Node] = []
-        for size in range(max(node.least, len(needed)), most + 1):
-            for chosen in permutations(range(len(node.members)), size):
-                if needed <= set(chosen):
-                    found.append(self.expand_members(node, chosen))
-        return alt(*found)
+        sizes = range(max(node.least, len(needed)), most + 1)
+        orders = chain.from_iterable(permutations(range(len(node.members)), size) for size in sizes)
+        return alt(*[self.expand_members(node, chosen) for chosen in orders if needed <= set(chosen)])
 
     def expand_members(self, node: AnyOrder, chosen: tuple[int, ...]) -> Node:
         """Return a node of the members at the positions `chosen`, in this order and with separators, expanded; empty
         for none."""
         pieces = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
         return seq(*map(self.expand, pieces)) if pieces else EMPTY
+
+
+def _reject_member_limits(node: AnyOrder) -> None:
+    """Raise `GrammarCompileError` if the number of the members is limited, other than by those that are required."""
+    if node.least > sum(member.required for member in node.members) or node.most is not None:
+        raise GrammarCompileError(
+            f"limits of the number of more than {MAX_ORDERS} members have no short regular expression; use a "
+            "grammar instead"
+        )
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:

@@ -300,13 +300,13 @@ def text_that_is_not_json(stop: Stop, least: int, most: int | None) -> Node:
         begins += [seq(Lit(word[:at]), inverse(chars(word[at]))) for at in range(1, len(word))]
         begins.append(seq(Lit(word), inverse(chars(BLANKS))))
         whole += [word[:at] for at in range(max(least, 1), len(word)) if most is None or at <= most]
-    parts: list[Node] = [seq(Lit(word), *stop) for word in whole]
-    for begin in begins:
-        size = lengths(begin)[0]
-        if most is None or size <= most:
-            rest = None if most is None else most - size
-            parts.append(seq(begin, Upto(stop, max(least - size, 0), rest)))
-    return alt(*parts)
+    sizes = [(begin, lengths(begin)[0]) for begin in begins]
+    parts = [
+        seq(begin, Upto(stop, max(least - size, 0), None if most is None else most - size))
+        for begin, size in sizes
+        if most is None or size <= most
+    ]
+    return alt(*[seq(Lit(word), *stop) for word in whole], *parts)
 
 
 def _text_constants(parts: Iterable[Shape]) -> list[str]:

@@ -105,7 +105,7 @@ def _parse_unix_ms(value: Any) -> int | None:
         except ValueError:
             number = None
         return _parse_iso_ms(value) if number is None else _parse_unix_ms(number)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _YEAR_3000 * 10**9:
+    if type(value) not in (int, float) or not 0 < value < _YEAR_3000 * 10**9:
         return None
     for units in (1, 1_000, 1_000_000, 1_000_000_000):  # per second
         if value < _YEAR_3000 * units:

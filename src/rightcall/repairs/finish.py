@@ -302,10 +302,8 @@ class _ArgumentRepair:
         try:
             found, deviations = read_arguments(text, start, self.tool, depth=self.depth, closed=self.closed)
         except UnreadableJson as error:
-            if error.cut and not self.closed:
-                self.problem = TRUNCATED
-            elif error.code:
-                self.problem = Problem(error.code, str(error))
+            found_problem = Problem(error.code, str(error)) if error.code else self.problem
+            self.problem = TRUNCATED if error.cut and not self.closed else found_problem
             return None
         repeated = [DuplicateKey(each.before, False, True, "", "") for each in deviations if each.rule == AGAIN]
         self.notes += map(_repeated_key_note, repeated)

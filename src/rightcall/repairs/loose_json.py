@@ -194,7 +194,7 @@ def _are_escapes_sure(pieces: list[str], source: str, quote: str) -> bool:
     if _has_bare_quote(pieces, escapes, quote):
         return False
     escapes -= _ESCAPED_QUOTES | {'\\"'}
-    is_pattern = _pattern(source) is not None and not any(_match_escape(piece, 0) for piece in escapes)
+    is_pattern = _pattern(source) is not None and not any(map(_match_escape, escapes))
     return not escapes or is_pattern or _path(source) is not None
 
 
