@@ -33,11 +33,18 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 # The rows whose goal was reached. A row is added when it is, and never removed.
 REACHED = {
+    "files",
     "packages",
+    "parsing + repairs: code lines",
     "one native call: files",
     "one native call: functions",
     "one native call: hops",
+    "parsing: writes to attributes of other objects",
+    "parsing + repairs: most attributes of an object",
+    "public top-level names defined more than once",
     "functions of complexity above 10, per cent",
+    "highest complexity of a function",
+    "names in the private vocabulary",
 }
 
 
