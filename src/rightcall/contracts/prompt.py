@@ -412,8 +412,9 @@ class _Prompt:
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
     def tool_sections(self, levels: dict[str, Level]) -> list[str]:
-        """Return the sections of the prompt that list the tools at their levels: shared types, then the tools in full,
-        in one line, and by name only."""
+        """Return the sections of the prompt that list the tools, each at its level in `levels`: shared types, then the
+        tools in full, in one line, and by name only; empty sections are left out. If any tool is not in full, the
+        lookup tool is added to those in full."""
         by_level = {
             level: [tool for tool in self.tools if tool.name in names]
             for level, names in names_by_level(levels).items()

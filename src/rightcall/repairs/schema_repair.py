@@ -614,8 +614,9 @@ class _SchemaRepair:
         return allows_type_of(items, "", self.places.refs)
 
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
-        """Apply the changes to a copy of the arguments and validate it. Accept those changes that leave fewer faults in
-        their own place; if there are none, nothing changes. `picked`: the changes by the path of their place."""
+        """Apply the changes to a copy of the arguments and validate it. Accept those changes that leave lighter faults
+        in their own place (`_fault_weights`); if there are none, nothing changes. `picked`: the changes by the path of
+        their place."""
         candidate = apply_changes(self.value, picked.values())
         left = self._find_faults(candidate) if isinstance(candidate, dict) else self.left
         good = self._select_improving(picked, left)
@@ -626,9 +627,10 @@ class _SchemaRepair:
             self._accept(good.values(), candidate, left)
 
     def _select_improving(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
-        """Return those of the changes, by place, whose place has fewer faults in `left`, those after the changes, than
-        before. Unless guesses are allowed, a list from a string that may be the one item of a list must leave no fault
-        there."""
+        """Return those of the changes, by place, that make the faults in their place, inner ones included, lighter by
+        `_fault_weights`: a fault nearer the root outweighs any number of deeper ones, so there may be more. `left`: the
+        faults after the changes. Unless guesses are allowed, a list parsed from a string that may be the one item of a
+        list must leave no fault there."""
         before, after = _fault_weights(self.left, picked), _fault_weights(left, picked)
         good = {where: change for where, change in picked.items() if after[where] < before[where]}
         if self.options.guesses:
@@ -643,8 +645,8 @@ class _SchemaRepair:
         self.value, self.left = value, left
 
     def _rename_then_repair(self) -> None:
-        """Rename unknown names whose values do not fit the new name, and repair the result; accept it if it has fewer
-        faults and no value was dropped or replaced by a default. Otherwise nothing changes."""
+        """Rename unknown names whose values do not fit the new name, and repair the result; accept it if its
+        faults are lighter and no value was dropped or replaced by a default. Otherwise nothing changes."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.options.depth)
         changes = [next(possible_changes(fault, given), None) for fault in unknown[:_MOST_RENAMED]]

@@ -41,8 +41,9 @@ class UnresolvedAnnotation(Refused):
 
 
 def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader for a function's parameters; its results are the arguments by name, with the defaults of absent
-    ones. Annotations that only pydantic knows make pydantic the reader. Raises `Refused`, which names the function by
+    """Return the schema of a function's parameters and the functions that convert its arguments (`read`, `accept`), as
+    an `ArgumentReader`; both return the arguments by name, with the defaults of absent ones. Annotations that only
+    pydantic knows are left to pydantic. Raises `Refused`, which names the function by
     `label`, for a type without a JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
     try:
         return _build_reader(parameters, label)
@@ -53,8 +54,9 @@ def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
 
 
 def class_reader(cls: Any, label: str) -> ArgumentReader:
-    """Return the reader for a class; its result is an instance, or a dict for a TypedDict. Annotations that only
-    pydantic knows make pydantic the reader. Raises `Refused`, which names the class by `label`, for a type without a
+    """Return the schema of a class and the functions that convert an object of arguments (`read`, `accept`), as an
+    `ArgumentReader`; both return an instance, or a dict for a TypedDict. Annotations that only pydantic knows are left
+    to pydantic. Raises `Refused`, which names the class by `label`, for a type without a
     JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
     meanings = TypeResolver()
     try:

@@ -79,8 +79,10 @@ def _applies_to_objects(word: str, value: Any) -> bool:
 
 
 def _is_ignored_entry(key: str, value: Any) -> bool:
-    """Return whether an entry in a map of parameters is no parameter: a keyword that is null, as serializers write
-    unset fields, a flag or a number (`"strict": true`), or an extension (`x-`) whose value cannot describe one."""
+    """Return whether an entry in a map of parameters is to be skipped, being neither a parameter nor a valid keyword of
+    a schema: a keyword that is null, as serializers write unset fields; a flag or a number under a name that is no
+    keyword with such a value (`"strict": true`, but not `"additionalProperties": false`); an `x-` extension whose value
+    is neither text nor an object."""
     if key.startswith("x-") or isinstance(value, (bool, int, float)):
         return _is_no_parameter(value) and not is_keyword(key, value)
     return value is None and is_unset_by_null(key)
