@@ -216,8 +216,9 @@ class _Gbnf:
         return f"{paragraphs} {self.known['closed']}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
-        """Return the notation of text of at most `most` characters (None: no limit) in which none of the texts
-        `without` occurs."""
+        """Return the notation of text in which none of the texts `without` occurs, of at most `most` characters (None:
+        no limit), and add the rules that it needs. A beginning of one of these texts counts as one character, which is
+        reported in `limits`."""
         if not without:
             return "[^\\u0000]" + _quantifier(0, most)
         if most is not None:

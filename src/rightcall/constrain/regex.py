@@ -151,8 +151,10 @@ class _Regular:
             raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; use a grammar instead")
 
     def expand(self, node: Node) -> Node:
-        """Return the node with references replaced by their rules, and free text and members in any order by equivalent
-        regular nodes. Raises `GrammarCompileError` where there is none, and if the result is too large."""
+        """Return the node with references replaced by their rules, free text by an equivalent regular node, and members
+        in any order by all their orders, but by the declared order alone for more than `MAX_ORDERS` members or with
+        undeclared members. Raises `GrammarCompileError` for a recursive rule, for free text without a short expression,
+        and if the result is too large."""
         self.count(node)
         match node:
             case Ref(name):

@@ -124,8 +124,8 @@ def _probe_rows(sides: list[Diagnosis], api: str) -> Iterator[tuple[Cell, ...]]:
 
 
 def _verdict_cell(result: ProbeResult | None) -> Cell:
-    """Return a colored table cell with the verdict of a result, and its pass rate if the probe was repeated; "" without
-    a result."""
+    """Return the `ToneCell` for the verdict of a result, with its pass rate if the probe was repeated, sorted by how
+    bad the verdict is; "", an empty cell, without a result."""
     if result is None:
         return ""
     rate = f" {result.passed}/{result.of}" if result.of > 1 else ""

@@ -547,8 +547,8 @@ def judge_constraint(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_first_byte(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if the first byte arrives after more than `patience` seconds, or a stream of more
-    than a few words arrives in one piece at its end; else `OK`."""
+    """Return a fault of the server if the first byte arrives after more than `patience` seconds, or if a streamed
+    answer of more than `_MIN_STREAMED_WORDS` words that took over a second arrives in one piece; else `OK`."""
     first = f"first byte after {case.raw.first_byte:.2f} s, {case.raw.seconds:.2f} s in all"
     if case.raw.first_byte > case.patience:
         return server_fault("idle_stream", first)

@@ -32,8 +32,10 @@ def estimate_tokens(messages: Sequence[Json]) -> int:
 def fit(
     messages: Sequence[Json], tokens: int, *, count: Count = estimate_tokens, summarise: Summary | None = None
 ) -> list[Json]:
-    """Return the `messages` shortened to `tokens`, as far as possible: the leading messages, the last two exchanges and
-    the last user message are always kept, even if they are too long.
+    """Return the `messages` shortened to `tokens`, as far as possible; unchanged if they fit. First long tool results
+    before the last two exchanges are shortened to head and tail, then the oldest exchanges are replaced by a message
+    about them. The leading system messages with the first user message, the last two exchanges and the last user
+    message are always kept, even if they are too long.
 
     - `count`: counts the tokens of messages.
     - `summarise`: returns a text about the messages that are left out; without it their number is stated.

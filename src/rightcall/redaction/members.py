@@ -142,9 +142,10 @@ def _find_in_quotes(text: str, opened: re.Match[str], *, is_text: bool) -> Itera
 
 
 def _find_closing_quote(text: str, at: int, quote: str, level: int) -> int:
-    """Return the index at which the content of a string ends: before its `quote` after `level` backslashes, or after
-    fewer, which end the enclosing string. `at` is the index after its opening quote; the end of the text if it is not
-    closed."""
+    """Return the index at which the content of a string ends; the end of the text if it is not closed. `at` is the
+    index after its opening quote, `level` the number of backslashes before that. At level 0 the content ends before the
+    first `quote` after an even number of backslashes; otherwise before the backslashes of the first `quote` with at
+    most `level` of them (fewer end the enclosing string)."""
     while (end := text.find(quote, at)) >= 0:
         slashes = 0
         while end - slashes - 1 >= at and text[end - slashes - 1] == "\\":

@@ -424,9 +424,9 @@ class _LooseReader:
         return True
 
     def _close_at_end(self, value: Any, comma: bool) -> None:
-        """Record that `value`, an object or list, is open at the end of the text and lacks its closing bracket. `comma`:
-        a comma or the opening bracket is directly before. Raises `UnreadableJson` if the text may have been cut off: it
-        is not `closed`, or a comma follows a member (`comma`, and `value` is not empty)."""
+        """Record that `value`, an object or list, is open at the end of the text and lacks its closing bracket.
+        `comma`: a comma or the opening bracket is directly before. Raises `UnreadableJson` if the text may have been
+        cut off: it is not `closed`, or a comma follows a member (`comma`, and `value` is not empty)."""
         if not self.closed or (comma and value):
             raise UnreadableJson("the text ends inside a value", cut=True)
         if not self.open_at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):

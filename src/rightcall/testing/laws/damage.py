@@ -182,8 +182,9 @@ _SECOND_FAULT = 0.25  # probability of a second removed marker
 def swallowing_law(
     format: Format, text: str, sent: Sequence[Part], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Return a list with one violation if more calls are runnable than were rendered, or one has a string of another
-    call, or an opening tag, in an argument that did not contain it; otherwise []. An exception is a violation.
+    """Return a list with one violation if more calls are runnable than were rendered, or if an argument of one contains
+    strings of several rendered calls, or an opening tag that no rendered string contains; otherwise []. An exception is
+    a violation.
 
     - `format`: the format of the text.
     - `text`: the rendered text from which pieces of markers were removed.
