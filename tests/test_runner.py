@@ -20,9 +20,10 @@ from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
 from rightcall.loop.conversation import estimate_tokens, fit
-from rightcall.loop.task_runner import CallRan, Over
+from rightcall.loop.task_runner import CallRan, Over, RunJournal, RunNotes, read_notes
 from rightcall.messages import history_faults
 from rightcall.types import Event, Text
+from rightcall.workspace import EditLog, Workspace
 
 
 @tool(read_only=True)
@@ -397,6 +398,40 @@ def test_a_truncated_journal_continues_from_its_last_whole_line(tmp_path: Path) 
         runner = Runner(Scripted("ok"), TOOLS, journal=torn)
         assert not history_faults(runner.conversation.messages, profile="vllm")
         runner.close()
+
+
+RECLASSIFIED: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "text before the end of reasoning": (
+        "I looked first.</think>It is empty.",
+        [("reasoning", "I looked first."), ("text", "It is empty.")],
+    ),
+    "text that is a call of another format": (
+        '[TOOL_CALLS]look{"place": "hall"}',
+        [("call", "look")],
+    ),
+    "a call of another format after text": (
+        'I look.\n[TOOL_CALLS]look{"place": "hall"}',
+        [("text", "I look."), ("call", "look")],
+    ),
+    "a call in reasoning": (
+        "<think>I look now." + call("look", place="hall") + "</think>",
+        [("reasoning", "I look now."), ("call", "look")],
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+@pytest.mark.parametrize("kind", RECLASSIFIED)
+def test_a_reply_has_the_same_notes_in_the_journal_however_it_is_split(kind: str, size: int, tmp_path: Path) -> None:
+    text, expected = RECLASSIFIED[kind]
+    journal = RunJournal(tmp_path / "run.jsonl")
+    notes = RunNotes(journal, Conversation(), EditLog(Workspace(tmp_path).root), lambda note: None)
+    for event in Parser("hermes", tools=TOOLS).events([text[at : at + size] for at in range(0, len(text), size)]):
+        notes.event(event)
+    notes.over("done")
+    journal.close()
+    found = [note for note in read_notes(tmp_path / "run.jsonl") if note["event"] != "over"]
+    assert [(note["event"], note.get("text") or note.get("name")) for note in found] == expected
 
 
 MESSAGES = st.lists(
