@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -308,6 +308,25 @@ def test_hooks_see_calls_to_a_server() -> None:
 
     skipped, stopped = asyncio.run(run())
     assert skipped.structured_content == {"sum": 0} and stopped.is_error and "no more" in text_of_result(stopped)
+
+
+@pytest.mark.parametrize("policy, answered", [("off", "1"), ("safe", "12"), ("lenient", "123")])
+def test_the_repair_policy_of_a_server_determines_which_calls_are_repaired(policy: Any, answered: str) -> None:
+    """The first call is valid, the second needs a certain repair, the third a guess."""
+
+    @tool
+    def light(state: Literal["on", "off"], level: int = 1) -> str:
+        """Switches the light."""
+        return f"{state} {level}"
+
+    given: list[dict[str, Any]] = [{"state": "on"}, {"STATE": "on", "level": "2"}, {"state": ["off"]}]
+
+    async def run() -> str:
+        async with Client(server_of([light], repair=policy)) as client:
+            results = [await client.call_tool("light", each) for each in given]
+        return "".join(str(n) for n, each in enumerate(results, 1) if not each.is_error)
+
+    assert asyncio.run(run()) == answered
 
 
 def test_an_unknown_repair_policy_is_rejected_before_anything_is_served() -> None:
