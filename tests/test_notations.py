@@ -135,6 +135,18 @@ def test_ambiguous_inner_quotes_are_rejected(written: str) -> None:
     parse_rejected(python_block(f"word={written}", "lfm2"), "lfm2")
 
 
+# The string may end at the quote before `any=` or `)`, or at the last one.
+SEVERAL_ENDS = ["'a 'b', any='d'", "'a 'b', any=''", "'a 'b', n=3, any='d'", "'a 'b'), lookup(word='c'"]
+
+
+@pytest.mark.parametrize("format", PYTHON_BLOCKS)
+@pytest.mark.parametrize("written", SEVERAL_ENDS)
+def test_a_string_with_inner_quotes_and_several_possible_ends_is_rejected(format: str, written: str) -> None:
+    for text in (written, written.replace("'", '"')):
+        reply = read(python_block(f"word={text}", format), format)
+        assert reply.calls == () and not reply.attempts[0].ok
+
+
 @pytest.mark.parametrize("format", PYTHON_BLOCKS)
 @pytest.mark.parametrize("digits", ["007", "02134", "+4712345678", "1_000", "1.10", "0x1f", "٣"])
 def test_digits_of_a_declared_string_are_kept_as_written(format: str, digits: str) -> None:
