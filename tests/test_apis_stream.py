@@ -109,6 +109,16 @@ MISBEHAVING: dict[str, list[Json]] = {
         delta(entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}')),
         {"choices": [{"message": {"tool_calls": [entry(0, "a", "f", '{"x": 1}')]}, "finish_reason": "stop"}]},
     ],
+    "the whole message after its deltas and an empty one": [
+        delta(entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}')),
+        delta(),
+        delta(content=""),
+        {"choices": [{"message": {"tool_calls": [entry(0, "a", "f", '{"x": 1}')]}, "finish_reason": "stop"}]},
+    ],
+    "the whole message after an empty delta": [
+        delta(content="", role="assistant"),
+        {"choices": [{"message": {"tool_calls": [entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}')]}}]},
+    ],
     "arguments as an object": [delta(entry(0, "a", "f", {"x": 1})), delta(entry(1, "b", "g", {"y": 2}))],
     "arguments sent once more in whole": [
         delta(entry(0, "a", "f", '{"x": 1}')),
@@ -145,6 +155,18 @@ MISBEHAVING: dict[str, list[Json]] = {
 def test_the_calls_of_a_misbehaving_stream_are_read(kind: str, tools: Toolset | None) -> None:
     reply = run(*MISBEHAVING[kind], tools=tools)
     assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.attempts}) == 2
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_text_is_emitted_once_if_a_message_repeats_it_wherever_an_empty_delta_is(at: int) -> None:
+    def of_choice(index: int, **fields: Any) -> Json:
+        return {"choices": [{"index": index, **fields}]}
+
+    chunks = [of_choice(0, delta={"content": "Hel"}), of_choice(1, delta={"content": "Bye"})]
+    chunks.append(of_choice(0, delta={"content": "lo"}))
+    for index in (0, 1):
+        whole = [of_choice(number, message={"content": text}) for number, text in enumerate(("Hello", "Bye"))]
+        assert run(*chunks[:at], of_choice(index, delta={}), *chunks[at:], *whole).content == "Hello\nBye"
 
 
 NEEDS_Y = {"type": "object", "properties": {"y": {"type": "string"}}, "required": ["y"]}

@@ -288,6 +288,36 @@ def test_histories_of_real_clients_are_converted(case: str) -> None:
     assert len(turn.past) == 1 and all(call.outcome in ("ok", "failed") for call in turn.calls)
 
 
+@pytest.mark.parametrize("api", ["ollama", "gemini"])
+@pytest.mark.parametrize(
+    "names, ids",
+    [
+        (["read", "edit", "read"], ["call_1", "call_2", "call_3"]),
+        (["edit", "read"], ["call_2", "call_1"]),
+        (["", "", ""], ["call_1", "call_2", "call_3"]),
+        (["read", "", ""], ["call_1", "call_2", "call_3"]),
+        (["edit", "edit", "read"], ["call_2", "", "call_1"]),
+        (["drop", "read"], ["", "call_1"]),
+        (["drop"], [""]),
+    ],
+    ids=str,
+)
+def test_a_result_without_an_id_answers_the_first_waiting_call_of_the_tool_it_names(
+    api: str, names: list[str], ids: list[str]
+) -> None:
+    called = ["read", "edit", "read"]
+    history: list[Json]
+    if api == "ollama":
+        ollama_calls = [{"function": {"name": name, "arguments": {}}} for name in called]
+        results = [{"role": "tool", "tool_name": name, "content": "x"} for name in names]
+        history = [user_message(api), {"role": "assistant", "content": "", "tool_calls": ollama_calls}, *results]
+    else:
+        parts = [{"functionCall": {"name": name, "args": {}}} for name in called]
+        responses = [{"functionResponse": {"name": name, "response": {"r": "x"}}} for name in names]
+        history = [user_message(api), {"role": "model", "parts": parts}, {"role": "user", "parts": responses}]
+    assert [each["tool_call_id"] for each in chat_messages(history, api=api) if each["role"] == "tool"] == ids
+
+
 @every_api
 def test_plain_text_is_converted_the_same_from_every_api(api: str) -> None:
     history = [user_message(api, "Hi"), Reply((Text("Hello."),)).message(api), user_message(api, "Bye")]
