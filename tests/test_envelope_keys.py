@@ -169,6 +169,16 @@ def test_two_different_argument_objects_block_the_call(format: str) -> None:
 
 
 @every_keyed
+@pytest.mark.parametrize("nothing", ["{}", "null", '"{}"', '""'])
+def test_empty_second_arguments_do_not_block_the_call(format: str, nothing: str) -> None:
+    args = envelope_body(format).args
+    for key in (args[0], args[-1]):
+        reply = read(with_members(format, f'"{key}": {nothing}', table="users"), format)
+        assert runnable_calls(reply) == [("delete_rows", {"table": "users"})], key
+        assert note_codes(reply) == ["duplicate_argument"], key
+
+
+@every_keyed
 def test_two_different_names_block_the_call(format: str) -> None:
     name, other = envelope_body(format).names[0], envelope_body(format).names[-1]
     for key in (name, other):
