@@ -377,6 +377,12 @@ RELAXED: list[tuple[Json, Json, list[tuple[str, str]]]] = [
     ({"anyOf": [{"pattern": BAD}]}, {"anyOf": [{}]}, [("/anyOf/0/pattern", "pattern")]),
     ({"type": "string", "nullable": True}, {"type": ["string", "null"]}, []),
     ({"enum": ["a"], "nullable": True}, {"enum": ["a", None]}, []),
+    ({"const": "a", "nullable": True}, {"enum": ["a", None]}, []),
+    *(
+        ({word: [{"type": "string"}], "nullable": True}, {word: [{"type": "string"}, {"type": "null"}]}, [])
+        for word in ("anyOf", "oneOf")
+    ),
+    ({"allOf": [{"minLength": 1}], "nullable": True}, {"anyOf": [{"allOf": [{"minLength": 1}]}, {"type": "null"}]}, []),
     ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}, []),
     ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}, []),
     ({"dependencies": {"a": ["b"], "c": {}}}, {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {}}}, []),
