@@ -85,3 +85,40 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
         map_rows(sources_of([str(tmp_path / "in.jsonl")]), Killer(tmp_path), sink, LocalEngine(2), part_size=1000)
     assert (tmp_path / "out.jsonl").read_bytes() == ROW_BYTES
     assert not list(tmp_path.glob("kill*"))
+
+
+MIB = 1 << 20
+PARTS = [bytes(at % 251 for at in range(size)) for size in (0, 1, 4096)]
+PARTS += [bytes(range(251)) * (size // 251) + b"x" * (size % 251) for size in (MIB - 1, MIB, MIB + 1, 3 * MIB, 7)]
+
+
+def interrupted_parts(out: Path) -> list[dict[str, int]]:
+    """Write the parts without completing the file, and return their notes."""
+    notes = [{"part": number} for number in range(len(PARTS))]
+    with FileSink(out, LINES) as sink:
+        sink.begin("run")
+        for data, note in zip(PARTS, notes, strict=True):
+            sink.write(data, note)
+    return notes
+
+
+def test_a_resumed_file_keeps_parts_of_any_size(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    notes = interrupted_parts(out)
+    with FileSink(out, LINES, resume=True) as sink:
+        assert sink.begin("run") == notes
+        sink.finish()
+    assert out.read_bytes() == b"".join(PARTS)
+
+
+@pytest.mark.parametrize("at", [0, MIB - 1, MIB, 2 * MIB, 3 * MIB - 1])
+def test_a_resumed_file_drops_a_part_with_a_changed_byte_and_those_after_it(tmp_path: Path, at: int) -> None:
+    out, changed = tmp_path / "out.jsonl", 6  # the part of 3 MiB
+    notes = interrupted_parts(out)
+    with open(f"{out}.part", "r+b") as file:
+        file.seek(sum(map(len, PARTS[:changed])) + at)
+        file.write(b"\xff")
+    with FileSink(out, LINES, resume=True) as sink:
+        assert sink.begin("run") == notes[:changed]
+        sink.finish()
+    assert out.read_bytes() == b"".join(PARTS[:changed])
