@@ -280,6 +280,48 @@ def test_whole_answers_of_every_dialect_are_read(api: str) -> None:
     assert server.posts[0].body["stream"] is False
 
 
+USAGES: dict[str, tuple[str, dict[str, Any], tuple[int, int, int | None]]] = {
+    "chat, cached tokens are part of the prompt": (
+        "chat",
+        {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 3}},
+        (9, 4, 3),
+    ),
+    "responses, cached tokens are part of the prompt": (
+        "responses",
+        {"input_tokens": 9, "output_tokens": 4, "input_tokens_details": {"cached_tokens": 3}},
+        (9, 4, 3),
+    ),
+    "messages, read from the cache": (
+        "messages",
+        {"input_tokens": 9, "output_tokens": 4, "cache_read_input_tokens": 3},
+        (12, 4, 3),
+    ),
+    "messages, written to the cache": (
+        "messages",
+        {"input_tokens": 9, "output_tokens": 4, "cache_creation_input_tokens": 2},
+        (11, 4, None),
+    ),
+    "messages, read from and written to the cache": (
+        "messages",
+        {"input_tokens": 9, "output_tokens": 4, "cache_read_input_tokens": 3, "cache_creation_input_tokens": 2},
+        (14, 4, 3),
+    ),
+    "messages, no cache": (
+        "messages",
+        {"input_tokens": 9, "output_tokens": 4, "cache_read_input_tokens": 0, "cache_creation_input_tokens": None},
+        (9, 4, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", USAGES)
+def test_prompt_tokens_include_those_read_from_or_written_to_a_cache(case: str) -> None:
+    api, usage, expected = USAGES[case]
+    body = {**(chat("Hi.") if api == "chat" else WHOLE[api]), "usage": usage}
+    tokens = complete(json_answer(body), api=api, request=ask(mode="native"))[0].tokens
+    assert (tokens.prompt, tokens.completion, tokens.cached) == expected
+
+
 def test_signed_thinking_is_sent_back_unchanged() -> None:
     _, first, _ = stream(chunked(STREAMS["messages"][0]), api="messages")
     history = [{"role": "user", "content": "Weather?"}, first.message()]
