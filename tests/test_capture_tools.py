@@ -143,6 +143,19 @@ def test_a_resumed_run_executes_no_tool_twice(tmp_path: Path) -> None:
             ]
 
 
+def test_a_resumed_run_does_not_reuse_results_of_an_earlier_run_in_the_same_journal(tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    run_capture(output, House(), tool_calls(HALL, ("look", "{}")), DONE, ask=allow)
+    earlier_run = journal_path(output).read_bytes()
+    output.write_bytes(b"")
+    # The second run was killed after the model's first answer, before its tools ran.
+    journal_path(output).write_bytes(earlier_run + b"".join(earlier_run.splitlines(keepends=True)[:2]))
+    house = House()
+    run_capture(output, house, DONE, resume=True, ask=allow)
+    assert house.switched == ["hall"] and rows(output)[1]["tool_result"]["content"] == ["hall"]
+    assert [row.get("kind") for row in rows(output)].count(OUTCOME) == 1
+
+
 def test_scenarios_with_unknown_tools_and_examples_without_stubs_are_rejected(tmp_path: Path) -> None:
     needs = OPEN.replace('kind = "open"', 'calls = [{ name = "dim" }]')
     with pytest.raises(BadDomain, match="there is no tool 'dim'"):
