@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rightcall.constrain.server_requests import SERVERS
 from rightcall.types import Json
 from support.command import failed, process, run
 from support.judge import accepts
@@ -60,6 +61,24 @@ def test_json_output_contains_the_grammar_and_its_relaxations(tools: Any) -> Non
 
 def test_strict_mode_rejects_a_schema_and_names_the_keyword(tools: Any) -> None:
     assert "uniqueItems" in failed(run("grammar", "--tools", tools(ODD), "--strict"))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *[("--emit", emit) for emit in ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")],
+        *[("--server", server) for server in SERVERS],
+    ],
+    ids=lambda form: form[1],
+)
+def test_the_relaxations_of_the_grammar_are_listed_and_strict_mode_rejects_them_in_every_form(
+    tools: Any, form: tuple[str, str]
+) -> None:
+    ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+    unique = {"name": "look_up", "parameters": {"type": "object", "properties": {"ids": ids}}}
+    options = ("grammar", "--tools", tools(unique), "--choice", "required", "--one", *form)
+    assert "uniqueItems" in [row["keyword"] for row in json.loads(run(*options, "--json").stdout)["relaxations"]]
+    assert "uniqueItems" in failed(run(*options, "--strict"))
 
 
 @pytest.mark.parametrize("emit", ["gbnf", "structural-tag"])

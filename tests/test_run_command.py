@@ -1,5 +1,6 @@
 """`rightcall run`: a scripted model on loopback, real files and commands, and a real terminal for the user."""
 
+import io
 import json
 import os
 import re
@@ -15,6 +16,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from rightcall.cli.user_tools import ask_permission
+from rightcall.workspace import Permission
+from rightcall.workspace.allow_rules import AllowRule
+from rightcall.workspace.approval import Denial
 from support.command import accept_ctrl_c, failed, run
 from support.dialects import WIRES, Answer, WireCall
 from support.loopback import call_delta, delta
@@ -330,14 +335,35 @@ def test_permission_is_given_once_or_always_or_denied(folder: Path) -> None:
         user.until("-    return 1", "+    return 2", "allow edit_file a.py", "[a]lways edit_file:*", "allow? ")
         user.type_text("y\r")
         user.until("old_text not found", "allow write_file notes/b.md", "allow? ")
-        user.type_text("call it c.md\r")
-        user.until("said: call it c.md", "allow bash $ cat a.py", "[a]lways bash:cat *", "allow? ")
+        user.type_text("Call it C.md\r")
+        user.until("said: Call it C.md", "allow bash $ cat a.py", "[a]lways bash:cat *", "allow? ")
         user.type_text("a\r")
         user.until("cat b.md", "cat c.md", "Done.", "done ")
         assert user.process.wait(60) == 0
     assert it.file == AFTER and os.listdir(folder) == ["a.py"]
-    assert it.message_contents()[2] == "ERROR: the user did not allow write_file, and said: call it c.md"
+    assert it.message_contents()[2] == "ERROR: the user did not allow write_file, and said: Call it C.md"
     assert [note["answer"] for note in it.notes("asked")] == ["yes", "no", "bash:cat *"]
+
+
+@pytest.mark.parametrize(
+    "typed, permission",
+    [
+        ("y\n", "yes"),
+        (" Yes \n", "yes"),
+        ("A\n", AllowRule("bash", "ls *")),
+        ("always\n", AllowRule("bash", "ls *")),
+        ("No\n", "no"),
+        ("\n", "no"),
+        ("", "no"),
+        ("Write to README.md\n", Denial("Write to README.md")),
+        ("  No, use B.md instead \n", Denial("No, use B.md instead")),
+    ],
+)
+def test_only_a_short_answer_is_yes_or_no_and_any_other_words_are_kept_as_typed(
+    typed: str, permission: Permission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert ask_permission("bash $ ls", AllowRule("bash", "ls *")) == permission
 
 
 def test_without_a_task_a_conversation_starts_with_undo_and_plans(folder: Path) -> None:
