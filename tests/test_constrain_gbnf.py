@@ -195,6 +195,30 @@ def test_the_grammar_of_a_string_format_is_accepted_by_engines(format: str, judg
     assert not found.accepts(text)
 
 
+@JUDGED
+@pytest.mark.parametrize(
+    "members, fits",
+    [
+        ('"city": 1, "x": "any"', True),
+        ('"city": 1, "cities": 2', True),
+        ('"cit": "any", "c": 1', True),
+        ('"citys": "any", "City": true', True),
+        ('"": "any"', True),
+        ('"city": "any"', False),
+        ('"cities": "any"', False),
+        ('"x": 1, "city": "any"', False),
+        ('"city": 1, "city": 2', False),
+        ('"city": 1, "x": 1, "city": "any"', False),
+    ],
+)
+def test_an_undeclared_member_has_none_of_the_declared_names(judge: type[Judge], members: str, fits: bool) -> None:
+    properties = {"city": {"type": "integer"}, "cities": {"type": "integer"}}
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": properties}}]
+    made = grammar(tools, choice="required", parallel=False, undeclared=True)
+    text = f'<tool_call>\n{{"name": "f", "arguments": {{{members}}}}}\n</tool_call>'
+    assert judge(made.gbnf()).accepts(text) is accepts(made.lark(), text) is fits
+
+
 def test_a_declared_name_that_could_match_as_undeclared_is_reported() -> None:
     for name, reported in (("plain", False), ("a\nb", True), ("x" * 300, True)):
         tools = [{"name": "f", "parameters": {"properties": {name: {"type": "integer"}}, "additionalProperties": True}}]
