@@ -369,6 +369,29 @@ def test_the_trace_of_every_hook_outcome_matches_the_table(script: list[tuple[st
     assert isinstance(error, DispatchTerminated) == (last.kind == "terminated" and not broken)
 
 
+@pytest.mark.parametrize("raising", [{0, 1}, {1, 2}, {0, 2}, {0, 1, 2}, {1, 3}, {0, 1, 2, 3}], ids=str)
+@pytest.mark.parametrize(
+    "answer, x, kind",
+    [
+        (None, 1, HookAfterError),
+        (Skip("cached"), 1, HookAfterError),
+        (None, -1, HookCleanupError),
+        (Terminate("no"), 1, HookCleanupError),
+    ],
+    ids=["completed", "skipped", "failed", "terminated"],
+)
+def test_each_of_several_hooks_that_raise_when_notified_is_named_with_its_own_error(
+    answer: Any, x: int, kind: type, raising: set[int]
+) -> None:
+    errors = [OSError(at) if at in raising else None for at in range(4)]
+    hooks = [Scripted(answer if at == 3 else None, after=each, cleanup=each) for at, each in enumerate(errors)]
+    _, events, error = run(hooks, x)
+    found = [event for event in events if isinstance(event, (HookAfterError, HookCleanupError))]
+    assert found == [kind(0, at, f"OSError: {at}") for at in sorted(raising)]
+    assert isinstance(error, HookFailed)
+    assert error.hook == min(raising) and error.__cause__ is errors[min(raising)]
+
+
 # -- traces are values -------------------------------------------------------------------------------------------------
 
 texts = st.text(max_size=20)

@@ -113,6 +113,27 @@ def test_the_pages_of_a_truncated_array_join_to_the_whole_array(items: list[int]
     assert joined == items
 
 
+@relaxed
+@given(
+    st.integers(5, 30), st.integers(4, 12), st.integers(20, 64), st.integers(100, 2_000), st.sampled_from(["", "/a"])
+)
+def test_the_pages_of_an_array_whose_items_are_cut_have_every_item_once(
+    count: int, fields: int, width: int, most: int, pointer: str
+) -> None:
+    """A few items exceed the byte limit here even with short texts, so that every page is shrunk."""
+    rows = [{"id": at, **{f"field {n}": "x" * width for n in range(fields)}} for at in range(count)]
+    pages = Pages()
+    piece = bound({"a": rows} if pointer else rows, Bounds(total_bytes=most, pages=pages))
+    shown = list(piece.payload["a"] if pointer else piece.payload)
+    while tokens := [each.page_token for each in piece.omitted if each.pointer == pointer]:
+        head = PageToken.read(tokens[0])
+        assert head is not None and head.at == len(shown)
+        piece = pages.read(tokens[0])
+        assert piece.payload and piece.omitted_items == count - len(shown) - len(piece.payload)
+        shown += piece.payload
+    assert [row.get("id") for row in shown] == list(range(count))
+
+
 def test_pointers_inside_a_page_refer_to_the_whole_value() -> None:
     pages = Pages()
     rows = [{"text": f"{at}:" + "x" * 50} for at in range(6)]
