@@ -13,9 +13,9 @@ from aiohttp.test_utils import TestServer
 
 from rightcall.doctor.diagnosis import Diagnosis
 from rightcall.doctor.examination import ExamSettings, examine
-from rightcall.doctor.judges import ProbedCase, judge_first_byte
-from rightcall.doctor.questions import BOTH, QUESTIONS
-from rightcall.doctor.server_answers import RawAnswer, ServerConnection, StrictClientAnswer, parse_answer
+from rightcall.doctor.judges import ProbedCase, judge_first_byte, judge_truncation
+from rightcall.doctor.questions import BOTH, LONG_WORDS, QUESTIONS
+from rightcall.doctor.server_answers import ClientCall, RawAnswer, ServerConnection, StrictClientAnswer, parse_answer
 from rightcall.testing import diagnose
 from support.loopback import Answering, answer, drop, json_answer, serving
 from support.scripted_server import Json, scripted
@@ -347,6 +347,45 @@ def test_a_late_first_byte_is_a_fault() -> None:
     assert {(each.verdict, each.slug) for each in found.results if each.probe == "first_byte"} == {
         ("fault", "idle_stream")
     }
+
+
+_WORDS = LONG_WORDS.split()
+
+
+@pytest.mark.parametrize(
+    "arguments, verdict",
+    [
+        (json.dumps({"path": "notes.txt", "content": " ".join(_WORDS[:20])}), "fault"),
+        (json.dumps({"path": "notes.txt", "content": " ".join(_WORDS[:20])[:-1]}), "fault"),
+        (json.dumps({"path": "notes.txt", "content": " ".join(_WORDS[:20])})[:-2], "fault"),
+        (json.dumps({"path": "notes.txt", "content": LONG_WORDS}), "model"),
+        (json.dumps({"path": "notes.txt", "content": "w1"}), "model"),
+        (json.dumps({"path": "notes.txt", "content": " ".join(_WORDS[5:20])}), "model"),
+        (json.dumps({"path": "notes.txt", "content": "some other text"}), "model"),
+        (json.dumps({"path": "notes.txt"}), "model"),
+    ],
+    ids=[
+        "closed after a word",
+        "closed inside a word",
+        "not closed",
+        "whole",
+        "one word",
+        "another beginning",
+        "another text",
+        "no text",
+    ],
+)
+def test_a_call_with_only_the_beginning_of_the_requested_text_is_a_cut_call_of_the_server(
+    arguments: str, verdict: str
+) -> None:
+    answer = StrictClientAnswer()
+    answer.calls = [ClientCall(id="call_1", name="write_file", pieces=[arguments])]
+    answer.finish = "tool_calls"
+    case = ProbedCase(
+        api="chat", way="whole", question=QUESTIONS["cut"], body={}, raw=RawAnswer(status=200), answer=answer
+    )
+    found = judge_truncation(case)
+    assert (found.verdict, found.slug) == (verdict, "cut_but_run" if verdict == "fault" else "")
 
 
 @pytest.mark.parametrize("seconds, verdict", [(0.9, "ok"), (1.1, "fault")])
