@@ -1,6 +1,7 @@
 """A tally of replies: its counts, merging, correct samples and bounded size."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -196,6 +197,25 @@ def test_a_sample_of_native_calls_shows_their_parts() -> None:
     (sample,) = tally.total.samples[Finding("refused", "missing")]
     assert sample.text == "Let me see.\nget_weather {}\n"
     assert sample.text[slice(*sample.found)] == "{}"
+
+
+def test_calls_with_equal_text_have_places_one_after_the_other() -> None:
+    text = f"{GOOD}\n{GOOD}\nAnd again:\n{REFUSED}{GOOD}{REFUSED}"
+    logged = logged_reply(text)
+    places = [place for place in logged.call_places(text) if place is not None]
+    assert [text[start:end] for start, end in places] == [call.raw for call in logged.reply.attempts]
+    assert len(places) == 5 and all(end <= start for (_, end), (start, _) in pairwise(places))
+
+
+def test_a_sample_marks_the_call_of_its_finding_and_not_one_before_it_with_equal_text() -> None:
+    functions = [{"name": name, "arguments": "{}"} for name in ("ping", "get_weather", "ping")]
+    calls = [{"id": f"{at}", "type": "function", "function": each} for at, each in enumerate(functions)]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    tally = tally_replies([read_reply({"choices": [{"message": message, "finish_reason": "tool_calls"}]})])
+    (sample,) = tally.total.samples[Finding("refused", "missing")]
+    assert sample.text == "ping {}\nget_weather {}\nping {}\n"
+    start = sample.text.index("get_weather") + len("get_weather ")
+    assert sample.found == (start, start + len("{}"))
 
 
 # -- comparison of two logs --------------------------------------------------------------------------------------------
