@@ -154,6 +154,37 @@ TABLE: dict[str, Case] = {
     ),
     "needs: by name": (prerequisites({"edit": "search"}), history_of(), reply_of(B), [("refuse", 0)]),
     "needs: done": (prerequisites({"edit": "search"}), history_of(turn_of(A)), reply_of(B), []),
+    "needs: a call that failed": (
+        prerequisites({"edit": "search"}),
+        history_of(turn_of(A, results=["ERROR: no"])),
+        reply_of(B),
+        [("refuse", 0)],
+    ),
+    "needs: a call that was not run": (
+        prerequisites({"edit": "search"}),
+        history_of(turn_of(A, results=["ERROR: the call was not run: x"])),
+        reply_of(B),
+        [("refuse", 0)],
+    ),
+    "needs: a call without a result": (
+        prerequisites({"edit": "search"}),
+        history_of(turn_of(A, results=[])),
+        reply_of(B),
+        [("refuse", 0)],
+    ),
+    "needs: done after it failed": (
+        prerequisites({"edit": "search"}),
+        history_of(turn_of(A, results=["ERROR: no"]), turn_of(A)),
+        reply_of(B),
+        [],
+    ),
+    "needs: an equal value, but failed": (
+        prerequisites({"edit": ("edit", "path")}),
+        history_of(turn_of(B, results=["ERROR: no"])),
+        reply_of(B),
+        [("refuse", 0)],
+    ),
+    "needs: an equal value": (prerequisites({"edit": ("edit", "path")}), history_of(turn_of(B)), reply_of(B), []),
     "needs: another value": (
         prerequisites({"edit": ("search", "query")}),
         history_of(turn_of(A)),
@@ -505,6 +536,32 @@ def test_a_repeated_change_is_rejected_with_a_bounded_excerpt_of_its_result() ->
     (each,) = Guard(repeated()).judge(Turn.of(history, LOOKS, reply=reply_of(B))).interventions
     assert "It gave: done xxx" in each.message
     assert len(each.message) < 700
+
+
+@pytest.mark.parametrize(
+    "is_error, result, outcome",
+    [
+        (None, "fine", "ok"),
+        (None, "ERROR: no", "failed"),
+        (None, "Error in line 3 of the log", "failed"),
+        (False, "ERROR: no", "ok"),
+        (False, "Error in line 3 of the log", "ok"),
+        (True, "fine", "failed"),
+        (True, "ERROR: no", "failed"),
+        (True, "ERROR: the call was not run: x", "refused"),
+        (False, "ERROR: the call was not run: x", "refused"),
+        (True, "ERROR: [guard: problems] x", "refused"),
+    ],
+)
+def test_the_error_flag_of_a_result_takes_precedence_over_the_beginning_of_its_text(
+    is_error: bool | None, result: str, outcome: str
+) -> None:
+    history = history_of(turn_of(A, results=[result]))
+    if is_error is not None:
+        history[-1]["is_error"] = is_error
+    ((call,),) = [past.calls for past in Turn.of(history, TOOLS).past]
+    assert call.outcome == outcome
+    assert outcome != "ok" or call.result == result
 
 
 def test_a_call_rejected_by_another_policy_is_not_a_repetition() -> None:
