@@ -208,8 +208,9 @@ class EnvelopeReader(BodyReader):
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse the envelopes of a block: a list, an object with the calls in it, or, where a marker will close them,
-        several in a row. Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse the envelopes of a block: a list (vLLM's tests/tool_parsers/test_xlam_tool_parser.py has one between
+        `<tool_call>` tags), an object with the calls in it, or, where a marker will close them, several in a row.
+        Raises `NotACall`, `Broken` or `Cut`."""
         char = builder.char() or (yield from builder.peek())
         if char == "[":
             if not (yield from builder.test(_BEGINS)) and not (
@@ -226,7 +227,8 @@ class EnvelopeReader(BodyReader):
             except LostJsonEnd:
                 raise NotACall from None
         else:
-            # Where a marker will close them, several envelopes may follow one another.
+            # Where a marker will close them, several envelopes may follow one another, as Ollama's template of Qwen 2.5
+            # writes them: <tool_call>\n{{ range .ToolCalls }}{"name": ...}\n{{ end }}</tool_call>
             closed = builder.compiled.call_ends.close is not None and not bare
             while char == "{":
                 parts = yield from self._read_call(builder, bare)
@@ -323,6 +325,7 @@ class EnvelopeReader(BodyReader):
             builder.advance()
             parts.inner += 1
             return False
+        # Granite 3.0 and Phi 4 mini write the name itself there, {"function": "f"} (ibo-agentic/versiondrift-agent).
         if not is_named and self.names and char == '"' and (key in self.names or key == "function"):
             yield from self._read_name(builder, parts, key)
         elif not is_named and not self.names and (char != '"' or not self._is_of_call(key)):
@@ -490,14 +493,14 @@ class EnvelopeReader(BodyReader):
                 return
             if char == "," and builder.index > first:
                 builder.advance()
-            elif char == "{":
+            elif char == "{":  # also without a comma before it (unslothai/unsloth#5704)
                 parts = yield from self._read_call(builder, bare and builder.index == first, listed=True)
             elif not char:
                 raise Cut
             elif bare and builder.index == first:
                 raise NotACall
             elif builder.index > first and char not in _VALUES:
-                return  # nothing closes the list
+                return  # nothing closes the list (Arthur-Ficial/apfel#187)
             else:
                 yield from self._reject_entry(builder)
 

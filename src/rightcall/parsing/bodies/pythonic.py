@@ -171,8 +171,8 @@ class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish all calls: lists of calls, or calls in a row without brackets. Raises `NotACall`, `Broken`
-        or `Cut`."""
+        """Parse and finish all calls: lists of calls, also without the closing bracket (vllm#30722), or calls in a row
+        without brackets, as OLMo 3 writes them (vllm#26143). Raises `NotACall`, `Broken` or `Cut`."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
