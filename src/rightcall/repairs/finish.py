@@ -58,8 +58,9 @@ def finalize_call(
     """Return a call made from argument text, repaired as the policy allows, and its problems: of parsing, of its
     arguments against the tool's schema, and non-blocking ones. Nothing is raised.
 
-    Blank text and `null` are `{}`. If the text has no object, `arguments` are {} and a problem says why; the call is
-    `complete` only if the text is JSON of another type. A `name` that is not declared is no problem here.
+    Blank text and `null` are `{}` (NousResearch/hermes-agent#83937, langchain#34190). If the text has no object,
+    `arguments` are {} and a problem says why; the call is `complete` only if the text is JSON of another type. A `name`
+    that is not declared is no problem here.
 
     - `json`: the argument text. `value`: its decoded value, if that is known and the text repeats no key.
     - `index`: the call's index in its reply, for the problems. `policy`: "off", "safe" or "lenient".
@@ -100,7 +101,7 @@ def _decode_with_notes(json: str, depth: int) -> tuple[Any, list[Problem]]:
 
 
 def _repeated_key_note(key: DuplicateKey) -> Problem:
-    """Return the non-blocking problem of a key that is repeated with the same value."""
+    """Return the non-blocking problem of a key that is repeated with the same value (Neroued/ninfer#244)."""
     return Problem(key.code, key.message, blocking=False)
 
 

@@ -49,7 +49,7 @@ def _interpret_name(name: str, tools: Toolset) -> Iterator[tuple[str, Kind, list
     first; the list of tools may be empty.
 
     - The longest end of a name with a namespace (`functions.f`, `default_api.f`, `mcp__server__f`), or `f` of `f.call`,
-      as Llama writes the tools it was trained with, that is declared.
+      as Llama writes the tools it was trained with (unslothai/unsloth#5620), that is declared.
     - The tools whose declared name, without its namespace, is `name`.
     - The tools with the same folded name (see `fold_name`), then those with the folded name of its last part.
     """
