@@ -347,10 +347,10 @@ class Notation(msgspec.Struct, frozen=True):
     quotes: tuple[Quote, ...]  # the longest openers first
     heads: str  # what a string may begin with
     words: dict[str, Any]
-    space: Match  # white space, and comments where there are any
-    number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
     bare_value: Match  # a number, a word or an unquoted string
     bare_key: Match
+    space: Match = _NONE  # white space, and comments where there are any
+    number: FullMatch | None = None  # how numbers are written that are none of JSON's; None: in no other way
     # An object's first entry and another: a comma, a key as it is mostly written, which is the match's group, a colon.
     entries: tuple[Match, Match] = _NONE, _NONE
     usual_value: Match = _NONE  # made by `usual_values`
@@ -484,11 +484,7 @@ LOOSE = Notation(
     ),
     heads="".join(['"', "'`", *[opens for opens, _ in _CURLY]]),
     words=_BOTH | {"undefined": None},
-    space=_BLANK,
     comments=re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match,
-    number=re.compile(_PROGRAMMERS).fullmatch,
     bare_value=re.compile(r"[^,\]}{\[\n\"':]++").match,
     bare_key=re.compile(r"[A-Za-z_$][\w$.\-]*+|[0-9]++").match,
-    separators=("=>", "=", ":"),
-    bare_strings=True,
 )
