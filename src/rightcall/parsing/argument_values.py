@@ -269,8 +269,8 @@ TypeProblem = tuple[str, str]  # code and message
 
 def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProblem | None]:
     """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
-    `schema.places.Kind`. Text that is no value of that kind is returned as a string, with a problem; of kind "any"
-    without one."""
+    `schema.places.Kind`. Python literals are values too: templates and models write them (mlx-lm#1004, vllm-mlx#63).
+    Text that is no value of that kind is returned as a string, with a problem; of kind "any" without one."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)

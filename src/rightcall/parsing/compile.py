@@ -328,7 +328,7 @@ def _headers(channels: Channels) -> Entries:
             for to in _recipient_without_start(channels)
         ]
         pats += [_truncated_header(start) for start in tokens]
-        # The token of a header may directly precede its channel.
+        # The token of a header may directly precede its channel (SGLang's test_harmony_parser.py).
         pats += [seq(literal(start.tokens[0]), blanks(), template(text)) for start in tokens for text in channel]
     else:
         # The header is only a recipient: it counts if it is whole, or if the text ends in it. Detokenizers write
@@ -489,7 +489,7 @@ class BareCalls:
 
     - `first_characters`: the characters that they begin with; empty if the format always has markers.
     - `excluded`: a character that begins markers and no bare call.
-    - `between`: the separator of two bare calls. Models write a comma or a semicolon.
+    - `between`: the separator of two bare calls. Models write a comma (vllm#47612) or a semicolon (dynamo#9536).
     - `fence`: the code fence that opens a call. `writes_fence`: the format itself writes it, and not only accepts it.
     - `headless`: how a reply begins with a call whose opener was the end of the prompt.
     - `can_begin_reply`, `can_begin_line`: whether such calls are looked for where a reply begins, or any line.
@@ -608,8 +608,8 @@ class Headers:
 
 
 def _first_header(channels: Channels | None) -> Probe | None:
-    """Return the probe for a reply's first header, which has no start because the prompt ended with it, or with the
-    first token of it. It consumes nothing; None without channels."""
+    """Return the probe for a reply's first header, which has no start because the prompt ended with it (vllm#57488,
+    llama.cpp#15181), or with the first token of it. It consumes nothing; None without channels."""
     if channels is None:
         return None
     if channels.to:
@@ -632,8 +632,8 @@ class FirstMarkers:
 
 
 def first_opener(marker: Marker) -> Probe | None:
-    """Return the probe for an opener of a call without its first token, which the prompt ended with; None if no opener
-    has a token and a name."""
+    """Return the probe for an opener of a call without its first token, which the prompt ended with (sglang#33181).
+    None if no opener has a token and a name."""
     texts = [text for text in with_tokens(marker) if "{name}" in text]
     return _any_of_some([template(Special(str(text).removeprefix(text.tokens[0]), text.tokens)) for text in texts])
 
@@ -672,10 +672,11 @@ class Scans:
     reasoning that was opened inside content, which ends with the content."""
 
     def __init__(self, format: Format, markers: FormatMarkers, openers: Entries, strays: Entries, *, lines: bool):
-        # A header may lack its start token.
+        # A header may lack its start token (FlashML-org/FreeToken#4).
         headers = _recipient_without_start(format.channels)
         turns = markers.turns + [(Sign("header", True, True), lookahead(pat)) for pat in headers] + markers.last
-        # A special token shows that the model has stopped thinking; plain text may be a thought about a call.
+        # A special token shows that the model has stopped thinking (vllm#33646); plain text may be a thought about a
+        # call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         special_turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
         thought = markers.thinks + markers.think_closes + special_turns + markers.last + tokens
@@ -737,8 +738,9 @@ class CompiledFormat:
         return found + markers.cites + markers.turns + markers.last
 
     def _stray_markers(self, markers: FormatMarkers) -> Entries:
-        """Return entries for closing markers of calls, bodies and values, and for other tokens that do not belong in
-        text alone. Code fences are left out."""
+        """Return entries for closing markers of calls, bodies and values, also invented ones (`[/TOOL_CALLS]` in
+        Dynamo's tool_calling/test_cases/fixtures/mistral.rs), and for other tokens that do not belong in text alone.
+        Code fences are left out."""
         strays = markers.closes + markers.lone_tokens() + entries("closer", guess_closing_markers(self.format))
         strays += [(Sign("value_close"), pat) for reader in self.bodies.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]

@@ -88,6 +88,7 @@ def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str)
         text = mark + last if channels.channel in before else text
     recipient = _word_after(text, channels.to.strip())
     channel = _word_after(text, channels.channel) if channels.channel else ""
+    # A call may be on any channel, and its tool may lack the prefix (vllm#42454, vllm-mlx#562).
     if recipient or channels.to.strip() in text:
         kind = channels.kinds.get(recipient)
         return recipient.removeprefix(channels.prefix), kind and channels.kinds.get(channel, kind)

@@ -998,7 +998,8 @@ class Machine:
 
     def _end_tool_message(self, *, marked: bool = True) -> None:
         """Reject the pending call of a message to a tool if text follows it there, because all of the message belongs
-        to the call. `marked`: a marker ends the message, not the end of the text."""
+        to the call. Any end of a message will do, or none (sglang#10576, kekzl/imp#1719). `marked`: a marker ends the
+        message, not the end of the text."""
         channels = self.compiled.channels
         is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
         if is_over and self.state.due and isinstance(self.state, InText):
@@ -1017,8 +1018,8 @@ class Machine:
         self.message = Message(None, self.message.text_before)
 
     def _take_truncated_closer(self) -> None:
-        """Drop the end of the text if it is a truncated closing marker behind a call, with a note, or a truncated
-        opener in a message to a tool. Otherwise nothing is taken."""
+        """Drop the end of the text if it is a truncated closing marker behind a call (colibri#505), with a note, or a
+        truncated opener in a message to a tool. Otherwise nothing is taken."""
         builder, compiled = self.builder, self.compiled
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
         if not rest:

@@ -82,9 +82,9 @@ _WRAPPERS = (
     _Wrapper("hermes", re.compile(r"[\[{]").match, "<tool_call>\n", "\n</tool_call>"),
     # llama.cpp#14697
     _Wrapper("generic_json", re.compile(r"\{\s*\"tool_calls?\"").match),
-    # The templates of Llama 4 and LFM2 without their tokens, which servers strip.
+    # The templates of Llama 4 and LFM2 without their tokens, which servers strip (Rapid-MLX#1076).
     _Wrapper("llama4_pythonic", re.compile(r"\[\s*[^\W\d][\w.\-]*\s*\(").match, "<|python_start|>", "<|python_end|>"),
-    # The contract without its block.
+    # The contract without its block (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/core_parser.rs).
     _Wrapper("contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
     # The template of OLMo 3 without its tags.
     _Wrapper("olmo3", re.compile(r"[^\W\d][\w.\-]*\(").match, "<function_calls>", "</function_calls>"),
@@ -213,8 +213,9 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
 
 
 def api_calls(text: str, options: ReadOptions) -> Piece | None:
-    """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback. Return
-    them with the text before them, rejected calls too; None if there are none or they are only shown."""
+    """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback
+    (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/heredoc_and_messages.rs). Return them with the text before
+    them, rejected calls too; None if there are none or they are only shown."""
     found = _NATIVE(text) if len(text) <= _MAX_CHARS else None
     if found is None or shows(text[: found.start()]):
         return None

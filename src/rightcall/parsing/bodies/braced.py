@@ -303,7 +303,8 @@ class ArgumentSyntax:
 
     def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
         """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call,
-        and return them. Raises `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
+        and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py. Raises `Broken` for an
+        invalid or repeated argument, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         follows_comma = True
         while True:
@@ -523,7 +524,8 @@ class BracedReader(BodyReader):
         before_name = sorted({"", *[str(text).split("{name}")[0].strip() for text in opens]}, key=len, reverse=True)
         nameless = seq(alt(*map(literal, before_name)), blanks(), literal("{"))
         self._nameless = Probe(lookahead(nameless))
-        # A name without the word before it: with the colon of that word (vllm#53431), or directly before the arguments.
+        # A name without the word before it: with the colon of that word (vllm#53431), or directly before the arguments
+        # (vllm#54778).
         wordless = [seq(literal(":"), NAMED), seq(NAMED, blanks(), lookahead(literal("{")))] if before_name[0] else []
         self._without_word = [Probe(pat) for pat in wordless]
 
@@ -536,7 +538,7 @@ class BracedReader(BodyReader):
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse a call and, unless `bare`, all calls that directly follow it. Raises `NotACall`, `Broken` or `Cut`."""
         yield from self._read_call(builder, bare)
-        # More calls may follow between the same markers.
+        # More calls may follow between the same markers (openvinotoolkit/model_server#4179).
         while not bare and (builder.char() or (yield from builder.peek())):
             if not (yield from builder.test(self._another_call)):
                 return

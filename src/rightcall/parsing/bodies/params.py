@@ -259,8 +259,9 @@ class ParamsReader(BodyReader):
         builder.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _json(self, builder: CallBuilder, close: Probe | None = None) -> Steps[None]:
-        """Parse a JSON object in place of the tagged arguments, up to its own closing marker `close`, if there is one,
-        and finish the call. Raises `Broken` if it is invalid, `Cut` if the text ends."""
+        """Parse a JSON object in place of the tagged arguments (SGLang's deepseekv32_detector.py lists both forms), up
+        to its own closing marker `close`, if there is one, and finish the call. Raises `Broken` if it is invalid, `Cut`
+        if the text ends."""
         if not (builder.char() or (yield from builder.peek())):
             raise Cut
         try:
@@ -420,8 +421,9 @@ class ParamsReader(BodyReader):
         yield from self._accept_unclosed(builder, has_arguments, last)
 
     def _accept_unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        """Accept a body without its closing marker, with a note, before what certainly ends the call; nothing is taken.
-        Otherwise raises `Broken`, also if the `last` value ends with a closing marker, or `Cut` if the text ends."""
+        """Accept a body without its closing marker, with a note, before what certainly ends the call; nothing is taken
+        (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/function_markup.rs). Otherwise raises `Broken`, also if the
+        `last` value ends with a closing marker, or `Cut` if the text ends."""
         ends, is_required = self.ends, self.tags.closing.is_required
         if ends.call is not None and (yield from builder.test(ends.call)):
             if ends.body is None:

@@ -124,13 +124,14 @@ class NestedTags:
         return (self._list if is_list else self._object)(children, schema, places, depth)
 
     def _list(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of a list whose items are these elements, whatever their tags."""
+        """Return JSON and value of a list whose items are these elements, whatever their tags, as in SGLang's
+        minimax_m3.py."""
         made = [self._value(child, places.inner(schema, at), places, depth) for at, child in enumerate(children)]
         return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
 
     def _object(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
         """Return JSON and value of an object whose members are these elements by their tags; several of one tag are a
-        list."""
+        list (lablup/mlxcel#770)."""
         named: dict[str, list[_Node]] = {}
         for child in children:
             named.setdefault(child[0], []).append(child)
@@ -526,7 +527,8 @@ class TaggedValues:
                 text, "string" if quote and kind == "any" else kind, builder.limits.depth
             )
             builder.give(prefix + json)
-            # The check of the whole call reports a wrong type; it may also repair it.
+            # The check of the whole call reports a wrong type; it may also repair it. What its tag calls JSON and is
+            # none stays a string, as in SGLang's deepseekv32_detector.py.
             if wrong is not None and wrong[0] != "wrong_type":
                 builder.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=builder.call.index)
                 builder.call.checked = True

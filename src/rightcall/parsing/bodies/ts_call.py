@@ -1,5 +1,8 @@
 """Calls with an object literal, as TypeScript writes them:  edit({ path: "a.py", text: <<EOF ... EOF })
 
+What models add to it, such as labels, backticks and a quotation mark before a heredoc, is in the tests of the parser of
+Harn (burin-labs/harn, crates/harn-vm/src/llm/tools/tests).
+
 In a block of its own a call is passed on as it arrives: an argument that is declared as plain text while it is being
 written, any other when it is whole. Outside all blocks, `bare`, it is held until it is whole: then
 it is a call with a note, or text with a problem.
