@@ -46,7 +46,7 @@ _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # separators of list items in a text
 _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
-_QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # quoted once more than JSON requires
+_QUOTED = re.compile(r"""(\\?["'])([^"'\\]+)\1""").fullmatch  # quoted once more than JSON requires (discourse-ai#613)
 _LONGEST_NAME = 256
 _MOST_SIMILAR = 32  # unknown names that are compared with a missing one
 REMOVED: Any = object()  # the new value of a member that is removed

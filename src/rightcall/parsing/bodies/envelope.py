@@ -530,7 +530,7 @@ class EnvelopeReader(BodyReader):
             if key in self.outer and char == "[":
                 builder.advance()
                 yield from self._read_list(builder, False)
-            elif key in self.outer and char == "{":
+            elif key in self.outer and char == "{":  # one call in place of a list (the tests of FANATFANATA/DanyAPI)
                 if (parts := (yield from self._read_call(builder, False))) is not None:
                     builder.finish(parts.value, empty=not parts.has_args)
             elif key == self.content and char == '"':

@@ -282,8 +282,8 @@ def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
 
 def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, take what closes them, and finish the call; a closing marker
-    at once means no arguments. `close`: the closing marker of arguments, if the body has one. Raises `Broken` or
-    `Cut`."""
+    at once means no arguments (FastDeploy's test_deepseek_tool_parser.py). `close`: the closing marker of arguments, if
+    the body has one. Raises `Broken` or `Cut`."""
     if not (yield from builder.peek()):
         raise Cut
     # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.

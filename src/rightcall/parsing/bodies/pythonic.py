@@ -172,7 +172,8 @@ class PythonicReader(BodyReader):
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish all calls: lists of calls, also without the closing bracket (vllm#30722), or calls in a row
-        without brackets, as OLMo 3 writes them (vllm#26143). Raises `NotACall`, `Broken` or `Cut`."""
+        without brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises `NotACall`,
+        `Broken` or `Cut`."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
