@@ -278,6 +278,60 @@ def test_a_value_that_mentions_tags_is_kept(wire: TaggedFormat) -> None:
     assert all_arguments(read(render_calls(wire, {"word": value}), wire)) == [{"word": value}]
 
 
+# -- ends that a value has by accident ---------------------------------------------------------------------------------
+
+
+def first_close(wire: TaggedFormat) -> str:
+    return first_alternative(wire.body.value_close).replace("{key}", "word")
+
+
+@every_tagged
+@pytest.mark.parametrize("edge", ["\n\n", "\n\n\n"])
+def test_an_unclosed_value_that_ends_with_line_breaks_is_rejected(wire: TaggedFormat, edge: str) -> None:
+    """One line break may be that of the missing tag. How many more belong to the value is not certain."""
+    text = render_calls(wire, {"word": "owl"})
+    start, end = text.index("owl"), text.index(first_close(wire), text.index("owl"))
+    closed = text[:start].rstrip("\n") + text[start:]
+    assert all_arguments(read(closed, wire)) in ([{"word": "owl"}], [{"word": "owl\n"}])
+    reply = read(text[:start].rstrip("\n") + "owl" + edge + text[end + len(first_close(wire)) :].lstrip("\n"), wire)
+    assert all_arguments(reply) == [] and len(reply.refused) == 1
+
+
+with_body_close = tagged_formats(lambda wire: first_alternative(wire.body.close))
+
+
+@with_body_close
+@pytest.mark.parametrize("word", ["owl\n", "owl", ""])
+def test_a_last_value_that_ends_with_the_closing_tag_of_the_body_is_ambiguous(wire: TaggedFormat, word: str) -> None:
+    """Without that tag at its place the two may have been swapped."""
+    close = first_alternative(wire.body.close)
+    text = render_calls(wire, {"word": "owl"})
+    start, end = text.index("owl"), text.rindex(close)
+    swapped = text[:start] + word + close + text[start + 3 : end].rstrip("\n") + text[end + len(close) :]
+    assert all_arguments(read(swapped, wire)) == []
+
+
+@every_tagged
+@pytest.mark.parametrize("shown", ["Use `CLOSE` to end it.", "End it with `CLOSE` and then `CLOSE`.", "`CLOSE`"])
+def test_an_unclosed_call_is_rejected_if_text_behind_it_shows_a_closing_tag(wire: TaggedFormat, shown: str) -> None:
+    """The text may be a part of its last value."""
+    if wire.format.channels is not None and not wire.format.section:
+        pytest.skip("text has a message of its own there")
+    text = render_calls(wire, {"word": "owl"}).replace(own_close(wire), "", 1)
+    for close in {first_alternative(wire.body.close), first_close(wire).strip()} - {""}:
+        assert all_arguments(read(f"{text}\n{shown.replace('CLOSE', close)}", wire)) == []
+
+
+@tagged_formats(lambda wire: wire.body.quote)
+@pytest.mark.parametrize("word", ["OPENls OPENxSHUT", "OPENowlOPENSHUT", "OPENowlSHUTOPENxSHUT", "OPENOPENxSHUT"])
+def test_a_quoted_value_that_opens_quotes_again_is_ambiguous(wire: TaggedFormat, word: str) -> None:
+    opens, shuts = wire.body.quote or ("", "")
+    quoted = f"{opens}owl{shuts}"
+    assert all_arguments(read(render_calls(wire, OWL).replace("owl", quoted), wire)) == [OWL]
+    reply = read(render_calls(wire, OWL).replace("owl", word.replace("OPEN", opens).replace("SHUT", shuts)), wire)
+    assert all_arguments(reply) == [] and codes(reply) == ["ambiguous_end"]
+
+
 # -- A2, D: line breaks ------------------------------------------------------------------------------------------------
 
 

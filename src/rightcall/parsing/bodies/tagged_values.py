@@ -378,8 +378,10 @@ class ValueEnd:
         """End the value, with a note, if what is here certainly ends the call in place of the closing tag. Return
         False, with nothing changed, if not."""
         found = yield from builder.test(self.end_of_call, break_at(builder))
-        is_edge_unsure = not self.has_line and value.pieces[-1:] != [] and value.pieces[-1].endswith("\n")
-        if not found or is_edge_unsure or self._doubt_of_next(value) is not None:
+        if not found:
+            return False
+        is_edge_unsure = not self.has_line and "".join(value.pieces).endswith("\n")
+        if is_edge_unsure or self._doubt_of_next(value) is not None:
             return False
         self._end_unclosed(builder, value, f"the argument {value.key!r} was not closed before the end of the call")
         return True
