@@ -284,6 +284,24 @@ def test_nothing_is_rescued_without_tools(kind: str) -> None:
         assert (reply.content, reply.attempts, wrong(reply)) == (expected_text, (), [])
 
 
+UNCLOSED = [
+    'get_weather(city="Oslo")\nget_weather(city="Rome)',
+    'get_weather({ city: "Oslo" })\nget_weather({ city: "Rome })',
+    '[get_weather(city="Oslo"), get_weather(city="Rome)]',
+    OSLO + ";" + ROME.replace('"Rome"', 'Rome"'),
+    OSLO + "\n" + ROME.replace('"Rome"', '"Rome'),
+    "[" + OSLO + ", " + ROME.replace('"Rome"', '"Rome') + "]",
+]
+
+
+@pytest.mark.parametrize("text", UNCLOSED)
+@pytest.mark.parametrize("format", ["glm45", "qwen3_coder"])
+def test_a_reply_whose_last_string_is_not_closed_is_text(format: str, text: str) -> None:
+    """That string would hold the markers with which the reply is tried as calls."""
+    reply = read(text, format)
+    assert (reply.attempts, reply.content) == ((), text)
+
+
 @pytest.mark.parametrize("text", [OSLO, hermes(OSLO), "get_weather(city='Oslo')", f"```json\n{OSLO}\n```"])
 def test_no_prefix_of_a_rescued_reply_is_completed(text: str) -> None:
     for format in ("kimi_k2", "glm45", "auto"):
