@@ -271,6 +271,16 @@ def test_a_value_with_its_close_and_an_opener_is_ambiguous(wire: TaggedFormat) -
             render_calls(wire, {"word": value})
 
 
+@pytest.mark.parametrize("gap", ["", "\n"], ids=["glued", "on a line of its own"])
+@tagged_formats(lambda wire: "<" in first_alternative(wire.body.param).partition("{key}")[2])
+def test_a_value_that_begins_with_its_opening_tag_is_rejected(wire: TaggedFormat, gap: str) -> None:
+    tag = "<" + first_alternative(wire.body.param).rpartition("<")[2]
+    text = render_calls(wire, OWL)
+    reply = read(text.replace("owl", f"{tag}{gap}owl"), wire)
+    assert reply.calls == () and "unexpected_text" in codes(reply)
+    assert all_arguments(read(text.replace("owl", f"see {tag}owl"), wire)) == [{**OWL, "word": f"see {tag}owl"}]
+
+
 @every_tagged
 def test_a_value_that_mentions_tags_is_kept(wire: TaggedFormat) -> None:
     close = first_alternative(wire.body.value_close).replace("{key}", "word")

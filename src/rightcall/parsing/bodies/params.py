@@ -321,7 +321,7 @@ class ParamsReader(BodyReader):
             said = types.get(holes.get("type", ""))
             value = values[key] = yield from self.values.read(builder, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
-                raise Broken("unexpected_text", f"the tag that opens the argument {key!r} is broken", "/" + key)
+                raise Broken("unexpected_text", f"the tag that opens {key!r} is broken or doubled", "/" + key)
         yield from self._take_end(builder, has_arguments=bool(values), last=value)
         if values:
             builder.give("}")

@@ -189,9 +189,10 @@ class Tags:
     @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
         """Return a match of the remainder of an argument's own opening tag at the beginning of its value: the tag was
-        ended too early. It never matches if a tag has nothing but the key."""
+        ended too early, or its end was written twice. It never matches if a tag has nothing but the key."""
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
-        known = [template(text) for text in dict.fromkeys(rests) if len(text) > _SURE]
+        ends = [rest[at:] for rest in rests for at, char in enumerate(rest) if char == "<" or not at]
+        known = [template(text) for text in dict.fromkeys(ends) if len(text) > _SURE]
         return re.compile(r"\s*+" + alt(*known).whole if known else "(?!)").match
 
     @cached_property
