@@ -677,6 +677,10 @@ UNCERTAIN_BRACES = {
     "text after the bracket": "bash(command=QlsQ) and more",
     "an unknown tool": "zsh(command=QlsQ)",
     "a call as a value": "bash(command=str(QlsQ))",
+    "an escaped line break before a key": "view{path:Qq.pyQ,\\nview_range:[1,2]}",
+    "two signs behind a key": "bash{command:QlsQ,timeout=:3}",
+    "a key in brackets": "bash{command:QlsQ,(timeout):3}",
+    "a comment before a key": "bash{command:QlsQ,//x timeout:3}",
     "a second call": "list_mailboxes()call:bash(command=QlsQ)call:bash(command='x'",
 }
 
@@ -714,6 +718,11 @@ def test_without_declared_tools_a_comma_must_precede_the_next_argument(format: s
         "(a='x', b=QyQ)": {"a": "x", "b": "y"},
         "{a:QxQb:QyQ}": None,
         "{a:'x',b='y'}": None,  # `x',b='y` may be one string
+        "{a:QxQ,b c:QyQ}": {"a": "x", "b c": "y"},
+        "{a:QxQ,\\nb:QyQ}": None,
+        "{a:QxQ,b=:QyQ}": None,
+        "{a:QxQ,(b):QyQ}": None,
+        "{a:QxQ,//x b:QyQ}": None,
     }.items():
         reply = hold_of_every_cut(opens + "call:f" + inside.replace("Q", quote) + closes, Setting(format))
         assert [call.arguments for call in reply.calls] == ([arguments] if arguments else [])
