@@ -271,6 +271,21 @@ def test_a_value_with_its_close_and_an_opener_is_ambiguous(wire: TaggedFormat) -
             render_calls(wire, {"word": value})
 
 
+@pytest.mark.parametrize("lost", ["tag", "sign"])
+@tagged_formats(lambda wire: "{key}" in first_alternative(wire.body.param) and not wire.body.item)
+def test_without_declared_tools_a_value_that_contains_a_later_argument_is_rejected(
+    wire: TaggedFormat, lost: str
+) -> None:
+    opener = first_alternative(wire.body.param).partition("{key}")[0]
+    before, _, after = render_calls(wire, OWL).rpartition(opener)
+    text = before + (opener[1:] if lost == "sign" else "") + after
+    reply = hold_of_every_cut(text, Setting(wire.name), seed=len(text))
+    assert [call for call in reply.calls if call.arguments["word"] != "owl"] == [] and reply.problems
+    mention = f"close with `{first_alternative(wire.body.value_close).replace('{key}', 'word')}`."
+    kept = hold_of_every_cut(render_calls(wire, {**OWL, "word": mention}), Setting(wire.name))
+    assert [call.arguments["word"] for call in kept.calls] == [mention]
+
+
 @pytest.mark.parametrize("gap", ["", "\n"], ids=["glued", "on a line of its own"])
 @tagged_formats(lambda wire: "<" in first_alternative(wire.body.param).partition("{key}")[2])
 def test_a_value_that_begins_with_its_opening_tag_is_rejected(wire: TaggedFormat, gap: str) -> None:

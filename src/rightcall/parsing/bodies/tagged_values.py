@@ -575,6 +575,7 @@ class SwallowedArguments:
         self._remove_tags = re.compile(alt(*tags.whole_params, *tags.closers, *tags.closing.all).whole).sub
         close = f"(?:{alt(*tags.closers).whole})"
         self._is_reopened = re.compile(rf"{close}(?:<|[\r\n]++[^\r\n])").search
+        self._is_reopened_by_word = re.compile(rf"{close}(?:[<|\w]|[\r\n]++[^\r\n])").search
         self._is_reopened_anywhere = re.compile(rf"{close}(?:\S|[\r\n]++[^\r\n])").search
         self._ends_in_close = re.compile(rf"{close}[\r\n]{{0,4}}+\Z").search
         torn = [rf"(?:{re.escape(head[0])}{_one_missing(head[1:])}|{re.escape(head)})\w" for head, _ in self._heads]
@@ -597,7 +598,7 @@ class SwallowedArguments:
         lacks; `declared`: all of them, None without declared tools."""
         rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
         if declared is None:
-            return self._has_torn_tag(rest) is not None
+            return (self._has_torn_tag(rest) or self._is_reopened_by_word(value)) is not None
         is_reopened = self._is_reopened_anywhere if missing else self._is_reopened
         if is_reopened(value) is not None or any(tag[1] in declared for tag in self._find_other_tags(value)):
             return True
