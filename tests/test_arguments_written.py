@@ -87,6 +87,17 @@ def test_a_call_closed_before_its_arguments_is_rejected(name: str) -> None:
     assert not reply.calls and reply.problems, reply
 
 
+@pytest.mark.parametrize("between", ["", "\n", "\n```json\n"])
+@pytest.mark.parametrize("inside", ['{"name": "purge"}', '{"name": "purge", "arguments": null}'])
+def test_an_envelope_closed_before_its_arguments_is_rejected(inside: str, between: str) -> None:
+    text = f'<tool_call>{inside}</tool_call>{between}{{"dry_run": true}}'
+    for name in ("hermes", "auto"):
+        reply = hold_of_every_cut(text, Setting(name, PURGE))
+        assert not reply.calls and "trailing_content" in codes(reply)
+    for kept in (text.partition(between + '{"dry_run')[0], text.replace(inside, '{"name": "purge", "arguments": {}}')):
+        assert [call.name for call in hold_of_every_cut(kept, Setting("hermes", PURGE)).calls] == ["purge"]
+
+
 def test_a_header_without_its_message_is_not_a_call() -> None:
     text = '<|channel|>commentary to=functions.purge<|call|>{"dry_run": true}<|call|>'
     reply = hold_of_every_cut(text, Setting("harmony", PURGE))

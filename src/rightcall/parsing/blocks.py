@@ -38,6 +38,7 @@ _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _WORDS = re.compile(r"(?:\s++[\w'.,-]++)++\Z").match
 _QUOTES = "=\"' "
 _BRACKETS = frozenset(")]}")  # the last character of a body that is not truncated
+_LACKS_ARGUMENTS = re.compile(r"\{[^{}\[\]]*+\}|[\s\S]*[^)\]}]").fullmatch  # a JSON object with a name alone, or a name
 _LONGEST_OPENER = 1_024
 _TRUNCATED = "truncated", "the text ended before the call did; send the whole call again"
 _UNTERMINATED = "unterminated_string", "the call's end marker stands inside a string that was never closed"
@@ -206,10 +207,9 @@ class Block:
                 builder.take_match(found)
                 call = builder.pending[1] if builder.pending is not None else None
                 # Arguments that follow the closing marker of a call without arguments are its own.
-                is_empty = call is not None and not call.arguments and call.raw.rstrip()[-1:] not in _BRACKETS
+                is_empty = call is not None and not call.arguments and _LACKS_ARGUMENTS(call.raw.strip())
                 if is_empty and (yield from builder.test(ARGUMENTS)):
-                    message = "the call ends before its arguments; send them inside of it"
-                    builder.reject_pending("trailing_content", message)
+                    builder.reject_pending("trailing_content", "the call ends before its arguments; send them in it")
             is_due = not found and self._check_missing_close(close, char)
             builder.output.spans.mark("marker", builder.at)
             if is_due:
