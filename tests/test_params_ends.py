@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
+from rightcall import Call, CannotCarry, Format, Parser, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Params, marker_alternatives
 from rightcall.parsing.compile import compile_format
@@ -269,6 +269,19 @@ def test_a_value_with_its_close_and_an_opener_is_ambiguous(wire: TaggedFormat) -
     if body.quote is None:
         with pytest.raises(CannotCarry):
             render_calls(wire, {"word": value})
+
+
+@tagged_formats(lambda wire: wire.body.close and wire.format.call[1])
+def test_a_value_without_its_close_is_rejected_at_the_end_of_a_truncated_reply(wire: TaggedFormat) -> None:
+    close = first_alternative(wire.body.value_close).replace("{key}", "word")
+    text = render_calls(wire, {"word": "owl"}).replace(close, "").replace("owl\n\n", "owl\n")
+    assert [call.arguments for call in parse(text, format=wire.name, tools=TOOLS).calls] in ([], [{"word": "owl"}])
+    for finish in ("length", "content_filter"):
+        parser = Parser(wire.name, tools=TOOLS)
+        parser.feed(text)
+        parser.close(finish)
+        for reply in (parse(text, format=wire.name, tools=TOOLS, finish=finish), parser.reply):
+            assert reply.calls == () and "truncated" in codes(reply)
 
 
 @pytest.mark.parametrize("lost", ["tag", "sign"])

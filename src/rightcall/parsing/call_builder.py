@@ -350,6 +350,11 @@ class CallBuilder(Buffer):
             self.advance(len(found.group().rstrip()))
             self.end_text()
 
+    def check_key(self, key: str, names: re.Pattern[str]) -> None:
+        """Reject the current call if the tool does not declare the argument `key` and `names` does not match it."""
+        if self.call is not None and self.kind(key) is None and not names.fullmatch(key):
+            self.problem("invalid_argument_name", f"{key[:80]!r} is no name of an argument", call=self.call.index)
+
     def finish(self, value: Any = Undecodable, *, empty: bool = False, unexpected: str = "") -> None:
         """Finish the current call, whose body has ended: repair and check it, emit its end, or keep it pending if its
         block requires that. A text beyond the limit makes it incomplete.

@@ -294,12 +294,16 @@ class Machine:
 
     def close(self, *, cut: bool = False) -> None:
         """End the text: parse the remainder with its end known and finalize everything open. `cut`: the reply was
-        truncated, so a special token behind open reasoning did not end it. A second call does nothing."""
+        truncated, so a special token behind open reasoning did not end it, nor a marker an unclosed argument. A second
+        call does nothing."""
         if self.builder.ended:
             return
         self.builder.end()
         self.direct = self._sink = None
         next(self._steps, None)  # the last step: with its frame goes the machine's only reference to itself
+        pending = self.builder.pending
+        if cut and pending is not None and any(problem.code == "unclosed_argument" for problem in pending[1].problems):
+            self.builder.reject_pending("truncated", "the reply was cut off in an argument that nothing closes")
         self._finish(cut)
 
     def skip(self, text: str) -> None:

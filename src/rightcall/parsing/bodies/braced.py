@@ -80,7 +80,7 @@ _NAME, _NAME_PART = r"[\w$.\-]{1,64}+", r"[\w$.\-]{0,64}+"
 _ASSIGNMENT = seq(Pat(f"(?P<assigned>{_NAME})", _NAME_PART), blanks(), literal("="))
 _ASSIGNMENT_PROBE = Probe(_ASSIGNMENT)
 _ADJACENT = seq(blanks(), Pat(f"(?P<adjacent>{_NAME})", _NAME_PART), blanks(), Pat("[:=]", ""))
-_IS_PLAIN_KEY = re.compile(r"(?!//)[^\\()=]++").fullmatch
+_PLAIN_KEY = re.compile(r"(?!//)[^\\()=]++")
 _KINDS_OF_TEXT = {"string": TEXT_KINDS | {"any"}}  # by what quotes mean: kinds of values that may be text
 
 
@@ -325,7 +325,7 @@ class ArgumentSyntax:
             if found:
                 key = found.group()[:-1].strip()
                 builder.take_match(found)
-                self._check_name(builder, key)
+                builder.check_key(key, _PLAIN_KEY)
             else:
                 key = yield from self._read_damaged_key(builder, values)
             if key in values:
@@ -337,13 +337,6 @@ class ArgumentSyntax:
             values[key] = None  # given, for the check of the key that follows
             values[key] = yield from self._read_value(builder, key, prefix, values, is_assigned=is_assigned)
             follows_comma = False
-
-    def _check_name(self, builder: CallBuilder, key: str) -> None:
-        """Report an undeclared key without quotes that has signs of no name in it, which rejects the call."""
-        call = builder.call
-        if call is not None and builder.kind(key) is None and not _IS_PLAIN_KEY(key):
-            message = f"{key[:80]!r} is not the name of an argument; write key:value"
-            builder.problem("invalid_argument_name", message, call=call.index)
 
     def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
         """Take a key in quotes, or with `=` behind it, with a receipt, and return it (ollama#17882, omlx#1886). Raises

@@ -33,7 +33,7 @@ from rightcall.parsing.markers import (
 from rightcall.repairs.envelope_repair import LooseCall, read_loose_arguments
 from rightcall.types import Repair
 
-_IS_PLAIN_NAME = re.compile(r"[^\s<>/|=\"']++").fullmatch
+_PLAIN_NAME = re.compile(r"[^\s<>/|=\"']++")
 
 
 class EndsOfCall:
@@ -310,14 +310,8 @@ class ParamsReader(BodyReader):
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             builder.take_match(found)
-            if (
-                builder.call is not None
-                and builder.tools is not None
-                and builder.kind(key) is None
-                and not _IS_PLAIN_NAME(key)
-            ):
-                message = f"{key[:80]!r} is not the name of an argument; close each tag"
-                builder.problem("invalid_argument_name", message, call=builder.call.index)
+            if builder.tools is not None:
+                builder.check_key(key, _PLAIN_NAME)
             said = types.get(holes.get("type", ""))
             value = values[key] = yield from self.values.read(builder, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
