@@ -13,9 +13,9 @@ from rightcall.constrain.gbnf import emit_gbnf_with_limits
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.patterns import FORMAT_PATTERNS
 from rightcall.errors import GrammarCompileError
-from rightcall.formats import FORMATS as WIRE_FORMATS
 from rightcall.types import Json
 from support import judge
+from support.format_sample import sampled
 from support.judge import matcher
 
 
@@ -417,26 +417,26 @@ WRITTEN: dict[str, tuple[Json, Any]] = {
 
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("required", [True, False])
-def test_every_format_accepts_an_argument_as_it_renders_it(name: str, required: bool) -> None:
+@pytest.mark.parametrize("format", sampled())
+def test_every_format_accepts_an_argument_as_it_renders_it(name: str, required: bool, format: str) -> None:
     schema, value = WRITTEN[name]
     parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"] if required else []}
     tools = Toolset([Tool(name="f", parameters=parameters)])
-    for format in WIRE_FORMATS:
-        made = grammar(tools, format=format, choice="required", parallel=False)
-        assert not made.relaxations and not made.omitted, format
-        assert judge.accepts(made.lark(), render(Call("f", {"x": value}, ""), format=format, tools=tools)), format
+    made = grammar(tools, format=format, choice="required", parallel=False)
+    assert not made.relaxations and not made.omitted
+    assert judge.accepts(made.lark(), render(Call("f", {"x": value}, ""), format=format, tools=tools))
 
 
 TOO_LONG = {"a text that begins as a JSON word does": "train", "a text of an argument without a type": "a"}
 
 
 @pytest.mark.parametrize("name", TOO_LONG)
-def test_a_text_of_an_argument_without_a_type_has_the_lengths_of_its_schema(name: str) -> None:
+@pytest.mark.parametrize("format", sampled())
+def test_a_text_of_an_argument_without_a_type_has_the_lengths_of_its_schema(name: str, format: str) -> None:
     tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"x": WRITTEN[name][0]}})])
-    for format in WIRE_FORMATS:
-        made = grammar(tools, format=format, choice="required", parallel=False)
-        text = render(Call("f", {"x": TOO_LONG[name]}, ""), format=format, tools=tools)
-        assert not judge.accepts(made.lark(), text), format
+    made = grammar(tools, format=format, choice="required", parallel=False)
+    text = render(Call("f", {"x": TOO_LONG[name]}, ""), format=format, tools=tools)
+    assert not judge.accepts(made.lark(), text)
 
 
 def test_a_text_with_a_pattern_never_contains_the_marker_that_closes_it() -> None:
