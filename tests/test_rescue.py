@@ -451,6 +451,13 @@ def test_calls_after_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> N
         assert blocking(bare) == []
 
 
+@pytest.mark.parametrize("name", sampled(name for name in FORMATS if name not in NAMED_ONLY))
+@pytest.mark.parametrize("before", ["", "Let me see. ", OSLO, f"[{OSLO}]"], ids=["alone", "text", "call", "list"])
+def test_a_bare_call_in_a_thought_that_is_not_closed_never_runs(name: str, before: str) -> None:
+    assert runnable(read(f"{before}<think>[{OSLO}, {ROME}]", name)) in ([], weather("Oslo"))
+    assert weather("Rome")[0] not in runnable(read(f"{before}<think>\n{ROME}", name))
+
+
 def test_a_bare_call_after_reasoning_is_rescued() -> None:
     for format in ("hermes", "auto"):
         reply = parse(f"<think>Plan.</think>\n\n{OSLO}", format=format, tools=TOOLS)

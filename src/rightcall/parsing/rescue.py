@@ -241,8 +241,8 @@ def _ends_with_calls(text: str, piece: Piece) -> bool:
 
 
 def _candidate_starts(text: str) -> Iterator[int]:
-    """Yield the indexes where a bare call may begin that is not only shown. A value inside another call or object is
-    left out."""
+    """Yield the indexes where a bare call may begin that is not only shown and not in an open thought. A value inside
+    another call or object is left out."""
     shown = Shown()
     at = inside = 0
     for found in _CALL_BEGINS(text):
@@ -251,6 +251,8 @@ def _candidate_starts(text: str) -> Iterator[int]:
         at = start
         if start < inside or shown.shows():
             continue
+        if text.rfind("<think>", 0, start) > text.rfind("</think>", 0, start):
+            return
         is_part = _KEY_BEFORE(text[max(0, start - 32) : start]) is not None
         end = _value_end(text, start if is_part else found.start() + max(0, found.group().find("{")))
         inside = end if end > 0 else len(text)
