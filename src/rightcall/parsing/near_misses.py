@@ -80,10 +80,10 @@ _KIND = re.compile(r"(?:json|code)\Z").sub  # the type of the arguments in a hea
 _OBJECT = re.compile(r"[^{}\w][^{}]{0,47}+\{\s{0,16}+[\"']([^\"'\\]{1,128}+)[\"']\s{0,8}+:").match
 # What is left of a call without its opener: the opening tag of DeepSeek's block (stdapi-ai/stdapi.ai#182), a name with
 # the end of its tag, or the closing tags of an argument and its call (xalgorix/xalgorix#248, #278).
-_REMAINS = re.compile(
-    r"(?P<deepseek_v32><[|\uff5c\u2016]{1,2}+ ?DSML ?[|\uff5c\u2016]{1,2}+(?:\w++(?: name=[^<>\s]{0,64}+)?)?>?[ \t]*+$)"
-    rf"|(?<![\w\"'.])=\s?[\"']?(?P<name>{_NAME})[\"']?>\s*\Z"
-    r"|</parameter>\s{0,8}+</(?P<qwen3_coder>function|invoke)>",
+_REMAINS = re.compile(  # each alternative begins with one character, by which the engine searches
+    r"<(?:(?P<dsml>[|\uff5c\u2016]{1,2}+ ?DSML ?[|\uff5c\u2016]{1,2}+(?:\w++(?: name=[^<>\s]{0,64}+)?)?>?[ \t]*+$)"
+    r"|/parameter>\s{0,8}+</(?P<qwen3_coder>function|invoke)>)"
+    rf"|=(?<![\w\"'.]=)\s?[\"']?(?P<name>{_NAME})[\"']?>\s*\Z",
     re.M,
 ).finditer
 _CALL_TAG = re.compile(r"<(/?)(?:function|invoke)\b").findall
@@ -201,7 +201,7 @@ def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
         is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
         if is_call:
-            format = "deepseek_v32" if found["deepseek_v32"] else "qwen3_coder"
+            format = "deepseek_v32" if found["dsml"] else "qwen3_coder"
             return [near_miss(found["name"] or "", found.start(), end, format)]
     return []
 
