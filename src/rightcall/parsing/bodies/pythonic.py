@@ -35,8 +35,6 @@ from rightcall.types import Repair
 
 _WORD = Pat(r"[^\W\d][\w.\-]{0,255}+", r"(?:[^\W\d][\w.\-]{0,255}+)?")
 STRICT = Probe(lookahead(seq(_WORD, blanks(), literal("("))))
-# Behind a list: another one, between the same markers.
-ANOTHER_LIST = Probe(seq(blanks(), literal("["), lookahead(seq(blanks(), _WORD, blanks(), literal("(")))))
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 NAMELESS = Probe(lookahead(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 # Behind a call: an argument that a parenthesis was closed before too early.
@@ -187,11 +185,7 @@ class PythonicReader(BodyReader):
                     raise NotACall
                 builder.output.drop_blanks()
                 builder.advance()
-                another = not bare and (yield from builder.test(ANOTHER_LIST))
-                if not another:
-                    return
-                builder.take_match(another)
-                continue
+                return
             if char == "," and not is_first:
                 builder.advance()
             elif listed or is_first:
