@@ -447,8 +447,8 @@ class Block:
         """Take the whole remaining text and return True if the tolerant reader finds nothing but calls in it; else take
         nothing and return False.
 
-        Then a marker in it is a word inside a value, as it is for a format that is detected. For calls that no marker
-        opened.
+        Then a marker in it is a word inside a value (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5), as it is for a format
+        that is detected. For calls that no marker opened.
         """
         builder, reader = self._builder, self._reader
         taken = builder.capture()

@@ -201,7 +201,8 @@ class _Conclusion:
 
     def _read_whole(self, texts: list[Span], spans: list[Span]) -> Piece | None:
         """Parse the text of the reply as nothing but calls, or as messages without their special tokens. Several spans
-        count as one text, because a token in a string of a call may have separated them. Return None if it is anything
+        count as one text, because a token in a string of a call may have separated them
+        (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5, Pasta-Devs/Marinara-Engine#3009). Return None if it is anything
         else."""
         first, is_all, format = texts[0].start, len(texts) == 1, self._machine.compiled.format
         text = self._source[first : texts[-1].end]

@@ -1,5 +1,6 @@
 """Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
 
+Superfluous commas are skipped, and a missing value is "", as in rig-compose's LFM reader (docs/capabilities.md).
 A value that is valid JSON keeps its spelling. A tuple is a list (vllm#48171). What is no Python at all
 (`when=2024-01-05`) is a string, with a receipt.
 Where a call cannot be read, the problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
@@ -298,7 +299,7 @@ class PythonicReader(BodyReader):
 
     def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
         """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it. A missing value
-        is "". Raises `Broken` or `Cut`."""
+        is "": so vLLM's tool_chat_template_llama3.2_pythonic.jinja writes an empty string. Raises `Broken` or `Cut`."""
         char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut

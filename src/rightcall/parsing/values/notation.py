@@ -361,7 +361,7 @@ class Notation(msgspec.Struct, frozen=True):
     comments: Match = _NONE
     open_comment: Match | None = None
     bare_strings: bool = False  # what is neither word nor number is a string
-    gaps: bool = False  # empty items between commas are skipped, and an absent value is ""
+    gaps: bool = False  # empty items between commas are skipped, and an absent value is "", as in rig-compose
     shy: str = ""  # quotes that begin a string only where a value begins
     typed_keys: bool = False  # keys are values, of which only strings will do
 
@@ -461,7 +461,7 @@ def braces(
         quotes=(Quote(quote, quote, None, make=make), *others),
         heads=quote[0] + shy,
         shy=shy,
-        words=_BOTH,
+        words=_BOTH,  # Gemma 4's template writes null as None
         space=_BLANK,
         number=None,
         bare_value=re.compile(rf"[^,{{}}\[\]<{head}{re.escape(around)}]++").match,
