@@ -263,6 +263,8 @@ UNREADABLE = {
     "another separator": '{"city" = "Oslo"}',
     "a sign": '{"days": +3}',
     "an underscore": '{"days": 1_000}',
+    "two commas in an object": '{"city": "Oslo",, "days": 3}',
+    "two commas in a list": '{"tags": ["a",, "b"]}',
     "a bracket of the wrong kind": '{"city": "a", "tags": ["b"}, "days": 3}',
     "two halves of an object": '{"city": "Oslo"}{"days": 3}',
     "an object twice inside": '{"o": {"a": 1}{"a": 1}}',

@@ -359,10 +359,13 @@ class _LooseReader:
         self.key_styles.append(None)
         found: Any = {} if opener == "{" else []
         comma = True
+        if self.skip_blanks() == ",":  # josdejong/jsonrepair#125; a value may be missing there
+            self.pos += 1
+            self._record("trailing_comma", ",", "", guess=True)
         while True:
             char = self.skip_blanks()
-            if char == ",":
-                self._read_comma(comma, bool(found))
+            if char == "," and not comma:
+                self.pos += 1
                 comma = True
             elif self._close_if_at_end(char, found, comma):
                 return found
@@ -393,13 +396,6 @@ class _LooseReader:
         if key in found:
             self._record(AGAIN, key, key)
         found[key] = value
-
-    def _read_comma(self, comma: bool, begun: bool) -> None:
-        """Consume a comma. If a comma or the opening bracket is directly before it (`comma`), record a superfluous one:
-        a guess before the first member (not `begun`) and in a list, where it may show a lost value."""
-        self.pos += 1
-        if comma:
-            self._record("trailing_comma", ",,", ",", guess=not begun or self.expected_closers[-1] == "]")
 
     def _close_if_at_end(self, char: str, value: Any, comma: bool) -> bool:
         """Close the current object or list, `value`, and return True if it ends at `char`: its closing bracket, which
