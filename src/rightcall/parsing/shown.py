@@ -674,7 +674,7 @@ def shows(text: str) -> bool:
 
 def only_fence(text: str) -> str | None:
     """Return the content of the one code fence that a text consists of; None for any other text, and for a fence with
-    `<` in its first line. The line break before the closing run may be missing: models forget it."""
+    `<` in its first line. The line break before the closing run may be missing (beyondessential/tupaia#6570)."""
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")

@@ -149,7 +149,7 @@ def read_arguments(
 
 def _content_of_fence(text: str, start: int, closed: bool) -> str | None:
     """Return the content of a code fence that encloses the text from index `start` to its end; None without such a
-    fence. If the text was not cut off (`closed`), the closing fence may be missing."""
+    fence. If the text was not cut off (`closed`), the closing fence may be missing (LangChain's test_json.py)."""
     begin = begins_fence(text, start)
     if begin is None:
         return None

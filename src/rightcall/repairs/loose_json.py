@@ -86,7 +86,8 @@ def unfence(text: str) -> str | None:
 
 
 MOST_OBJECTS = 9
-AGAIN = "again"  # a key given twice with the same value: a non-blocking problem instead of a receipt
+# A key given twice with the same value (json_repair's test_parse_object.py): a non-blocking problem, not a receipt.
+AGAIN = "again"
 SHOWN = 200  # characters of a receipt; `Call.raw` has the whole text
 
 

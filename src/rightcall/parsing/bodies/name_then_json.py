@@ -327,7 +327,8 @@ def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Ste
 
 def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
     """Take the closing marker `close` of the arguments, with a note if it is missing, and finish the call. What cannot
-    follow the call rejects it."""
+    follow the call rejects it. A code fence may be left open before the call's own closing marker (LangChain's
+    test_json.py)."""
     yield from builder.peek()
     found = (yield from builder.test(close)) if close is not None else None
     closed = builder.compiled.call_ends.close is not None
