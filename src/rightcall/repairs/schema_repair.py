@@ -392,7 +392,8 @@ def _scalar_changes(at: tuple[Any, ...], bare: str, places: Places) -> Iterator[
 
 def _loose_text_changes(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
     """Yield the change of a string at the path `at` to the object or list that its `text` contains in loose JSON
-    (ml-explore/mlx-lm#1004); nothing if it cannot be parsed, text follows it, brackets are missing, or parsing takes a guess."""
+    (ml-explore/mlx-lm#1004); nothing if it cannot be parsed, text follows it, brackets are missing, or parsing takes
+    a guess."""
     try:
         read = read_loose(text, depth=depth)
     except UnreadableJson:
