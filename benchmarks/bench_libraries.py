@@ -3,7 +3,7 @@
 Each row compares one hand-written part with a library on the same input, in one process and by turns. A ratio below 1
 means that the hand-written part is faster. docs/dependencies.md has the figures, and what the libraries cannot do.
 
-    pip install ijson partial-json-parser httpx-sse datasketch detect-secrets
+    pip install ijson partial-json-parser httpx-sse datasketch detect-secrets prometheus-client
     python benchmarks/bench_libraries.py
 
 A library that is not installed is reported and skipped.
@@ -11,9 +11,11 @@ A library that is not installed is reported and skipped.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import NamedTuple
@@ -23,6 +25,8 @@ from rightcall import Parser, Toolset
 from rightcall.datasets.similarity import signature
 from rightcall.providers.sse import Payloads
 from rightcall.redaction.scrubber import Scrubber
+from rightcall.serve.prometheus_text import CounterFamily
+from rightcall.serve.upstream_lines import UpstreamLines
 from rightcall.strict_json import MAX_DEPTH, decode
 
 RUNS = 5
@@ -31,6 +35,7 @@ ARGUMENTS_SIZE = 8_192  # characters; partial-json-parser is quadratic, so that 
 EVENTS = 2_000
 WORDS = 400
 REPEATED = 200  # calls of a function that takes microseconds
+SERIES = 50  # label values of a metric
 
 
 class Comparison(NamedTuple):
@@ -161,9 +166,83 @@ def compare_detect_secrets() -> Comparison:
     return Comparison("secrets in a text", "detect-secrets", lambda: scrubber.text(text), theirs)
 
 
+def compare_prometheus() -> Comparison:
+    """Counts of requests by two labels, and the page that Prometheus reads."""
+    client = import_module("prometheus_client")
+    labels = [("chat", str(number % SERIES)) for number in range(EVENTS)]
+
+    def ours() -> str:
+        family = CounterFamily("requests_total", "Requests.", ("route", "status"))
+        for each in labels:
+            family.add(each)
+        return "".join(family.lines())
+
+    def theirs() -> bytes:
+        registry = client.CollectorRegistry()
+        counter = client.Counter("requests_total", "Requests.", ("route", "status"), registry=registry)
+        for each in labels:
+            counter.labels(*each).inc()
+        return bytes(client.generate_latest(registry))
+
+    return Comparison("metrics", "prometheus-client", ours, theirs)
+
+
+class FixedAnswer(asyncio.Protocol):
+    """A server that gives one answer to each request, whatever it is."""
+
+    BODY = json.dumps({"choices": [{"message": {"content": "some text " * 40}}]}).encode()
+    ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(self.ANSWER * data.count(b"\r\n\r\n"))
+
+
+def start_server() -> int:
+    """Start the server in a thread of its own and return its port."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    started = asyncio.run_coroutine_threadsafe(loop.create_server(FixedAnswer, "127.0.0.1", 0), loop)
+    return int(started.result().sockets[0].getsockname()[1])
+
+
+def compare_aiohttp() -> Comparison:
+    """Requests one after the other on a connection that stays open, and their whole answers."""
+    aiohttp = import_module("aiohttp")
+    url = f"http://127.0.0.1:{start_server()}"
+    request = f"GET / HTTP/1.1\r\nHost: {url.removeprefix('http://')}\r\n\r\n".encode()
+
+    async def ask() -> int:
+        lines, size = UpstreamLines(url, proxy=None, ca="", seconds=10), 0
+        for _ in range(REPEATED):
+            line = await lines.open()
+            line.ask(request, "GET")
+            await line.head()
+            while piece := await line.piece():
+                size += len(piece)
+            lines.put_back(line)
+        lines.close()
+        return size
+
+    async def ask_library() -> int:
+        size = 0
+        async with aiohttp.ClientSession() as session:
+            for _ in range(REPEATED):
+                async with session.get(url) as answer:
+                    size += len(await answer.read())
+        return size
+
+    if asyncio.run(ask()) != asyncio.run(ask_library()):
+        sys.exit("bench_libraries: the two clients do not read the same answers")
+    return Comparison("HTTP client", "aiohttp", lambda: asyncio.run(ask()), lambda: asyncio.run(ask_library()))
+
+
 COMPARISONS = (
     compare_json, compare_pydantic, compare_partial_json, compare_ijson, compare_httpx_sse, compare_datasketch,
-    compare_detect_secrets,
+    compare_detect_secrets, compare_prometheus, compare_aiohttp,
 )  # fmt: skip
 
 
