@@ -596,16 +596,16 @@ def test_bounds_of_annotated_types_have_the_schema_of_pydantic() -> None:
 # -- unsupported annotations -------------------------------------------------------------------------------------------
 
 UNSAYABLE: list[tuple[Any, str]] = [
-    (subprocess.Popen[str], r"subprocess\.Popen\[str\]; use a type JSON can say"),
+    (subprocess.Popen[str], r"subprocess\.Popen\[str\]; use a type that JSON can represent"),
     (list[subprocess.Popen[str]], r"Popen\[str\] \(in list\[subprocess\.Popen\[str\]\]\)"),
     (abc.Callable[[int], str], r"collections\.abc\.Callable\[\[int\], str\]"),
     (complex, r"complex"),
     (type[int], r"type\[int\]"),
     (dict[tuple[int, int], str], r"tuple\[int, int\] \(in dict.*\) cannot be the key of a JSON object.*use str"),
     (dict[Point, str], r"Point \(in dict.*\) cannot be the key"),
-    (enum.Enum("Nothing", []), r"Nothing is an Enum without members; give it some"),
-    (Literal[print], r"has the value <built-in function print>, which JSON cannot say"),
-    (Annotated[str, msgspec.Meta(ge=1)], r"has the bound ge=1, which is none for it"),
+    (enum.Enum("Nothing", []), r"Nothing is an Enum without members; add a member"),
+    (Literal[print], r"has the value <built-in function print>, which JSON cannot represent"),
+    (Annotated[str, msgspec.Meta(ge=1)], r"has the bound ge=1, which does not apply to it"),
     (
         dataclasses.make_dataclass("Odd", [("a", "int | 3")]),
         r"Odd has an annotation that is no type .*annotate with a type",
@@ -627,7 +627,9 @@ def test_an_unsupported_field_is_reported_with_its_class() -> None:
         name: str
         process: subprocess.Popen[str]
 
-    message = r"Job\.process has a type without a JSON Schema, subprocess\.Popen\[str\]; use a type JSON can say"
+    message = (
+        r"Job\.process has a type without a JSON Schema, subprocess\.Popen\[str\]; use a type that JSON can represent"
+    )
     with pytest.raises(BadTools, match=rf"tool 'Job' cannot be used: {message}"):
         to_tool(Job)
     with pytest.raises(BadTools, match=r"parameter 'x' of f\(\) .*subprocess\.Popen\[str\] \(in Job\.process\)"):

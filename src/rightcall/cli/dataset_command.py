@@ -344,7 +344,7 @@ def export_command(
     public: Annotated[bool, typer.Option("--public", help="Write a public file, only from released rows.")] = False,
     keep_system: Annotated[
         bool,
-        typer.Option("--keep-system", help="Keep the system messages of the harness."),
+        typer.Option("--keep-system", help="Keep the system messages that a capture or a text backend added."),
     ] = False,
     workers: Workers,
     force: Force = False,

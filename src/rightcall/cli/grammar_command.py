@@ -46,7 +46,9 @@ Strict = Annotated[
 class AllowedReplies(msgspec.Struct, frozen=True, kw_only=True):
     """Options that say which replies the grammar allows."""
 
-    choice: Annotated[str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls.")] = "auto"
+    choice: Annotated[
+        str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls a reply may have.")
+    ] = "auto"
     one: Annotated[bool, typer.Option("--one", help="Allow at most one call.")] = False
     reasoning: Annotated[
         str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A reasoning section first.")

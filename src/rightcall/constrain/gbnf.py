@@ -101,8 +101,8 @@ class _Gbnf:
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
-        """Return a table of the functions that write a node in GBNF, by the type of the node: grammars have thousands
-        of nodes."""
+        """Return a table of the functions that write a node in GBNF, by the type of the node. A lookup is faster than a
+        chain of type tests."""
         return {
             Lit: lambda node: _quote_literal(node.text),
             Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quote_literal(node.text),
@@ -290,7 +290,7 @@ class _Gbnf:
 
     def any_order(self, node: AnyOrder) -> str:
         """Add the rules of members in any order and return the notation of their start. Above `MAX_ANY` members only
-        the declared order is allowed, and that limits of their number are lost is reported in `limits`."""
+        the declared order is allowed; limits of their number are lost then, which is reported in `limits`."""
         prefix = f"order{len(self.known)}"
         self.known[prefix] = prefix
         for at, member in enumerate(node.members):

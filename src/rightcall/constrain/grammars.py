@@ -182,14 +182,15 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return emit_lark(self, tokens)
 
     def structural_tag(self) -> Json:
-        """Return a structural tag, for xgrammar, and therefore for vLLM and SGLang."""
+        """Return a structural tag, for xgrammar, and therefore for vLLM and SGLang. Raises `GrammarCompileError` for a
+        grammar without calls."""
         from rightcall.constrain.structural_tag import emit_structural_tag
 
         return emit_structural_tag(self)
 
     def json_schema(self, *, dialect: str = "") -> Json:
         """Return a JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or the name
-        of a server to use only the keywords that it accepts."""
+        of a server to use only the keywords that it accepts. Raises `CallerError` for an unknown dialect."""
         from rightcall.constrain.json_schema import emit_json_schema
 
         return emit_json_schema(self, dialect)
@@ -201,7 +202,8 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return emit_regex(self)
 
     def for_server(self, server: Server) -> Json:
-        """Return exactly the fields to add to a request to this `server`. Raises `CallerError` for an unknown one."""
+        """Return exactly the fields to add to a request to this `server`. Raises `CallerError` for an unknown one, and
+        `GrammarCompileError` for a grammar that it does not take."""
         from rightcall.constrain.server_requests import fragment
 
         return fragment(self, server)
@@ -214,7 +216,8 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return fragment_and_limits(self, server)
 
     def svg(self, tool: str) -> str:
-        """Return a picture of the grammar of the `tool` with this name."""
+        """Return a picture of the grammar of the `tool` with this name. Raises `CallerError` if the grammar has no call
+        of it."""
         from rightcall.constrain.display import svg
 
         return svg(self, tool)
@@ -337,12 +340,15 @@ def raise_if_relaxed(relaxations: tuple[Relaxation, ...], omitted: dict[str, str
     is neither. This implements the option `strict`."""
     if omitted:
         name, why = next(iter(omitted.items()))
-        raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
+        raise GrammarCompileError(
+            f"tool {name!r} cannot be written: {why}; change the tool, or omit strict to leave it out"
+        )
     if relaxations:
         one = relaxations[0]
         raise GrammarCompileError(
             f"tool {one.tool!r}: {one.keyword} at {one.path or '/'} cannot be enforced: it would allow {one.allows}"
             + (f" (and {len(relaxations) - 1} more)" if len(relaxations) > 1 else "")
+            + "; change the schema, or omit strict to relax it"
         )
 
 
@@ -362,7 +368,8 @@ class _ToolShapes:
         there are tools and none of them can be expressed."""
         known = [shape for tool in tools if (shape := self.read_tool(tool)) is not None]
         if tools and not known:
-            raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))
+            reasons = "; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3])
+            raise GrammarCompileError(f"{reasons}; change the tools, or choose another format")
         return known
 
     def read_tool(self, tool: Tool) -> ArgumentsShape | None:
@@ -397,8 +404,8 @@ class _ToolShapes:
         return None
 
     def _read_shape(self, name: str, *, undeclared: bool) -> tuple[Shapes, Shape]:
-        """Read the schema of a tool within the size limit of all tools, with undeclared members or without, and return
-        its reader and the shape of the arguments."""
+        """Read the schema of a tool within the size limit of all tools, which its size reduces, with undeclared members
+        or without, and return its reader and the shape of the arguments."""
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(name) or {}
         shapes = Shapes(name, schema, extras=undeclared, formats=self.options.formats, most=most)
@@ -438,7 +445,8 @@ class _ToolShapes:
         return f"format {self.format.name!r} cannot write one of its required arguments"
 
     def _is_never(self, name: str, *, undeclared: bool) -> bool:
-        """Return whether not even JSON can hold arguments of this tool, with undeclared members or without."""
+        """Return whether not even JSON can hold arguments of this tool, with undeclared members or without. The schema
+        is read again, and its size counted again."""
         shapes, shape = self._read_shape(name, undeclared=undeclared)
         return JsonWriter(Builder(self.options.bounds), "", shapes.named).value(shape) == NEVER
 

@@ -376,7 +376,8 @@ class Intersection:
         return lambda name: Field(name, self.count_reuse(side.extra) if matching[name] else NOTHING)
 
     def match_names(self, patterns: Iterable[str], names: list[str]) -> dict[str, list[str]] | None:
-        """Return, for each of the names, those patterns that match it anywhere; None if that is beyond the budget."""
+        """Return, for each of the names, those patterns that match it anywhere; None if that is beyond the budget. The
+        matching is counted in `left`."""
         found: dict[str, list[str]] = {name: [] for name in names}
         for pattern in patterns if names else ():
             self.left -= pattern_size(pattern) // NAME_PATTERN_SHARE + len(names) // NAMES_PER_STEP

@@ -223,7 +223,8 @@ class _PatternReader:
         return found
 
     def escape(self) -> Node:
-        """Read an escape, whose backslash is already read, and return the node of its character or class."""
+        """Read an escape, whose backslash is already read, and return the node of its character or class. Raises
+        `Irregular` for one that is not supported."""
         char = self.take()
         if char in _CLASSES:
             return _CLASSES[char]

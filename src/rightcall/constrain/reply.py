@@ -465,8 +465,9 @@ class Messages:
         return Upto(stop_sequence(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
-        """Return the node of a whole reply of messages, as the choice allows: reasoning, then text and calls. `calls`
-        is the node of the calls of a reply that must have one, and `start` the start marker of a message."""
+        """Return the node of a whole reply of messages, as the choice allows: reasoning, then text and calls. Unless a
+        call is required, the rule `messages` is defined. `calls` is the node of the calls of a reply that must have
+        one, and `start` the start marker of a message."""
         options = self.options
         thinking: Node = EMPTY
         if options.reasoning != "none" and "reasoning" in self.channels.messages:

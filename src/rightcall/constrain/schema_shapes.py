@@ -204,7 +204,8 @@ class MemberShapes(ScalarShapes):
 
     def either(self, parts: list[Shape], path: str) -> Shape:
         """Return a shape for the values that any of the alternatives accepts. If one of them is any value, the members
-        that the others declare may still be written, with any values."""
+        that the others declare may still be written, with any values. If there are too many of these, any value is
+        returned, which is reported in `limits`."""
         if ANYTHING not in parts:
             return union(*parts)
         names = self.declared_names(parts)
@@ -401,7 +402,8 @@ class Shapes(MemberShapes):
 
     def apply_alternatives(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
         """Return the shape `found` intersected with the union of the alternatives `parts`. For `oneOf`, alternatives
-        that may overlap are reported in `limits`, since values that fit several are allowed."""
+        that may overlap are reported in `limits`, since values that fit several are allowed; the comparisons are
+        counted in `left`."""
         if word == "oneOf":
             comparison = OverlapCheck(COMPARISONS_PER_STEP * max(self.left, 0), self.weight)
             if not are_disjoint(parts, comparison):
@@ -446,7 +448,8 @@ class Shapes(MemberShapes):
 
     def has_condition(self, schema: Json) -> bool:
         """Return whether a value decides which of its members the schemas that apply to it evaluate: at any depth, an
-        alternative, a condition or a dependent schema declares some, or a pattern of names."""
+        alternative, a condition or a dependent schema declares some, or a pattern of names. Each schema is counted in
+        `left`."""
         seen: set[tuple[int, bool]] = set()
         waiting = [(schema, False)]
         while waiting:

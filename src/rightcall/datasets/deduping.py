@@ -74,7 +74,7 @@ def dedupe_files(
     - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
-    Raise `BadRows`.
+    Raise `BadRows` for rows with faults, and `CallerError` if `near` is out of range; nothing is written then.
     """
     if near is not None and not LEAST <= near <= 1:
         raise CallerError(f"the similarity is a number from {LEAST} to 1, not {near}")

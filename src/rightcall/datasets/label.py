@@ -165,7 +165,7 @@ def label_files(
       whether an interrupted run is resumed.
     - `seen`, `force`: as in `export`.
 
-    Raise `BadRows`.
+    Raise `BadRows` for rows with faults; nothing is written then.
     """
     own, run = list(domains), RowRun(engine, jobs, resume, seen)
     files = run.sources(paths)

@@ -167,7 +167,8 @@ class _LoggedConversation:
         self.end = self._digest.digest() if self.log.is_exchange else b""
 
     def _add_message(self, message: Json) -> None:
-        """Append a message to the history and its digest; a user's message becomes the current request."""
+        """Append a message to the history, its digest and its number of characters. A user's message that is not blank
+        becomes the current request."""
         self.messages.append(message)
         if message["role"] == "user" and message["content"].strip():
             self.request = message["content"]

@@ -429,8 +429,9 @@ def _properties_of(schema: Json) -> Json:
 
 
 def plausible_value(schema: Json, hints: Json, words: Sequence[str] = (), depth: int = 0) -> Any:
-    """Return a value that this schema probably accepts; the caller must validate it. `hints` are values by the names
-    of arguments, `words` candidates for texts."""
+    """Return a value that this schema probably accepts; the caller must validate it. A constant, default, option or
+    example of the schema comes first. `hints` are values for the members of an object, by name; `words` are candidates
+    for texts."""
     examples = [schema[key] for key in ("const", "default") if key in schema]
     for key in ("enum", "examples"):
         examples += schema[key] if isinstance(schema.get(key), list) else []
@@ -483,8 +484,8 @@ def plausible_arguments(schema: Json, hints: Json, words: Sequence[str], depth: 
 
 
 def other_values(value: Any, schema: Json, words: Sequence[str], dice: random.Random) -> Iterator[Any]:
-    """Yield values that could be mistaken for this one, of the same schema and the likeliest mistakes first. The
-    value itself may be among them."""
+    """Yield values that could be mistaken for this one: other options of an enum, else small changes of the value. They
+    are not checked against the schema, and the value itself may be among them."""
     if isinstance(schema.get("enum"), list):
         yield from dice.sample(schema["enum"], len(schema["enum"]))
         return
@@ -572,7 +573,7 @@ def mutate_files(
     - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
-    Raise `BadRows`.
+    Raise `BadRows` for rows with faults, and `CallerError` for an unknown kind; nothing is written then.
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
     for kind, most in caps.items():

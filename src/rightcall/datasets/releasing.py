@@ -93,8 +93,8 @@ class Redactor(Scrubber):
 
     def __init__(self, terms: Iterable[str] = (), *, key: bytes | None = None) -> None:
         named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))
-        if any(len(term) < 3 for term in named):
-            raise CallerError("a term to redact must have at least three characters")
+        if short := [term for term in named if len(term) < 3]:
+            raise CallerError(f"a term to redact must have at least three characters; leave out {short[0]!r}")
         own = {"term": SecretShape(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
         super().__init__(stand_in=self._count_and_replace, more={**PERSONAL, **own})
         self._key = key or secrets.token_bytes(32)
@@ -209,14 +209,14 @@ def redact_files(
     - `terms`: further words to replace.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows`."""
+    Raises `BadRows` for rows with faults; nothing is written then."""
     redactor, files = Redactor(terms), list(paths)
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_row_files(files, seen=seen):
             try:
                 out.write(redactor.redact(_require_capture_row(where, row)))
             except RecursionError as error:
-                raise BadRows(f"{where} is nested too deeply to be redacted") from error
+                raise BadRows(f"{where} is nested too deeply to be redacted; leave the row out") from error
     return out.rows, redactor.counts
 
 
@@ -240,7 +240,7 @@ def release_files(
     - `refused`: is called for each refused row, with its place and the reason.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows`, and `CallerError` without a name."""
+    Raises `BadRows` for rows with faults, and `CallerError` without a name; nothing is written then."""
     if not by.strip():
         raise CallerError("name who is responsible for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}

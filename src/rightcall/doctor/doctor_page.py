@@ -53,8 +53,8 @@ def doctor_page(diagnosis: Diagnosis) -> WebPage:
 
 
 def _headline(diagnosis: Diagnosis) -> Headline:
-    """Return the headline of the page: the number of failure classes with server, model, dialects and cure; if the
-    server has none of the dialects, the reason for each."""
+    """Return the headline of the page: the number of failure classes ("No" for none) with server, model, dialects and
+    cure; if the server has none of the dialects, "No dialect" with the reason for each."""
     if not diagnosis.spoken:
         says = "was answered: " + "; ".join([f"{each.api}: {each.says}" for each in diagnosis.dialects])
         return Headline("No dialect", says[:400])

@@ -158,7 +158,9 @@ class _Examination:
         while True:
             case = await self._ask(BARE, api, "whole")
             if case is None:
-                return SpokenDialect(api=api, spoken=False, says="the budget of requests is spent")
+                return SpokenDialect(
+                    api=api, spoken=False, says="the budget of requests is spent; allow more (--max-requests)"
+                )
             message = rejection_message(case.raw.body) if case.raw.is_refused else ""
             wanted = _adapt_sending(self._sending[api], message)
             if wanted == self._sending[api]:
@@ -202,8 +204,9 @@ class _Examination:
     async def _ask(
         self, question: ServerQuestion, api: Api, way: Way, plain: ProbedCase | None = None
     ) -> ProbedCase | None:
-        """Send one question and return its case. None if it is not sent: the budget is spent, too many requests in a
-        row ran out of time, or the case `plain`, whose answer it follows, is missing or unsuitable."""
+        """Send one question, pass the counts to the watch, and return the case. None if it is not sent: the case
+        `plain`, whose answer it follows, is missing or unsuitable; or, counted in `skipped`, the budget is spent or too
+        many requests in a row ran out of time."""
         connection, stream = self._connections[api], way == "streamed"
         body = question_body(question, api, self._settings.model, stream=stream, sending=self._sending[api])
         if question.follows:

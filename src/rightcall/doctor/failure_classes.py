@@ -94,7 +94,7 @@ _LIST = (
         number=4,
         title="One bad call poisons the session",
         what="A broken call that once got into the history makes the server refuse every later request.",
-        part="rightcall.providers.histories",
+        part="rightcall.providers.history_sanitizer",
         cure="The history is repaired before each request; the client's copy is not changed.",
         threads=_threads(
             "MoonshotAI/kimi-cli#1171 MoonshotAI/kimi-cli#2165 vllm-project/vllm#43995 noonghunna/club-3090#1195 "
@@ -219,7 +219,7 @@ _LIST = (
         number=15,
         title="Histories are refused for their order",
         what="Results without calls, two turns of one role, null content: the server refuses what clients send.",
-        part="rightcall.providers.histories",
+        part="rightcall.providers.history_sanitizer",
         cure="The history is repaired for the type of server before it is sent.",
         threads=_threads(
             "langchain-ai/langchain#33265 openclaw/openclaw#29220 mistralai/mistral-vibe#1006 "
@@ -379,7 +379,7 @@ _LIST = (
         number=27,
         title="Results that are not plain text",
         what="A result that is a list of parts or an image is refused, or its content is lost.",
-        part="rightcall.providers.histories",
+        part="rightcall.providers.history_sanitizer",
         cure="Results are converted to the form that the server accepts.",
         threads=_threads("zhukunpenglinyutong/jetbrains-cc-gui#984 anomalyco/opencode#28859 vllm-project/vllm#39614"),
     ),

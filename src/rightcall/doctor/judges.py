@@ -112,7 +112,7 @@ def find_call_in_text(case: ProbedCase) -> ProbeFinding | None:
 
 def explain_missing_call(case: ProbedCase) -> ProbeFinding:
     """Return the finding for an answer without calls: a fault of the server if a call is in its text or reasoning,
-    otherwise a failure of the model, which made none."""
+    otherwise a failure of the model, with the class `announced_only` if its text announces a call."""
     found = find_call_in_text(case)
     if found is not None:
         return found

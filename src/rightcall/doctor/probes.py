@@ -149,8 +149,8 @@ _GAVE_UP = "x-rightcall-gave-up"  # header of the proxy when it rejected all cal
 
 def judge_case(probe: ServerProbe, case: ProbedCase) -> ProbeFinding:
     """Return the finding of a probe for one case. A case without an answer of the dialect is judged by its response:
-    nothing answered, the request was rejected, the response broke off or is unreadable. Any other is judged by
-    `probe.judge`."""
+    nothing answered, the request was rejected, the response broke off, is an error or is unreadable. Any other is
+    judged by `probe.judge`."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return ProbeFinding("unreachable", "", raw.says)

@@ -277,7 +277,7 @@ def _reasoning_text(message: Json) -> str:
 
 def _read_chat(body: Json) -> StrictClientAnswer:
     """Return the answer in a whole Chat completion: text, reasoning, calls and finish reason of the first choice, and
-    the token counts."""
+    the token counts. What is missing or of a wrong type is left empty."""
     choice = next(iter(objects(body.get("choices"))), {})
     message = obj(choice.get("message")) or {}
     answer = StrictClientAnswer(
@@ -295,7 +295,7 @@ def _read_chat(body: Json) -> StrictClientAnswer:
 
 def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
     """Return the answer in the chunks of a streamed Chat completion: text, reasoning, calls and finish reason of the
-    first choice in each chunk, and the token counts of all chunks."""
+    first choice in each chunk, and the last token counts. What is missing or of a wrong type is left empty."""
     answer = StrictClientAnswer()
     by_index: dict[Any, ClientCall] = {}
     for payload in payloads:
@@ -313,7 +313,7 @@ def _read_chat_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientCall], entry: Json) -> None:
     """Add the entry of a streamed call to a call of the answer, found as clients do: by its index, else its id, else
     the last call if the entry has no name. If there is no such call, the entry begins a new one, which is added to
-    `by_index` too."""
+    `by_index` too. The first id and name of a call are kept."""
     function = obj(entry.get("function")) or {}
     key = str(
         entry.get("index", entry.get("id") or ("last" if answer.calls and not function.get("name") else object()))
@@ -334,7 +334,8 @@ def _add_chat_call_piece(answer: StrictClientAnswer, by_index: dict[Any, ClientC
 
 
 def _read_responses(body: Json) -> StrictClientAnswer:
-    """Return the answer in a whole response of the Responses API: the items of its output, status and token counts."""
+    """Return the answer in a whole response of the Responses API: the items of its output, status and token counts.
+    What is missing or of a wrong type is left empty."""
     answer = StrictClientAnswer(turn=objects(body.get("output")), finish=_response_finish(body))
     for item in answer.turn:
         _add_response_item(answer, item)
@@ -380,7 +381,8 @@ def _read_responses_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 
 def _read_messages(body: Json) -> StrictClientAnswer:
-    """Return the answer in a whole message of the Messages API: its content blocks, stop reason and token counts."""
+    """Return the answer in a whole message of the Messages API: its content blocks, stop reason and token counts. What
+    is missing or of a wrong type is left empty."""
     answer = StrictClientAnswer(finish=text(body.get("stop_reason")))
     answer.turn = [{"role": "assistant", "content": body.get("content")}]
     for block in objects(body.get("content")):
@@ -434,7 +436,7 @@ def _read_messages_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 def _read_ollama(body: Json) -> StrictClientAnswer:
     """Return the answer in a whole response of Ollama's chat API: text, reasoning, calls, finish reason and token
-    counts."""
+    counts. What is missing or of a wrong type is left empty."""
     answer = _read_ollama_stream([body])
     answer.turn = [obj(body.get("message")) or {}]
     return answer
@@ -465,7 +467,7 @@ def _read_ollama_stream(payloads: Sequence[Json]) -> StrictClientAnswer:
 
 def _read_gemini(body: Json) -> StrictClientAnswer:
     """Return the answer in a whole response of Gemini: the parts and finish reason of its first candidate, and the
-    token counts."""
+    token counts. What is missing or of a wrong type is left empty."""
     answer = _read_gemini_stream([body])
     candidate = next(iter(objects(body.get("candidates"))), {})
     answer.turn = [obj(candidate.get("content")) or {}]

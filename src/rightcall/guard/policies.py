@@ -35,7 +35,7 @@ def announced(*, most: int = 3) -> GuardPolicy:
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield a nudge for a reply without calls whose last sentence announces one; nothing for the choice "none", or
-        after `most` nudges."""
+        once `most` turns since the last message of the user got this nudge."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.choice == "none" or turn.ever_told("announced") >= most:
             return
@@ -313,8 +313,8 @@ def near_calls(*, most: int = 4) -> GuardPolicy:
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        """Yield a nudge for a reply without calls that has the problem `looks_like_a_call`; nothing after `most`
-        nudges."""
+        """Yield a nudge for a reply without calls that has the problem `looks_like_a_call`; nothing once `most` turns
+        since the last message of the user got this nudge."""
         reply = turn.reply
         if reply is None or reply.attempts or turn.ever_told("near_call") >= most:
             return
@@ -351,7 +351,8 @@ def repeated(
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield an intervention for each valid call that repeats earlier ones often enough. A second equal call in the
-        same reply is refused. After a call of this reply that may change something, earlier results do not count."""
+        same reply is refused. After a call of this reply that may change something, earlier results do not count.
+        Without an earlier success to answer with, a note or, for a repeated sequence, a refusal takes its place."""
         past = [call for call in turn.calls[-window:] if _is_countable(call)]
         now: set[str] = set()
         changed = False  # by this reply, before the call
@@ -435,9 +436,10 @@ def _count_cycles(past: Sequence[PastCall], call: Call) -> int:
 
 
 def _repetition_intervention(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
-    """Return the intervention of the policy `repeated` for the call at index `at`, which was made `count` times before.
-    `action` is that of the intervention, or "hold" (it succeeded and may have changed something) or "twice" (a second
-    time in one reply), which are refusals with their own message. `known` is the earlier result."""
+    """Return the intervention of the policy `repeated` for the call at index `at`, which was made `count` times before;
+    a stop belongs to no call. `action` is that of the intervention, or "hold" (it succeeded and may have changed
+    something) or "twice" (a second time in one reply), which are refusals with their own message. `known` is the
+    earlier result."""
     times = f"{count} times before" if count > 1 else "before"
     reason = f"{call.name:.60} was called with the same arguments {times}, to the same end"
     words = {

@@ -264,5 +264,5 @@ def extra_fields(extras: Extras | None, id: str) -> Json:
 
 
 def with_note(messages: list[Json], note: str) -> list[Json]:
-    """Return a new list of the messages, followed by a user message of Chat with the note unless it is empty."""
+    """Return the messages followed by a user message of Chat with the note; the same list for an empty note."""
     return [*messages, {"role": "user", "content": note}] if note else messages

@@ -73,7 +73,7 @@ def _part_deltas(parts: Iterable[Json]) -> Deltas:
 
 def _join_pieces(delta: Delta, state: StreamState, number: int) -> list[Delta]:
     """Return the deltas that replace a piece of a call: its name at the first piece, nothing between, the whole call at
-    the last. Other deltas are returned unchanged.
+    the last. Any other delta, and a call without a name while no call is open, is returned unchanged.
 
     Until the last piece the argument text is `{`, which is not complete JSON. `number` is the candidate; `state` has
     the pieces of the open call of each candidate and is changed.

@@ -296,8 +296,8 @@ def _pairing_faults(history: Sequence[Json]) -> Iterator[str]:
 
 
 def _order_faults(history: Sequence[Json], profile: HistoryProfile) -> Iterator[str]:
-    """Yield the faults of the order of roles: late system messages, turns that do not alternate, and a user message
-    right after results, as far as the profile forbids them."""
+    """Yield the faults of the order of roles, as far as the profile forbids them: late system messages, a first message
+    of the assistant, turns that do not alternate, and a user message right after results."""
     roles = [message["role"] for message in history]
     if profile.system == "first" and any(role in ("system", "developer") for role in roles[1:]):
         yield "a system message is not the first, or not the only one"

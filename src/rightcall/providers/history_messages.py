@@ -90,8 +90,8 @@ def _message_api(message: Any) -> str | None:
 
 
 def _is_chat(message: Any) -> bool:
-    """Return True if this is certainly a Chat message that needs no conversion: every call has an id and arguments as
-    text, and content is text, or null or text for the assistant."""
+    """Return True if this is certainly a Chat message that needs no conversion: a result has the id of its call, every
+    call has an id and arguments as text, and other content is text (of the assistant, text or null)."""
     if type(message) is not dict:
         return False
     role, content = message.get("role"), message.get("content")
@@ -106,7 +106,8 @@ def _is_chat(message: Any) -> bool:
 
 
 def _is_chat_call(call: Any) -> bool:
-    """Return True if this is a Chat call with an id and arguments as text."""
+    """Return True if this is an object with an id and a `function` whose arguments are text: a Chat call that needs no
+    conversion. Its name is not checked."""
     if type(call) is not dict or not call.get("id"):
         return False
     function = call.get("function")

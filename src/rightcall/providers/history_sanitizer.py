@@ -181,8 +181,8 @@ def _fix_calls(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 
 def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
-    """Convert the legacy field `function_call` of a message to `tool_calls`; drop it if the message has `tool_calls`
-    too."""
+    """Convert the legacy field `function_call` of a message to `tool_calls`, and record that. The field is dropped
+    without a record if it is empty or no object, or if the message has `tool_calls` too."""
     if "function_call" not in item.message:
         return
     function = obj(item.message.get("function_call"))
@@ -502,7 +502,7 @@ def _restore_fields(sanitizer: _Sanitizer, item: _Message) -> None:
 def _fix_reasoning_key(sanitizer: _Sanitizer, item: _Message) -> None:
     """Write the reasoning of a message under the server's key, or omit it if the server takes none. If reasoning is
     required next to calls and missing, it is one blank. Join text to it if only one of them is accepted next to calls.
-    """
+    Each change is recorded."""
     message, profile = item.message, sanitizer.profile
     key, calls = profile.reasoning, message.get("tool_calls")
     given = [message[each] for each in REASONING_KEYS if isinstance(message.get(each), str)]
@@ -629,7 +629,8 @@ def _describe(content: Any) -> str:
 
 def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
     """Return the messages in an order that the profile accepts: system messages first, an assistant between results and
-    a user, users and assistants in turn. Messages are merged, turned into a user's, or inserted, but never moved."""
+    a user, users and assistants in turn. Messages are merged, turned into a user's, or inserted, but never moved; each
+    change is recorded."""
     if sanitizer.profile.system == "first":
         messages = _put_system_first(sanitizer, messages)
     if sanitizer.profile.answers_first:
@@ -639,7 +640,7 @@ def _fix_order(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message
 
 def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
     """Merge the leading system and developer messages into the first one and return the messages. A later one keeps its
-    place and becomes a user message."""
+    place and becomes a user message. Both are recorded."""
     lead = 0
     while lead < len(messages) and messages[lead].message["role"] in ("system", "developer"):
         lead += 1
@@ -654,7 +655,8 @@ def _put_system_first(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_
 
 
 def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
-    """Return the messages with an assistant message inserted before each user message that directly follows results."""
+    """Return the messages with an assistant message inserted, and recorded, before each user message that directly
+    follows results."""
     out: list[_Message] = []
     for item in messages:
         if out and out[-1].message["role"] == "tool" and item.message["role"] == "user":
@@ -666,7 +668,7 @@ def _answer_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Me
 
 def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
     """Return the messages with adjacent messages of the user merged, and those of the assistant too, and with a user
-    message inserted if the first message after the system's is the assistant's."""
+    message inserted if the first message after the system's is the assistant's. Each change is recorded."""
     out: list[_Message] = []
     for item in messages:
         role, before = item.message["role"], out[-1].message["role"] if out else "system"
@@ -681,8 +683,8 @@ def _alternate_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_M
 
 
 def _merge_messages(sanitizer: _Sanitizer, messages: list[_Message], reason: str) -> None:
-    """Merge messages into the first: their contents and reasoning in order; of any other field the last value counts.
-    The others are not changed; the caller leaves them out."""
+    """Merge messages into the first, in place: their contents and reasoning in order; of any other field the last value
+    counts. Record each of the others with this reason; they are not changed, and the caller leaves them out."""
     first, *others = messages
     for item in others:
         sanitizer.record("role_order", item, reason)

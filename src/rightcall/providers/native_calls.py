@@ -463,7 +463,8 @@ class NativeCalls:
 
     def _decode_arguments(self, call: PartialCall, text: str) -> tuple[str, Any]:
         """Return the arguments as JSON text and as a value, which is `Undecodable` if the text is not JSON, too long,
-        or has duplicate keys. A missing name is taken from the arguments or inferred, and stored in the call."""
+        or has duplicate keys. Free text of a custom call becomes the argument `input`. A missing name is taken from the
+        arguments or inferred, unless repairs are off, and stored in the call."""
         if call.custom:
             return compact_json({"input": text}), {"input": text}
         value: Any = Undecodable

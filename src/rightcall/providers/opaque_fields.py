@@ -50,7 +50,7 @@ class OpaqueFields:
 
     def _add_messages(self, payload: Json) -> None:
         """Collect the blocks of an event of the Messages API as they begin, and the pieces of their thinking and
-        signatures. A whole message replaces all that was collected."""
+        signatures. A chunk that is itself a whole message replaces all that was collected."""
         kind, slot = text(payload.get("type")), integer(payload.get("index"))
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
@@ -62,8 +62,8 @@ class OpaqueFields:
             self._whole = payload
 
     def _add_responses(self, payload: Json) -> None:
-        """Collect the finished item of an event of the Responses API; a whole response replaces all that was
-        collected."""
+        """Collect the finished item of an event of the Responses API. A chunk that is itself a whole response, with
+        `output` at the top, replaces all that was collected; the response inside a final event is ignored."""
         item = obj(payload.get("item"))
         if payload.get("type") == "response.output_item.done" and item is not None:
             self._blocks[len(self._blocks)] = item

@@ -1,1 +1,1 @@
-"""From what was sent to what was meant, with a receipt for every change."""
+"""Repair calls that a model or a server wrote wrongly, with a receipt for every change."""

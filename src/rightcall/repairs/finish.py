@@ -264,8 +264,8 @@ class _ArgumentRepair:
 
     def _to_object(self, value: Any, json: str) -> dict[str, Any] | None:
         """Return the object that the input is, or that it contains as JSON in a string or as loose JSON, which the
-        policy "off" forbids; {} for null and for a blank string. None, with the cause in `problem`, for anything else.
-        `value`: the decoded input, or `Undecodable`; `json`: its text."""
+        policy "off" forbids; {} for null and for a blank string, with `changed` set. None, with the cause in `problem`,
+        for anything else. `value`: the decoded input, or `Undecodable`; `json`: its text."""
         if isinstance(value, dict):
             return value
         if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
@@ -278,9 +278,9 @@ class _ArgumentRepair:
         return self._decode_json_string(value, json) if isinstance(value, str) and self.policy != "off" else None
 
     def _decode_json_string(self, value: str, json: str) -> dict[str, Any] | None:
-        """Return the object whose JSON is the content of the string `value`, and record a receipt; None if it is no
-        JSON object. `json`: the text of the string itself, for the receipt. Sets `problem` if a key in it has two
-        values."""
+        """Return the object whose JSON is the content of the string `value`, set `text` to that content and record a
+        receipt; None if it is no JSON object. `json`: the text of the string itself, for the receipt. Sets `problem` if
+        a key in it has two values."""
         inner = value.strip(_BLANKS)
         found, notes = _decode_with_notes(inner, self.depth) if inner.startswith("{") else (None, [])
         if isinstance(found, Undecodable) and found.code in _DOUBLED:

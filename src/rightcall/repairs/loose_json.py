@@ -341,7 +341,8 @@ class _LooseReader:
 
     def _convert_number(self, text: str) -> int | float:
         """Return the value of the number written as `text`, and record text and path in `spellings` if Python would
-        write it otherwise. Raises `UnreadableJson` if it is not finite or not a JSON number."""
+        write it otherwise (`1.10`). Raises `UnreadableJson` if it is infinite or not a number of strict JSON (`+3`,
+        `.5`)."""
         if STRICT_NUMBER(text) is None:
             raise UnreadableJson(f"{text[:30]} is not a JSON number")
         value = programmers_number(text)

@@ -21,7 +21,7 @@ from rightcall.tools.type_hints import (
 from rightcall.tools.value_types import ConversionError, JsonType, NeedsPydantic, UnsupportedType, ValueFault
 from rightcall.types import Json
 
-_CURE = "use a type JSON can say, or fix the argument with functools.partial"
+_CURE = "use a type that JSON can represent, or fix the argument with functools.partial"
 
 Parameters = Mapping[str, inspect.Parameter]
 
@@ -43,8 +43,8 @@ class UnresolvedAnnotation(Refused):
 def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
     """Return the schema of a function's parameters and the functions that convert its arguments (`read`, `accept`), as
     an `ArgumentReader`; both return the arguments by name, with the defaults of absent ones. Annotations that only
-    pydantic knows are left to pydantic. Raises `Refused`, which names the function by
-    `label`, for a type without a JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
+    pydantic knows are left to pydantic. Raises `Refused`, which names the function by `label`, for a type without a
+    JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
     try:
         return _build_reader(parameters, label)
     except NeedsPydantic:
@@ -56,8 +56,8 @@ def function_reader(parameters: Parameters, label: str) -> ArgumentReader:
 def class_reader(cls: Any, label: str) -> ArgumentReader:
     """Return the schema of a class and the functions that convert an object of arguments (`read`, `accept`), as an
     `ArgumentReader`; both return an instance, or a dict for a TypedDict. Annotations that only pydantic knows are left
-    to pydantic. Raises `Refused`, which names the class by `label`, for a type without a
-    JSON Schema, and `MissingExtra` if pydantic is needed and missing."""
+    to pydantic. Raises `Refused`, which names the class by `label`, for a type without a JSON Schema, and
+    `MissingExtra` if pydantic is needed and missing."""
     meanings = TypeResolver()
     try:
         meaning = meanings.resolve_root(cls)
@@ -109,6 +109,7 @@ def _limit_depth(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
     `ConversionError`. The limit of depth is that of Python."""
 
     def read_all(arguments: Json) -> Any:
+        """Return what `read` returns. Raises `ConversionError` for arguments that are nested too deeply."""
         try:
             return read(arguments)
         except RecursionError:

@@ -47,7 +47,8 @@ def to_tool(definition: ToolLike) -> Tool:
     it cannot be used, and unless there is exactly one."""
     found = list(collect_tools(definition))
     if len(found) != 1:
-        raise Refused("", f"one tool is needed here, and there are {len(found)}", "pass several to Toolset")
+        cure = "pass several to Toolset" if found else "pass a tool"
+        raise Refused("", f"one tool is needed here, and there are {len(found)}", cure)
     if isinstance(found[0].tool, Refused):
         raise found[0].tool
     return found[0].tool

@@ -196,7 +196,9 @@ def _mark_tool(function: F, options: ToolOptions) -> F:
         setattr(inner, _OPTIONS, options)
     except AttributeError:
         cure = "mark the function it comes from, or wrap it in a function of your own"
-        raise Refused("", f"{function_label(function)} cannot be marked", cure, tool=options.name or "") from None
+        raise Refused(
+            "", f"{function_label(function)} takes no attributes, so it cannot be marked", cure, tool=options.name or ""
+        ) from None
     if inner is function and not is_in_class_body(function):
         with contextlib.suppress(UnresolvedAnnotation):
             built = callable_tool(function)

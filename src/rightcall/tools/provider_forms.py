@@ -214,8 +214,9 @@ def repair_schemas(
 
 
 def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
-    """Check that a tool's name, schemas and aliases are usable. Return about how many bytes its patterns compile to.
-    Raises `Refused`, whose path begins with `parameters_at` or `output_at`, the places of the schemas, if it is not."""
+    """Check that a tool's name, schemas and aliases are usable. Return about how many bytes the patterns of its
+    parameters compile to. Raises `Refused`, whose path begins with `parameters_at` or `output_at`, the places of the
+    schemas, if it is not."""
     _check_name(tool.name, "/name")
     patterns = _with_context(parameters_at, tool, lambda: _check_parameters(tool))
     if tool.output_schema is not None:
@@ -296,7 +297,7 @@ def _read_extension(inner: Mapping[str, Any], at: str) -> Json:
     none. Raises `Refused`, with the place below `at`, if they are no object."""
     given = inner.get(EXTENSION, {})
     if not isinstance(given, Mapping):
-        raise Refused(f"{at}/{EXTENSION}", "it must be an object", "remove it")
+        raise Refused(f"{at}/{EXTENSION}", f"it is {type(given).__name__}, not an object", "remove it")
     return dict(given)
 
 

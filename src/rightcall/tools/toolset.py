@@ -407,6 +407,8 @@ class Toolset:
         - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or `mcp` for a listing.
         - `extensions`: add fields that the API does not define, under keys that begin with `x-`; hosted servers reject
           them.
+
+        Raises `CallerError` for an unknown API.
         """
         from rightcall.tools.provider_forms import to_provider
 
@@ -454,7 +456,7 @@ def _leave_out_everything(refused: Refused) -> bool:
 def _too_many_patterns(tool: Tool) -> Refused:
     """Return (not raise) the error for a tool with whose patterns those of all tools exceed the toolset's limit."""
     most = f"{MAX_TOOLSET_PATTERNS / 1e6:g} MB"
-    refused = Refused("", f"with its patterns those of all tools compile to more than {most}", CURE, tool=tool.name)
+    refused = Refused("", f"with it, the patterns of all tools compile to more than {most}", CURE, tool=tool.name)
     refused.given = True
     return refused
 

@@ -72,6 +72,7 @@ def _make_union_reader(members: list[JsonType]) -> Read:
     """
 
     def read(value: Any) -> Any:
+        """Return the value as the best-fitting alternative converts it. Raises `ConversionError` if none fits."""
         if not isinstance(value, (dict, list)):
             return _read_alternative(members, value)
         outer: Known | None = getattr(_READING, "known", None)
@@ -175,6 +176,8 @@ def array_type(item: JsonType, make: Callable[[list[Any]], Any], *, unique: bool
     read_item = item.read
 
     def read(value: Any) -> Any:
+        """Return `make` of the converted items. Raises `ConversionError` for a value that is no array, for items that
+        do not fit, and for items that `make` cannot hold."""
         made = read_each(read_item, check_array(value))
         try:
             return made if make is list else make(made)
@@ -202,6 +205,8 @@ def tuple_type(items: list[JsonType], fewest: int, make: Callable[[list[Any]], A
     readers = [item.read for item in items]
 
     def read(value: Any) -> Any:
+        """Return `make` of the converted items. Raises `ConversionError` for a value that is no array, for another
+        number of items, and for items that do not fit."""
         given = list(check_array(value))
         if not fewest <= len(given) <= len(readers):
             many = str(fewest) if fewest == len(readers) else f"{fewest} to {len(readers)}"
@@ -230,6 +235,8 @@ def mapping_type(key: JsonType, value: JsonType, make: Callable[[dict[Any, Any]]
     read_key, read_value = _key_reader(key.read), value.read
 
     def read(given: Any) -> Any:
+        """Return `make` of the converted members. Raises `ConversionError` for a value that is no object, and for keys
+        or values that do not fit; it stops at `MOST_FAULTS` faults."""
         if not isinstance(given, abc.Mapping):
             raise wrong_type_error("should be an object")
         made: dict[Any, Any] = {}
@@ -253,6 +260,7 @@ def _key_reader(read: Read) -> Read:
     the text, the text is decoded as JSON and read again. It raises `ConversionError` if neither fits."""
 
     def read_key(name: Any) -> Any:
+        """Return the key as `read` converts its text or the JSON in it. Raises `ConversionError` if neither fits."""
         try:
             return read(name)
         except ConversionError as misfit:
@@ -311,6 +319,8 @@ def fields_reader(entries: Iterable[ResolvedField], rest: Read | None = None) ->
     names = frozenset([name for name, _, _ in readers])
 
     def read(given: Any) -> dict[str, Any]:
+        """Return the converted fields that are present, and other members as `rest` converts them, left out without it.
+        Raises `ConversionError` for a value that is no object, and with the faults of all fields."""
         if type(given) is not dict and not isinstance(given, Mapping):
             raise wrong_type_error("should be an object")
         made: dict[str, Any] = {}
@@ -346,6 +356,7 @@ def fill_defaults(
         return read
 
     def read_all(given: Any) -> dict[str, Any]:
+        """Return what `read` returns, with the defaults of absent fields. Raises what `read` raises."""
         made = read(given)
         for name, value in defaults.items():
             if name not in made:
@@ -437,6 +448,8 @@ def instance_reader(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
     a `ConversionError`."""
 
     def read_instance(value: Any) -> Any:
+        """Return an instance of the class made from the fields of the value; an instance is returned itself. Raises
+        `ConversionError` if the fields do not fit, or if the class refuses them."""
         if type(value) is not dict and isinstance(value, cls):
             return value
         fields = read(value)

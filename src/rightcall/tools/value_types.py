@@ -210,12 +210,16 @@ def bounded_type(hint: Any, meaning: JsonType, bounds: dict[str, Any]) -> JsonTy
     words = _WORDS.get(str(meaning.schema.get("type")), {})
     if strange := next((word for word in bounds if word not in words), None):
         raise UnsupportedType(
-            hint, f"has the bound {strange}={bounds[strange]!r}, which is none for it", "bound its parts"
+            hint,
+            f"has the bound {strange}={bounds[strange]!r}, which does not apply to it",
+            "apply the bound to its parts",
         )
     schema: Json = {**meaning.schema, **{words[word]: limit for word, limit in bounds.items()}}
     checks = [(*_BOUND_CHECKS[word], limit) for word, limit in bounds.items() if word in _BOUND_CHECKS]
 
     def read(value: Any) -> Any:
+        """Return the value as `meaning.read` converts it. Raises `ConversionError` if that fails or a bound does not
+        hold."""
         made = meaning.read(value)
         for phrase, holds, limit in checks:
             if not holds(made, limit):
@@ -244,7 +248,7 @@ def enum_type(cls: type[enum.Enum]) -> JsonType:
     Raises `UnsupportedType` for an Enum without members, and for values that JSON cannot represent."""
     members = list(cls)
     if not members:
-        raise UnsupportedType(cls, "is an Enum without members", "give it some")
+        raise UnsupportedType(cls, "is an Enum without members", "add a member")
     options = [(value, member) for (value, _), member in zip(_json_options(cls, members), members, strict=True)]
     values = [each for each, _ in options]
     notes = inspect.cleandoc(vars(cls).get("__doc__") or "")
@@ -259,7 +263,7 @@ def _json_options(hint: Any, values: Iterable[Any]) -> list[tuple[Any, Any]]:
     for value in values:
         json_value = to_json_value(value.value if isinstance(value, enum.Enum) else value)
         if json_value is NOT_JSON:
-            raise UnsupportedType(hint, f"has the value {value!r}, which JSON cannot say", "leave it out")
+            raise UnsupportedType(hint, f"has the value {value!r}, which JSON cannot represent", "leave it out")
         found.append((json_value, value))
     return found
 
@@ -291,6 +295,8 @@ def _option_reader(options: list[tuple[Any, Any]], own: tuple[type[Any], ...] = 
     more = ", ..." if len(options) > _MOST_NAMED else ""
 
     def read(value: Any) -> Any:
+        """Return the Python value of the option that equals this JSON value; an instance of a class in `own` unchanged.
+        Raises `ConversionError` for any other value."""
         if isinstance(value, own):
             return value
         try:
@@ -420,6 +426,7 @@ def _text_type(kind: type[Any], format: str, parse: Callable[[str], Any], exampl
     in its message, for anything else."""
 
     def read(value: Any) -> Any:
+        """Return the parsed text; an instance of `kind` unchanged. Raises `ConversionError` for any other value."""
         if isinstance(value, kind):
             return value
         try:

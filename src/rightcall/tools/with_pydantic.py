@@ -26,9 +26,9 @@ _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_
 
 
 def pydantic_function(parameters: Parameters, label: str) -> ArgumentReader:
-    """Return the reader, made by pydantic, for a function's parameters; its results are the arguments by name. Raises
-    `Refused`, which names the function by `label`, for a type without a JSON Schema, and `MissingExtra` without
-    pydantic."""
+    """Return the reader, made by pydantic, for a function's parameters; its results are the arguments by name, and
+    descriptions in `Annotated` are in its schema. Raises `Refused`, which names the function by `label`, for a type
+    without a JSON Schema, and `MissingExtra` without pydantic."""
     made: dict[Any, Any] = {}
     hints = {key: _readable_type(parameter.annotation, made) for key, parameter in parameters.items()}
     adapter = _make_adapter(_argument_collector(parameters, hints), hints, label)
@@ -114,8 +114,8 @@ def _schema_error(hints: Mapping[str, Any], label: str, error: Exception) -> Ref
             TypeAdapter(hint).json_schema()
         except (PydanticUserError, NameError):
             cause = f"parameter {key!r} of {label} has a type without a JSON Schema, {type_name(hint)}"
-            return Refused("", cause, "use a type JSON can say, or fix the argument with functools.partial")
-    return Refused("", f"{label} has no JSON Schema: {str(error).splitlines()[0]}", "use types JSON can say")
+            return Refused("", cause, "use a type that JSON can represent, or fix the argument with functools.partial")
+    return Refused("", f"{label} has no JSON Schema: {str(error).splitlines()[0]}", "use types that JSON can represent")
 
 
 @functools.cache

@@ -456,7 +456,8 @@ class _RayTask:
 
 
 def _split_into_windows(items: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yield the items in order, in lists that are bounded by the number and the bytes of their items."""
+    """Yield the items in order, in lists of at most `WINDOW_ITEMS`. A list ends with the item that fills it to
+    `WINDOW_BYTES` or more; a large item is never split."""
     source = iter(items)
     for first in source:
         window, size = [first], len(first)

@@ -88,7 +88,7 @@ def require_reply(row: Json, keys: RowKeys) -> Any:
         return found
     names = ", ".join([repr(key)[:40] for key in list(row)[:8]]) or "none"
     if keys.text is not None:
-        raise NoReply(f"nothing is found at {keys.text!r}; the keys are {names}")
+        raise NoReply(f"nothing is found at {keys.text!r}; its keys are {names}: name one with --text-key")
     raise NoReply(f"no reply is found; its keys are {names}: name its key with --text-key")
 
 

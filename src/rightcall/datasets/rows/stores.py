@@ -72,7 +72,8 @@ class LocalFiles:
         return f"{found.st_size}:{found.st_mtime_ns}"
 
     def time_ms(self, path: str) -> int | None:
-        """Return the time of the last change, in milliseconds since 1970; None for standard input."""
+        """Return the time of the last change, in milliseconds since 1970; None for standard input. Raises
+        `FileFailed`."""
         return None if path == STDIN else self._stat(path).st_mtime_ns // 1_000_000
 
     def matching(self, pattern: str) -> list[str]:
@@ -235,7 +236,9 @@ def _connect(scheme: str, host: str) -> tuple[Any, bool]:
 
         return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme))), True
     except (ImportError, ValueError) as error:
-        raise CallerError(f"files of {scheme}:// cannot be reached: {error}") from error
+        raise CallerError(
+            f"files of {scheme}:// cannot be reached: {error}; install the package that fsspec needs for it"
+        ) from error
 
 
 def _resolve(path: str) -> tuple[Any, str]:
