@@ -73,8 +73,8 @@ class Builder:
         return Lit(rendered) if self.exact else GAP
 
     def define_rule(self, name: str, make: Callable[[], Node]) -> Ref:
-        """Return a reference to the rule `name`. If the rule does not exist, it is built by `make`, which may refer to
-        the rule itself."""
+        """Return a reference to the rule `name`. If the rule does not exist, it is added to `rules` with the node that
+        `make` returns; `make` may refer to the rule itself."""
         if name not in self.rules:
             self.rules[name] = Lit("")
             self.rules[name] = make()

@@ -66,8 +66,9 @@ class Python(Json):
         return self.book.define_rule(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
 
     def arguments(self, name: str, shape: Object) -> Node:
-        """Return the node of the whole call `name(key=value, ...)` with arguments in any order, undeclared ones
-        included if the shape allows them."""
+        """Return the node of the whole call `name(key=value, ...)` with arguments in any order, and undeclared ones if
+        the shape allows them under any name. Optional arguments that cannot be written are reported; with a required
+        one the node matches nothing."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
         self.book.report_lost_arguments(name, shape.fields, made)
         extra = None
@@ -307,7 +308,7 @@ def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Bui
 
 def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of a call with each argument in tags, between the markers of the body; `[NEVER]` if the
-    arguments are not an object."""
+    arguments are not an object. Optional arguments that cannot be written are reported."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]
@@ -317,7 +318,8 @@ def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Piece
 
 
 def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the call `name(key=value, ...)` as a list of one node; `[NEVER]` if the arguments are not an object."""
+    """Return the call `name(key=value, ...)` as a list of one node; `[NEVER]` if the arguments are not an object.
+    Optional arguments that cannot be written are reported."""
     shape = tool.object_shape()
     writer = Python(builder, tool.prefix, tool.named)
     return [NEVER if shape is None else writer.arguments(tool.name, shape)]
@@ -325,7 +327,7 @@ def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> P
 
 def _write_braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of a call: its opening marker with the name, then the arguments in braces with bare keys;
-    `[NEVER]` if the arguments are not an object."""
+    `[NEVER]` if the arguments are not an object. Optional arguments that cannot be written are reported."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]

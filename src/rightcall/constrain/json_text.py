@@ -285,7 +285,8 @@ def _items_by_position(
     first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder
 ) -> Node:
     """Return the node of the items of a list and their separators: those of `first` by position, then any number of
-    `rest`, `least` to `most` in all. Empty for an empty list."""
+    `rest`, `least` to `most` in all. Empty for an empty list. Optional items that nest deeply become rules of
+    `book`."""
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]

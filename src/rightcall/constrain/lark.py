@@ -64,8 +64,8 @@ class _Lark:
         }
 
     def text(self) -> str:
-        """Return all rules of the grammar as Lark text, with the extra rules that they need. It adds to `rules`, so
-        call it once."""
+        """Return all rules of the grammar as Lark text, with the extra rules that they need. The start rule for a
+        trigger is left out where a reply is only calls. It adds to `rules`, so call it once."""
         for name, node in self.grammar.definitions.items():
             if name == self.unused:
                 continue

@@ -297,7 +297,8 @@ def _non_negative_numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None
 ) -> Node:
     """Return the node of the numbers from `low` to `high` (None: no bound) that are not negative, a bound excluded if
-    it is `open`; `NEVER` if there are none. `most` limits the digits after the point."""
+    it is `open`; `NEVER` if there are none. `most` limits the digits after the point, and those before it where there
+    is no upper bound."""
     zero = Decimal(0)
     if high is not None and (high < zero or (high == zero and high_open)):
         return NEVER

@@ -206,8 +206,8 @@ class _Regular:
 
     def expand_any_order(self, node: AnyOrder) -> Node:
         """Return members in any order as a regular node: every permutation of up to `MAX_ORDERS` members, but only the
-        declared order for more of them, or where undeclared members are allowed. Raises `GrammarCompileError` if the
-        number of those is limited."""
+        declared order, whose rules are added to `rules`, for more of them or where undeclared members are allowed.
+        Raises `GrammarCompileError` if the number of those is limited."""
         if len(node.members) > MAX_ORDERS or node.extra is not None:
             _reject_member_limits(node)
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")

@@ -175,7 +175,7 @@ class Replies:
 
     def start_without_text(self, block: Node) -> str:
         """Return the name of the rule for a reply that consists of the node `block` alone: the rule that it refers to,
-        or else a new rule `reply`."""
+        or else `reply`, which is defined as this node."""
         if isinstance(block, Ref):
             return block.name
         self.book.rules["reply"] = block
@@ -237,7 +237,7 @@ class Replies:
     def _reply_node(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
         """Return the node of a whole reply, as the choice allows: reasoning, then text and the `block` of calls, or
         only one of them. `opener` is what calls begin with, empty if nothing; `lead` is True if something precedes the
-        first call in the block."""
+        first call in the block. Rules that the node refers to are added to `book`."""
         choice = self.options.choice
         thinking = self.thinking()
         if self.outer:

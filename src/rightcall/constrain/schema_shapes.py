@@ -342,7 +342,8 @@ class Shapes(MemberShapes):
 
     def read_keywords(self, schema: Json, path: str, depth: int) -> Shape:
         """Return the shape of one schema object from all its keywords: those of its types, then those that apply other
-        schemas to the same value, constants, and unevaluated members."""
+        schemas to the same value, unevaluated members, and constants. `unevaluatedItems` is not enforced, which is
+        reported in `limits`."""
         found = self.read_level(schema, path, depth)
         if not _BESIDE.isdisjoint(schema):
             for word in _IN_PLACE:
@@ -470,7 +471,8 @@ class Shapes(MemberShapes):
 
     def read_level(self, schema: Json, path: str, depth: int) -> Shape:
         """Return the shape from `type` and the keywords of each type. Keywords that apply other schemas to the same
-        value, such as `allOf`, are not read. Without `type`, each kind of value is restricted by its own keywords."""
+        value, such as `allOf`, are not read. Without `type`, each kind of value is restricted by its own keywords. A
+        `format` without a grammar is reported in `limits` if formats are to be enforced."""
         said = schema.get("type")
         asserts_format = self.formats and "format" in schema
         if asserts_format and schema["format"] not in FORMAT_PATTERNS:

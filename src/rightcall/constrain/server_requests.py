@@ -80,8 +80,8 @@ def _sglang_fields(grammar: Grammar) -> Made:
 
 def _ollama_fields(grammar: Grammar) -> Made:
     """Return the fields for Ollama, and the constraints that they lose: a JSON Schema for the whole reply, which is
-    then bare JSON. No fields for the choice "none". Raises `GrammarCompileError` for "auto", since only a required call
-    can be enforced."""
+    then bare JSON. For the choice "none" there are no fields, and it is reported that calls are not forbidden. Raises
+    `GrammarCompileError` for "auto", since only a required call can be enforced."""
     if grammar.choice == "auto":
         raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
     if grammar.choice == "none":

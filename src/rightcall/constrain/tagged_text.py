@@ -62,7 +62,8 @@ class TagShapes:
         self.keyed = "{key}" in first(body.value_close)
 
     def arguments(self, shape: Object) -> Node:
-        """Return the node of all arguments; `NEVER` if a required one cannot be written."""
+        """Return the node of all arguments; `NEVER` if a required one cannot be written. Optional ones that cannot be
+        written are left out and reported."""
         made = [Member(self.argument(field), field.required) for field in shape.fields]
         self.book.report_lost_arguments(self.tool, shape.fields, made)
         return members_in_any_order(made, EMPTY, self.undeclared_argument(shape), shape)
@@ -203,8 +204,9 @@ class TagShapes:
         return shape
 
     def free_text(self, shape: TextShape, stop: Stop) -> Node:
-        """Return the node of text of the shape's length followed by its closing tag `stop`, in the format's quotes or
-        not if it has quotes; with a pattern, of its texts."""
+        """Return the node of a text of the shape's length followed by its closing tag `stop`. If the format has quotes,
+        the text may be in them or not; without them it does not contain the opening quote. For a shape with a pattern,
+        return the node of the matching texts, without quotes."""
         if shape.pattern is not None:
             return Upto(stop, inside=shape.pattern)
         most = self.json.max_length(shape)

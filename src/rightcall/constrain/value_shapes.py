@@ -346,7 +346,7 @@ class OverlapCheck:
 
     def _options_may_overlap(self, one: Shape, other: Shape) -> bool:
         """Return whether some value may fit both shapes, of which neither is a union; False is certain. True for
-        references, and once the budget of steps is used up."""
+        references, and once the budget of steps, `left`, is used up; the comparison is counted in it."""
         self.left -= 1
         if self.left < 0 or isinstance(one, ShapeReference) or isinstance(other, ShapeReference):
             return True
@@ -365,7 +365,7 @@ class OverlapCheck:
 
     def _are_distinguishable(self, one: Object, other: Object) -> bool:
         """Return whether it is certain that no value fits both object shapes, because a required member of one cannot
-        be in the other or has other values there."""
+        be in the other or has other values there. The comparisons are counted in `left`."""
         if _requires_forbidden_member(one, other) or _requires_forbidden_member(other, one):
             return True
         there = {field.name: field for field in other.fields}

@@ -69,7 +69,7 @@ def assemble(
     - `drop_conflicts`: drop all rows of an input with two labels; otherwise its first row is kept.
     - `seen`, `force`: as in `export`.
 
-    Raises `CallerError` for a name that is already used."""
+    Raises `CallerError` if `combined` is the name of another of these files."""
     files, folder = [Path(path) for path in paths], Path(out_dir)
     names = _output_names(combined)
     if len({*names.values(), MANIFEST}) <= len(names):

@@ -256,7 +256,8 @@ class _CollectWork:
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
         """Return a frame for each valid row of a part, with its conversation as the key; if all rows must be public, an
-        unreleased row gives a frame with the reason instead. Other rows are recorded as faults."""
+        unreleased row gives a frame with the reason instead. Unlabelled and unreleased rows are counted. Other rows are
+        recorded as faults."""
         outcome, frames = RowOutcome(), list[bytes]()
         unlabelled = unreleased = 0
         for number, row in capture_rows(batch, outcome):

@@ -66,6 +66,8 @@ def import_files(
       of a cassette.
     - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
+
+    Raise `CallerError` for an unknown `kind`.
     """
     run = RowRun(engine, jobs, resume, seen)
     sources = run.sources(paths)

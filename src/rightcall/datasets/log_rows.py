@@ -207,8 +207,9 @@ class _LoggedConversation:
     def _reply_rows(
         self, turn: LogTurn, reply: Reply, results: dict[int, StubOutcome], shared: dict[str, Any]
     ) -> Iterator[Json]:
-        """Yield a row for each call of a reply, or an outcome if it has none. `results` are by the index of the
-        call, `shared` are values of all rows. Raises `CallerError` if the rows repeat too much history."""
+        """Yield a row for each call of a reply, or an outcome if it has none. `results` are by the index of the call,
+        `shared` are values of all rows. Each row counts the history that it repeats; raises `CallerError` if that is
+        too much."""
         if not reply.attempts:
             trace = self._make_trace(turn, reply, 0, "")
             yield outcome_row(trace=trace, text=reply.content, problems=list(reply.problems), **shared)

@@ -71,7 +71,7 @@ def split(
       Conversations that would break that, on whichever side, are left out.
     - `seen`, `force`: as in `export`.
 
-    Raise `BadRows` for rows with faults.
+    Raise `BadRows` for rows with faults, and `CallerError` if `ratio` is out of range; nothing is written then.
     """
     if not 0 <= ratio <= 1:
         raise CallerError(f"the ratio must be between 0 and 1, not {ratio}")

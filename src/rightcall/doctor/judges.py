@@ -210,7 +210,8 @@ def find_wrong_name(call: ClientCall, case: ProbedCase) -> ProbeFinding | None:
 
 
 def _brief_json(value: Any) -> str:
-    """Return a value as JSON of at most 160 characters."""
+    """Return a value as JSON of at most 160 characters; a value that JSON cannot represent by its `repr`, or by the
+    name of its type."""
     try:
         written = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
@@ -368,9 +369,10 @@ def judge_events(case: ProbedCase) -> ProbeFinding:
 
 
 def judge_required_call(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if there is no call of the tool that `tool_choice` names, or of any tool if it is
-    "required"; for Ollama, which has no `tool_choice`, not offered. With such a call, the finding for the first call
-    that cannot be read, or `OK`."""
+    """Return a fault of the server if `tool_choice` asked for a call and there is none, or one of another declared tool
+    than it names; for Ollama, which has no `tool_choice`, not offered. A call of an allowed tool that is only in the
+    text or reasoning is a fault of its own class. Otherwise return the finding for the first call that cannot be read
+    or names no tool, or `OK`."""
     if not case.answer.calls:
         found, reply = find_call_in_text(case), parse_text_calls(case)
         if found is not None and (reply is None or any(call.name in _allowed_tools(case) for call in reply.attempts)):

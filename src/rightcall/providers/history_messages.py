@@ -57,7 +57,8 @@ def chat_messages(history: Sequence[Any], *, api: str = "auto") -> list[Json]:
       "chat" if no message tells.
 
     A call without an id gets one, which does not change between conversions, and so does its result. A result that its
-    API marks as an error has `is_error`. Raises `CallerError` for an unknown API.
+    API marks as an error has `is_error`. Fields that another API than Chat requires back are under `OPAQUE`. Raises
+    `CallerError` for an unknown API.
     """
     name = api if api == "auto" else api_name(api, DIALECTS)
     if name in ("auto", "chat") and all(map(_is_chat, history)):

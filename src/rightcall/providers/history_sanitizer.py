@@ -141,7 +141,8 @@ class _Sanitizer:
 
 def _fix_roles(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
     """Return the messages that are objects, with roles that the server knows: a synonym such as "function" is replaced
-    by its role, any unknown role becomes "user". The others are omitted and recorded."""
+    by its role, "developer" by "system" if the server does not know it, any unknown role by "user". The others are
+    omitted. Both are recorded."""
     out: list[_Message] = []
     for item in messages:
         fields = obj(item.message)
@@ -194,7 +195,7 @@ def _convert_function_call(sanitizer: _Sanitizer, item: _Message) -> None:
 
 def _fix_call_list(sanitizer: _Sanitizer, item: _Message) -> None:
     """Replace the `tool_calls` of an assistant message by fixed calls, without those that have no name; an empty list
-    is removed from the message."""
+    is removed from the message, which is recorded if it had calls."""
     given = items(item.message["tool_calls"])
     named: list[Json] = []
     for each in given:
@@ -250,6 +251,7 @@ def _fix_arguments(sanitizer: _Sanitizer, item: _Message, at: int, given: Any) -
     string of JSON is decoded once more.
 
     A value that is not an object becomes `{}` and is stored in the message, so that the call's result quotes it.
+    That, and a second decoding, are recorded.
     """
     value = decode(given, MAX_DEPTH) if isinstance(given, str) and given.strip() else given
     if isinstance(value, str) and value.strip():  # encoded twice
@@ -295,7 +297,7 @@ class _PendingCall:
 def _pair_results(sanitizer: _Sanitizer, messages: list[_Message]) -> list[_Message]:
     """Return the messages with each turn's results behind its calls, in the calls' order, with ids that the server
     accepts and that are used once. A call without a result gets one, and a result without a call becomes text or is
-    omitted. The same list is returned if it is in order already."""
+    omitted. Each change is recorded. The same list is returned if it is in order already."""
     if _are_paired(sanitizer, messages):
         return messages
     calls_of = {id(item): _list_calls(item) for item in messages if item.message["role"] == "assistant"}

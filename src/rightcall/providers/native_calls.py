@@ -394,8 +394,8 @@ class NativeCalls:
             self._start_up_to(each)
 
     def _start_up_to(self, call: PartialCall) -> None:
-        """Emit the start of this call and of those before it that have none, with problems of their names. Their ids
-        and names are final from then on. A call beyond the limit is not started."""
+        """Emit the start of this call and of those before it that have none, under their repaired names, with problems
+        of these names. Their ids and names are final from then on. A call beyond the limit is not started."""
         if call.started or call.index - self._first >= self._limits.calls:
             return
         for each in self._calls[self._started : call.index - self._first + 1]:
@@ -446,8 +446,8 @@ class NativeCalls:
         self._out.append(CallEnd(call.index, finalized))
 
     def _convert_custom_call(self, call: PartialCall, text: str) -> None:
-        """Turn a custom call into a function call, in place, if its free text is a JSON object, the tool takes no free
-        text, and repairs are on; otherwise leave it unchanged."""
+        """Turn a custom call into a function call, in place and with a repair, if its free text is a JSON object, the
+        tool takes no free text, and repairs are on; otherwise leave it unchanged."""
         if self._accepts_text(call.name) or self._policy_for(call.name) == "off" or len(text) > self._limits.call:
             return
         if isinstance(decode(text, self._limits.depth), dict):

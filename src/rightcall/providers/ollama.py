@@ -79,7 +79,8 @@ class OllamaChat(Dialect):
         return isinstance(fields.get("thinking"), str) or has_parsed_call(fields)
 
     def response_deltas(self, response: Any) -> Deltas:
-        """Return the deltas of a response, a message, a list of calls or one call, all with the choice 0."""
+        """Return the deltas of a response, a message, a list of calls or one call, all with the choice 0; of a finished
+        response also its finish reason."""
         fields = obj(response)
         if fields is None:
             return CHAT.response_deltas(response)

@@ -155,9 +155,10 @@ class _ArgumentRepair:
         self.has_unknown_member = False  # in the envelope
 
     def run(self, value: Any, json: str, beside: tuple[ExtraMember, ...], *, has_none: bool) -> dict[str, Any] | None:
-        """Return the arguments, repaired as far as the policy allows and not necessarily valid; None, with the cause in
-        `problem`, if there is no object. `value`: the decoded input or `Undecodable`; `json`: its text; `beside`: the
-        other members of the envelope; `has_none`: the input has no arguments."""
+        """Return the arguments, repaired as far as the policy allows and not necessarily valid, and record the receipts
+        and notes; `text` and `changed` say whether they are the input. None, with the cause in `problem`, if there is
+        no object. `value`: the decoded input or `Undecodable`; `json`: its text; `beside`: the other members of the
+        envelope; `has_none`: the input has no arguments."""
         self.text = json
         found = self._to_object(value, json)
         if found is None:

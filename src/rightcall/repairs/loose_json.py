@@ -315,7 +315,8 @@ class _LooseReader:
 
     def _read_scalar(self) -> Any:
         """Read a number, a word such as `true` or `None`, or a string without quotes, and return its value. A number
-        with leading zeros is a string. Raises `UnreadableJson` if there is none of these."""
+        with leading zeros is a string. Python's words and bare strings are recorded as deviations. Raises
+        `UnreadableJson` if there is none of these."""
         number = _NUMBER(self.text, self.pos)
         # Leading zeros: a code or a telephone number without quotes.
         if number is not None and not _ZEROS(number.group()):
@@ -354,8 +355,9 @@ class _LooseReader:
         return value
 
     def _read_container(self, opener: str, level: int) -> Any:
-        """Read the object or list that begins at `pos` with `opener`, "{" or "[", and return it as a dict or list.
-        `level`: the number of objects and lists around it. Raises `UnreadableJson` if it cannot be read."""
+        """Read the object or list that begins at `pos` with `opener`, "{" or "[", and return it as a dict or list. A
+        missing comma is recorded as a deviation. `level`: the number of objects and lists around it. Raises
+        `UnreadableJson` if it cannot be read."""
         self.pos += 1
         self.expected_closers.append("}" if opener == "{" else "]")
         self.key_styles.append(None)
@@ -402,8 +404,8 @@ class _LooseReader:
     def _close_if_at_end(self, char: str, value: Any, comma: bool) -> bool:
         """Close the current object or list, `value`, and return True if it ends at `char`: its closing bracket, which
         is consumed, that of an object or list around it, or the end of the text (""). Return False if `char` is no
-        closing bracket. `comma`: a comma or the opening bracket is directly before. Raises `UnreadableJson` if the text
-        was cut off or the bracket closes nothing."""
+        closing bracket. `comma`: a comma or the opening bracket is directly before. A missing bracket and a comma
+        before one are recorded. Raises `UnreadableJson` if the text was cut off or the bracket closes nothing."""
         if char not in ("", "}", "]", ")"):
             return False
         closer = self.expected_closers[-1]
@@ -451,8 +453,8 @@ class _LooseReader:
                 self.mixed = max(self.mixed, level)
 
     def _read_key(self, char: str) -> str:
-        """Read a key that begins with `char`, quoted or not, and the colon behind it; return the key. Raises
-        `UnreadableJson` if either is missing."""
+        """Read a key that begins with `char`, quoted or not, and the colon behind it; return the key. A key without
+        quotes is recorded as a deviation. Raises `UnreadableJson` if either is missing."""
         if char in CLOSING:
             key = self._read_string(char)
         else:

@@ -615,8 +615,8 @@ class TypeResolver:
         return tuple_type([self.resolve(each) for each in inner], len(inner), tuple)
 
     def _define(self, key: Any, name: str, build: Callable[[], JsonType]) -> JsonType:
-        """Return a reference to the definition of `key`, a class or alias; at first use `build` makes its type, under
-        `name` or a similar one. A class may refer to itself."""
+        """Return a reference to the definition of `key`, a class or alias; at first use `build` makes its type, which
+        is stored in `definitions` under `name` or a similar one. A class may refer to itself."""
         definition = self._definitions.get(key)
         if definition is None:
             definition = self._definitions[key] = _Definition(self._unused_name(key, name))

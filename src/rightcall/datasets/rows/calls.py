@@ -197,7 +197,8 @@ class CallsWork:
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
         """Return a line for each row of a part, with its runnable calls, rejected calls and problems, or only their
-        numbers. A row without calls or tools gives a `FaultLine`, and is recorded as a fault."""
+        numbers, and the counts of runnable, rejected and repaired calls. A row without calls or tools gives a
+        `FaultLine`, and is recorded as a fault."""
         outcome, lines = RowOutcome(), list[bytes]()
         calls = refused = repaired = 0
         for number, row in batch.rows():

@@ -275,8 +275,8 @@ class ReplyWork(FormatCarrier):
         self._searches_tools = tools is None or keys.tools is not None
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
-        """Return a line for each row of a part, with its parsed reply. A row without a reply gives a `FaultLine`, and
-        is recorded as a fault."""
+        """Return a line for each row of a part, with its parsed reply, and the counts of runnable, rejected and
+        repaired calls. A row without a reply gives a `FaultLine`, and is recorded as a fault."""
         outcome, lines = RowOutcome(), list[bytes]()
         calls = refused = repaired = 0
         for number, row in batch.rows():
