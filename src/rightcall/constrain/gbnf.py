@@ -325,7 +325,8 @@ def _prefixes_of(words: list[str]) -> dict[str, list[str]]:
 
 
 class _Search:
-    """The states of a search for several texts at once; each state is the longest prefix matched so far."""
+    """The states of a search for several texts at once, `stop` and those in `without`; each state is the longest prefix
+    of one of them that is matched so far. `name` is the rule of the first state, and begins the names of the others."""
 
     def __init__(self, stop: str, without: tuple[str, ...], name: str) -> None:
         self.stop, self.name = stop, name

@@ -52,6 +52,7 @@ class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
     isolate: Literal["omit", "open"] = "omit"
 
     def __post_init__(self) -> None:
+        """Raise `CallerError` for an option with an unknown value, and for a negative bound."""
         for name, known in _VALUES.items():
             if getattr(self, name) not in known:
                 raise CallerError(f"{name} is {_join_alternatives(known)}, not {getattr(self, name)!r}")

@@ -173,7 +173,8 @@ def project(
 
 
 class _Projector:
-    """Copies one schema, with its subschemas, into a dialect."""
+    """Copies the schema `root`, with its subschemas, into a dialect. `limits` collects the constraints that the copy
+    loses, reported for `tool`; with `formats`, a dropped `format` is one of them."""
 
     def __init__(self, root: Json, dialect: SchemaDialect, tool: str, formats: bool) -> None:
         self.refs, self.dialect, self.tool, self.formats = Refs(root), dialect, tool, formats

@@ -96,8 +96,8 @@ class Replies:
         return self._marker_nodes(self.format.call[0], name=name) if self.opens is None else self.opens
 
     def _marker_nodes(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
-        """Return the nodes of a marker, with its placeholders filled from `holes`. Its white space on either side
-        becomes a gap: optional, or as rendered in an `exact` grammar."""
+        """Return the nodes of a marker, of its first spelling if it has several, with its placeholders filled from
+        `holes`. Its white space on either side becomes a gap: optional, or as rendered in an `exact` grammar."""
         found = split_marker(first(marker))
         before = [self.book.gap(found.before)] if found.before else []
         after = [self.book.gap(found.after)] if found.after else []

@@ -296,7 +296,9 @@ _NOTES = frozenset(
 
 
 class Shapes(MemberShapes):
-    """Reads the schemas of one tool as shapes. What no shape expresses is reported in `limits`."""
+    """Reads the schemas of one tool, `root` and those in it, as shapes. What no shape expresses is reported in
+    `limits`. `extras` allows undeclared members that a schema does not mention; `formats` enforces `format`; `most` is
+    the budget of steps."""
 
     def __init__(
         self, tool: str, root: Json, *, extras: bool = False, formats: bool = False, most: int = MAX_SHAPES

@@ -611,7 +611,8 @@ class _MutateWork:
 
 
 class Mutator:
-    """Makes the negatives of single rows. It can be pickled."""
+    """Makes the negatives of single rows, of these `kinds`. It can be pickled. Without `formats`, every format is used
+    except those that must be named."""
 
     def __init__(self, kinds: Iterable[str], formats: Sequence[str] = (), seed: str = SEED) -> None:
         self.kinds, self.seed = list(kinds), seed
@@ -649,7 +650,8 @@ class ChosenRows:
         self.made: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the kind and the encoded row of each chosen negative, in the order in which they were made."""
+        """Yield the kind and the encoded row of each chosen negative, in the order in which they were made, and fill
+        `made`."""
         chosen = self._choose()
         for number, (kind, _, line) in enumerate(_read_frames(self._pieces())):
             if number in chosen:

@@ -89,7 +89,7 @@ _OURS = re.compile(
 
 class Redactor(Scrubber):
     """Replaces secrets, personal data and the given terms in one pass. Two runs replace equally only with the same
-    `key`; without one, it is random."""
+    `key`; without one, it is random. Raises `CallerError` for a term of less than three characters."""
 
     def __init__(self, terms: Iterable[str] = (), *, key: bytes | None = None) -> None:
         named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))

@@ -140,8 +140,8 @@ def _make_turn_examples(
 def _make_call_examples(
     conversation: CapturedConversation, make: Callable[[Json], Json | None], missing: str
 ) -> Examples:
-    """Yield one result for each call: the example from `make`, or a `LeftOut` with the reason; `missing` is the reason
-    if `make` returns None."""
+    """Yield one result for each row: the example of a call from `make`, or a `LeftOut` with the reason: an outcome, an
+    unusable turn, or `missing` if `make` returns None."""
     for turn in conversation.turns:
         for row in turn.rows:
             if turn.is_outcome:

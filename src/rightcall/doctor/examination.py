@@ -122,7 +122,8 @@ async def _identify_server(backend: Backend, model: str) -> tuple[str, str]:
 
 
 class _Examination:
-    """The requests of one examination, their answers and results."""
+    """The requests of one examination, their answers and results, with a connection for each dialect to try. Raises
+    `CallerError` for an invalid address or key."""
 
     def __init__(self, url: str, settings: ExamSettings, watch: Watch | None) -> None:
         self._settings, self._watch = settings, watch
@@ -153,8 +154,8 @@ class _Examination:
     # -- dialects ------------------------------------------------------------------------------------------------------
 
     async def _try_dialect(self, api: Api) -> SpokenDialect:
-        """Send a greeting in one dialect, again without a field that the server rejected, until that changes nothing.
-        Return whether the server has the dialect, and if not, why."""
+        """Send a greeting in one dialect, again with a rejected field renamed or left out, until that changes nothing;
+        later requests are sent likewise. Return whether the server has the dialect, and if not, why."""
         while True:
             case = await self._ask(BARE, api, "whole")
             if case is None:

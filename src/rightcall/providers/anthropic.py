@@ -102,7 +102,8 @@ def _event_deltas(payload: Json, state: StreamState) -> Iterator[Delta]:
 
 def _block_piece_deltas(payload: Json, slot: int | None, state: StreamState) -> Iterator[Delta]:
     """Yield the deltas of an event that continues a block: a piece of text, of reasoning, or of a call's arguments.
-    Pieces for a block of an unknown type are those of a call."""
+    Pieces for a block of an unknown type are those of a call; arguments of a tool that the server runs have no
+    delta."""
     delta = obj(payload.get("delta")) or {}
     if content := text(delta.get("text")):
         yield TextDelta(content)
