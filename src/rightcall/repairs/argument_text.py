@@ -175,8 +175,8 @@ def read_object_sequence(
     text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
 ) -> tuple[Any, tuple[Deviation, ...], int]:
     """Parse loose JSON at index `start`: one value, or objects in a row that are equal, apart from empty ones, as one.
-    Return the value, the deviations, and the index behind it and white space or the last object. Text may follow.
-    Raises `UnreadableJson` for invalid text, for objects that differ, and for more than nine."""
+    Return the value, the deviations, and the index behind the value or the last object. Text may follow. Raises
+    `UnreadableJson` for invalid text, for objects that differ, and for more than nine."""
     objects: list[Any] = []
     deviations: dict[str, Deviation] = {}
     while not objects or (isinstance(objects[-1], dict) and text.startswith("{", start)):
