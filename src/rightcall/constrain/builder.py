@@ -143,8 +143,8 @@ def first(marker: Marker) -> str:
 
 
 def split_marker(marker: str) -> Edges:
-    """Split a marker into its core and the white space before and after it, and return the three. A marker of white
-    space alone has an empty core and is returned as `after`."""
+    """Split a marker into its core and the white space before and after it, and return the three. A core of special
+    tokens is a `Special`. A marker of white space alone has an empty core and is returned as `after`."""
     core = marker.strip(BLANKS)
     if not core:
         return Edges("", "", str(marker))

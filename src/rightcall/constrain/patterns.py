@@ -128,7 +128,8 @@ class _PatternReader:
 
     def branches(self, *, top: bool = False) -> Node:
         """Read alternatives separated by `|`, up to `)` or the end, and return the node of any of them. With `top`,
-        they are the whole pattern: `^` and `$` are allowed, and where a branch lacks one, any text may be there."""
+        they are the whole pattern: `^` and `$` are allowed, and where a branch lacks one, any text may be there. Raises
+        `Irregular` if an alternative cannot be read."""
         found = [self.branch(top)]
         while self.skip("|"):
             found.append(self.branch(top))
@@ -292,7 +293,7 @@ class _PatternReader:
 
     def member(self) -> str | Chars:
         r"""Read one character inside brackets and return it; an escape such as `\d` is returned as a set of
-        characters."""
+        characters. Raises `Irregular` at the end, and for an unknown escape."""
         char = self.take()
         if char != "\\":
             return char

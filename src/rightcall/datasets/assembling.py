@@ -129,7 +129,8 @@ def _output_names(combined: str) -> dict[str, str]:
 
 
 class _Merge:
-    """Merges files of training rows. The digest, label and position of each input seen so far are on disk."""
+    """Merges files of training rows. The digest, label and position of each input seen so far are in the database
+    `scratch`, in a table that the constructor creates."""
 
     def __init__(self, scratch: Scratch, files: list[Path], reader: RowReader, seen: Seen | None) -> None:
         self.db, self.files, self.reader, self.seen = scratch.db, files, reader, seen

@@ -281,7 +281,8 @@ class DuplicateFinder:
 
     def _find_similar(self, threshold: float) -> None:
         """Drop the first row of each unit whose similarity to an earlier unit that stays is at least `threshold`. Only
-        units that share a band, and whose fixed parts are equal, are compared."""
+        units whose fixed parts are equal are compared, and each only with the first `_MOST_COMPARED` units of a band
+        that it shares."""
         self._add_bands(plan_bands(threshold))
         bands = self._db.execute("SELECT band, id FROM bands ORDER BY band, id")
         for _, sharing in groupby(bands, key=lambda record: record[0]):

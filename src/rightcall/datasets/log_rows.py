@@ -145,8 +145,9 @@ class _LoggedConversation:
         self._history_chars = self._row_chars = 0
 
     def rows(self) -> Iterator[Json]:
-        """Yield a row for each call of the model, and an outcome for each answer without one. Raises `CallerError`
-        if no turn of the model has content."""
+        """Yield a row for each call of the model, and an outcome for each answer without one; a turn that is only
+        history gets none. Fill `histories` and set `end`. Raises `CallerError` if no turn of the model, apart from
+        history, has content."""
         reasons: list[str] = []
         for at, entry in enumerate(self.entries):
             if not isinstance(entry, LogTurn):
@@ -186,7 +187,7 @@ class _LoggedConversation:
 
     def _turn_rows(self, at: int, turn: LogTurn, replies: Sequence[Reply]) -> Iterator[Json]:
         """Yield the rows of each choice of an answer, and add the first choice, with the results that follow it, to the
-        history. `at` is the index of the entry."""
+        history. `at` is the index of the entry. Raises as `_reply_rows`."""
         messages, raw = list(self.messages), _raw_reply(turn)
         for number, reply in enumerate(replies):
             assistant = CHAT.assistant_message(reply, reasoning_key="reasoning_content")

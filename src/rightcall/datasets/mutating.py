@@ -220,8 +220,8 @@ def make_wrong_arguments_call(source: SourceRow, dice: random.Random) -> Negativ
 
 
 def _vary_arguments(source: SourceRow, dice: random.Random) -> Iterator[tuple[str, Json, str]]:
-    """Yield, in random order, the name of an argument, the arguments with another value of it, and a description of
-    the change."""
+    """Yield, for each argument in random order, up to `_MOST_TRIES` changes: its name, all arguments with another value
+    of it, and a description of the change."""
     given, properties = source.call.arguments, _properties_of(source.parameters(source.call.name))
     for name in dice.sample(sorted(given), len(given)):
         found = other_values(given[name], _as_object(properties.get(name)), source.words, dice)

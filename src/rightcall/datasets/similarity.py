@@ -125,7 +125,7 @@ def _select_values(row: Json, keys: Sequence[str]) -> list[tuple[str, Any]]:
 
 def split_fixed_and_prose(row: Json, keys: Sequence[str] = ()) -> tuple[bytes, str]:
     """Return a digest of what must be equal in two similar rows, and the text that may differ a little. With `keys`,
-    the digest is empty, and the text is all text at these paths.
+    the digest is empty, and the text is all text at these paths; raises `CallerError` if the row has none of them.
 
     Calls must be equal except for prose in their arguments: `quantity: 2` is another call than `quantity: 3`, and a
     value without a blank is a name, not prose. Labels must be equal. What all rows share (system messages, tools) and

@@ -316,7 +316,7 @@ _SERVE_PREFIX = "RIGHTCALL_SERVE_"
 
 async def examine_through(direct: Diagnosis, settings: ExamSettings, watch: Watch | None = None) -> Diagnosis:
     """Examine a server through a proxy in this process, in each dialect that the `direct` diagnosis found, and return
-    the diagnosis. All dialects share a new budget of requests."""
+    the diagnosis. All dialects share a new budget of requests. Raises as `examine`."""
     from rightcall.serve.proxy import Proxy
 
     start = time.monotonic()

@@ -70,7 +70,8 @@ class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerConnection:
-    """Sends requests to one server in one dialect."""
+    """Sends requests to one server in one dialect. `seconds` is the time limit of a request. Raises `CallerError` for
+    an invalid address or key."""
 
     def __init__(self, url: str, api: Api, *, api_key_env: str | None, seconds: float) -> None:
         self.api: Api = api

@@ -100,9 +100,10 @@ class Judgement(msgspec.Struct, frozen=True):
         its calls.
 
         Notes and nudges of policies are appended to the answers. For a reply without calls, the nudges are one message
-        in the user's role.
+        in the user's role. Raises `CallerError` for an unknown API.
 
-        - `results`: the results of the calls that were run; those of the other calls are added here.
+        - `results`: the results of the calls that were run; those of refused calls are added here. A call without a
+          result is answered as not run.
         - `api`: as in `answers`.
         """
         nudges = [each.message for each in self.interventions if each.action == "nudge"]

@@ -351,8 +351,9 @@ def repeated(
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         """Yield an intervention for each valid call that repeats earlier ones often enough. A second equal call in the
-        same reply is refused. After a call of this reply that may change something, earlier results do not count.
-        Without an earlier success to answer with, a note or, for a repeated sequence, a refusal takes its place."""
+        same reply is refused, and so is, instead of a note or an answer, one that succeeded before and may have changed
+        something. After a call of this reply that may change something, earlier results do not count. Without an
+        earlier success to answer with, a note or, for a repeated sequence, a refusal takes its place."""
         past = [call for call in turn.calls[-window:] if _is_countable(call)]
         now: set[str] = set()
         changed = False  # by this reply, before the call

@@ -577,9 +577,9 @@ def _is_empty_turn(message: Json) -> bool:
 
 
 def _acceptable_content(sanitizer: _Sanitizer, message: Json) -> Any:
-    """Return the content of a message in the form that the server accepts; the message is not changed. An assistant's
-    missing content is what the profile wants next to calls, else ""; that of other roles is "". A list that the server
-    does not take becomes text, any other value JSON."""
+    """Return the content of a message in the form that the server accepts; the message is not changed, and nothing is
+    recorded. Missing or empty content of an assistant is what the profile wants next to calls, else ""; missing content
+    of other roles is "". A list that the server does not take becomes text, any other value JSON."""
     content, role, profile = message.get("content"), message["role"], sanitizer.profile
     if role == "assistant" and not content:
         blank = profile.blank if message.get("tool_calls") else "empty"

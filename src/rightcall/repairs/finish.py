@@ -131,7 +131,9 @@ class RepairBudget:
 
 
 class _ArgumentRepair:
-    """Turns the argument text of one call into arguments, and records what it repaired and what it could not."""
+    """Turns the argument text of one call into arguments, and records what it repaired (`receipts`) and what it could
+    not (`problem`, and `notes`, a list of the caller). `closed`: the text is complete, so that a missing bracket was
+    forgotten and not cut off."""
 
     def __init__(
         self,

@@ -510,7 +510,8 @@ class _LooseReader:
 
     def _decode_string(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         """Return the content of a string from its `pieces`, and record its deviations: other quotes than `"`, raw
-        control characters, and invalid escapes (a guess if their meaning is not certain).
+        control characters, and invalid escapes (a guess if their meaning is not certain). Note in the two `has_` fields
+        whether it has a lone backslash, and escapes of control characters.
 
         `quote`: the opening quote, at index `start`; the position is after the closing one. `odd`: those of the rules
         `raw_newline`, `python_escape` and `bad_escape` that were found in it.

@@ -222,7 +222,8 @@ def _dropped_null_changes(
 
 def _respelled_names(value: Json, unknown_names: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Return pairs of an unknown name and the one declared name, absent from the object `value`, that differs from it
-    only in case and separators; only unambiguous pairs. `declared`: the declared names by folded name."""
+    only in case and separators; only unambiguous pairs, and no very long names. `declared`: the declared names by
+    folded name."""
     wanted: dict[str, list[str]] = {}
     for key in unknown_names:
         free = (
@@ -617,7 +618,7 @@ class _SchemaRepair:
     def _apply_if_better(self, picked: dict[Where, Change]) -> None:
         """Apply the changes to a copy of the arguments and validate it. Accept those changes that leave lighter faults
         in their own place (`_fault_weights`); if there are none, nothing changes. `picked`: the changes by the path of
-        their place."""
+        their place. Raises `_TooManyFaults`."""
         candidate = apply_changes(self.value, picked.values())
         left = self._find_faults(candidate) if isinstance(candidate, dict) else self.left
         good = self._select_improving(picked, left)
@@ -646,8 +647,9 @@ class _SchemaRepair:
         self.value, self.left = value, left
 
     def _rename_then_repair(self) -> None:
-        """Rename unknown names whose values do not fit the new name, and repair the result; accept it if its
-        faults are lighter and no value was dropped or replaced by a default. Otherwise nothing changes."""
+        """Rename up to `_MOST_RENAMED` unknown names, also where a value does not fit the new name, and repair the
+        result; accept it if its faults are lighter and no null was dropped and no default filled in. Otherwise nothing
+        changes. Raises `_TooManyFaults`."""
         unknown = [fault for fault in self.left if fault.word == "stranger"]
         given = FaultyArguments(self.value, self.places, self.options.depth)
         changes = [next(possible_changes(fault, given), None) for fault in unknown[:_MOST_RENAMED]]

@@ -366,7 +366,8 @@ def _read_gemini(definition: Mapping[str, Any], root: Any) -> _RawDefinition:
 
 def _find_schema(definition: Mapping[str, Any], openapi: str, *json_schema: str) -> tuple[Any, str]:
     """Return a schema of a Gemini definition and its path: that under the first key in `json_schema` that is not null,
-    else that under the key `openapi`, converted from Gemini's notation; the schema is None if there is none."""
+    else that under the key `openapi`, converted from Gemini's notation; the schema is None if there is none. Raises
+    `Refused` as `_copy_schema` does."""
     for key in json_schema:
         if definition.get(key) is not None:
             return definition[key], f"/{key}"

@@ -567,9 +567,9 @@ class TypeResolver:
         return ANYTHING if hint.__bound__ is None else self.resolve(hint.__bound__)
 
     def _resolve_class(self, hint: Any) -> JsonType:
-        """Return the JSON type of an annotation that is a class, perhaps with type arguments: a container, a scalar, an
-        Enum, or a class with fields. Raises `UnsupportedType` for any other annotation, and `NeedsPydantic` for a class
-        of pydantic."""
+        """Return the JSON type of an annotation that is a class, perhaps with type arguments: a container or scalar, or
+        a reference to the definition of an Enum or a class with fields, which is added to `definitions`. Raises
+        `UnsupportedType` for any other annotation, and `NeedsPydantic` for a class of pydantic."""
         cls, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
         if _is_pydantic(cls):
             raise NeedsPydantic
@@ -587,7 +587,7 @@ class TypeResolver:
 
     def _resolve_container(self, hint: Any, cls: Any, inner: tuple[Any, ...]) -> JsonType | None:
         """Return the JSON type of a list, set, tuple or mapping whose class is `cls` and whose type arguments are
-        `inner`; None for any other class."""
+        `inner`; None for any other class. Raises as `resolve`."""
         if cls is tuple:
             return array_type(ANYTHING, tuple) if hint in (tuple, typing.Tuple) else self._resolve_tuple(inner)  # noqa: UP006
         if cls in LISTS or cls in SETS:

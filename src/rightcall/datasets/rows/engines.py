@@ -103,7 +103,7 @@ class LocalEngine:
 
     def _map_in_pool(self, work: Work, source: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the result of each item, in order. Items are worked on in this process for a moment, and a single item
-        always; then worker processes are started for the others."""
+        always; then worker processes are started for the others. Raises what the work raises, and `WorkerLost`."""
         until = time.monotonic() + self._inline_seconds
         first = list(islice(source, 2))
         while first and (len(first) == 1 or time.monotonic() < until):
@@ -132,7 +132,8 @@ class _MessageReader:
         self._size, self._wanted = 0, _HEAD.size
 
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the kind and the data of each message that is complete with this piece."""
+        """Yield the kind and the data of each message that is complete with this piece; keep the rest for the next
+        one."""
         self._pieces.append(data)
         self._size += len(data)
         while self._size >= self._wanted:
@@ -192,7 +193,8 @@ def run_engine_worker() -> None:
 
 
 class _Worker:
-    """A process, the items that it has not answered, and the bytes on their way to it and from it."""
+    """A process, which is started at once and gets `first_message` first, the items that it has not answered, and the
+    bytes on their way to it and from it."""
 
     def __init__(self, first_message: bytes) -> None:
         self.process = subprocess.Popen(
@@ -237,7 +239,8 @@ class _Worker:
 
 
 class _Pool:
-    """The workers of one run. One thread does everything; it is woken when a pipe can be read or written."""
+    """The workers of one run, at most `jobs` processes. `run` starts one when an item finds all others busy. One thread
+    does everything; it is woken when a pipe can be read or written."""
 
     def __init__(self, work: Work, jobs: int) -> None:
         self._first_message = _pack_message(_WORK, pickle.dumps(work))

@@ -96,8 +96,8 @@ _TEXT_KEYS: dict[tuple[str, ...], str] = {}  # by the keys of a row: the key of 
 
 
 def _find_reply_cached(row: Json) -> Any:
-    """Return the reply in a row, as `find_reply` finds it; None if there is none. Rows of one log have the same keys,
-    so the key of a text is remembered for them."""
+    """Return the reply in a row, as `find_reply` finds it; None if there is none. If it is a text, its key is
+    remembered for all rows with the same keys, as those of one log have."""
     shape = tuple(row)
     name = _TEXT_KEYS.get(shape)
     if name is not None and type(row[name]) is str:

@@ -264,7 +264,7 @@ def _cut_parquet(at: int, source: RowSource, size: int) -> Iterator[Part]:
 @contextmanager
 def _seekable_copy(source: RowSource) -> Iterator[str]:
     """Yield the name of a file that can be read from any position: the source itself, or, for a compressed one and for
-    standard input, a temporary copy of its content, deleted when the block ends."""
+    standard input, a temporary copy of its content, deleted when the block ends. Raises `FileFailed`."""
     if not source.compression and source.path != STDIN:
         yield source.path
         return
@@ -373,7 +373,7 @@ class RowBatch:
 
     def rows(self) -> Iterator[tuple[int, Json | LineFault]]:
         """Yield the number in the part and the decoded row of each line that is not blank, or a `LineFault` for one
-        that cannot be decoded."""
+        that cannot be decoded or is longer than `LONGEST`."""
         for number, line in enumerate(self._lines):
             if number in self._faults:
                 yield number, LineFault(self._faults[number])

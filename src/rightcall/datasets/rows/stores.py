@@ -147,7 +147,8 @@ class RemoteStore:
         return None if changed is None else int(changed) // 1_000_000
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the files that a glob matches, sorted; the pattern itself if it has no wildcards."""
+        """Return the files that a glob matches, sorted; the pattern itself if it has no wildcards. Raises `FileFailed`
+        if the store fails."""
         scheme, _, place = pattern.partition("://")
         if not _has_wildcard(place):
             return [pattern]
