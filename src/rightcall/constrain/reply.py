@@ -131,7 +131,9 @@ class Replies:
         return [gap, Lit(core)] if closing else [Lit(core), gap]
 
     def separator_of_calls(self) -> Node:
-        """Return the node between two calls: the format's separator, with optional white space after it."""
+        """Return the node between two calls: the format's separator, with optional white space after it. A separator of
+        white space alone is optional, except for calls on lines of their own. In an `exact` grammar nothing is
+        optional."""
         text = self.wrap[1] if self.wrap is not None else self.format.between
         core = text.strip(BLANKS)
         if not core:

@@ -365,8 +365,9 @@ def batch_key(row: Json) -> str:
 
 
 def join_batch(rows: list[Json]) -> Json:
-    """Return a request and its result, which share an id, merged to one line. Several requests or several results with
-    one id cannot be matched: then return a line with their number (`several`), for which `read_batch` raises."""
+    """Return a request and its result, which share an id, merged to one line; of two values for one key the later
+    counts, null is left out. Several requests or several results with one id cannot be matched: then return a line with
+    their number (`several`), for which `read_batch` raises."""
     requests = [row for row in rows if _first_object(row, _REQUESTS) is not None]
     results = [row for row in rows if _first_object(row, _RESULTS) is not None and row not in requests]
     if max(len(requests), len(results)) > 1:

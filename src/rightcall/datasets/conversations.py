@@ -108,7 +108,7 @@ class CapturedConversation:
 
     @cached_property
     def turns(self) -> list[CapturedTurn]:
-        """The turns, in order."""
+        """The turns, in order, each with the rows of one turn and attempt, and the messages before it."""
         turns: list[CapturedTurn] = []
         for _, group in groupby(self.rows, key=lambda row: _row_order(row)[:3]):
             rows = list(group)

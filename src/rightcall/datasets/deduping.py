@@ -105,8 +105,9 @@ def _split_records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
 
 
 def _write_kept_rows(sources: Sequence[RowSource], finder: DuplicateFinder, sink: Sink) -> None:
-    """Write the rows whose numbers are not in `finder.dropped`, in order, with their bytes unchanged. Raises `BadRows`
-    if the number of rows has changed since they were read."""
+    """Write the rows whose numbers are not in `finder.dropped`, in order. Their content is unchanged; blank lines are
+    left out, and each line ends in a newline alone. Raises `BadRows` if the number of rows has changed since they were
+    read."""
     number = 0
     for part in parts_of(sources, size=row_files.PART):
         kept: list[bytes] = []
@@ -153,7 +154,7 @@ class _FingerprintWork:
             try:
                 prints.append(self._make_fingerprint(row))
             except RecursionError:
-                outcome.add_fault(number, "is nested too deeply to be compared")
+                outcome.add_fault(number, "is nested too deeply to be compared; leave the row out")
             except CallerError as error:
                 outcome.add_fault(number, str(error))
         outcome.data = b"".join(prints)
@@ -227,7 +228,8 @@ class DuplicateFinder:
             self.rows += 1
 
     def find(self) -> None:
-        """Find all duplicates among the added rows: fill `dropped`, and set `exact` and `near`. Call this once."""
+        """Find all duplicates among the added rows: fill `dropped`, and set `exact` and `near`. The rows of a unit
+        after its first `_MOST_ROWS` different ones count as further units. Call this once."""
         self._db.execute("BEGIN")
         prints = self._db.execute("SELECT * FROM prints ORDER BY unit, content, number")
         for _, unit in groupby(prints, key=lambda record: record[0]):

@@ -187,8 +187,8 @@ def export(
 
 
 def _check_options(to: str, turns: bool, format: str | None, contract: str | None) -> ShapeOptions:
-    """Return the options for the examples of a shape. Raises `CallerError` for an unknown shape or format, and for
-    options that the shape does not take or lacks."""
+    """Return the options for the examples of a shape. Raises `CallerError` for an unknown shape or format, if a format
+    is missing or not taken, and for `turns` or a `contract` that the shape does not take."""
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != SHAPES[to].takes_format:

@@ -123,8 +123,8 @@ def _parse_iso_ms(value: str) -> int | None:
 
 
 def flatten_content(content: Any) -> str:
-    """Return the content of a message as one text: its text parts, and any other part as JSON; "" for None and for
-    an empty list."""
+    """Return the content of a message as one text: its text parts, and any other part as JSON, joined by line breaks;
+    "" for None and for an empty list, JSON for any other value."""
     if isinstance(content, str) or content is None:
         return content or ""
     parts = items(content)

@@ -65,7 +65,8 @@ class SourceRow:
 
     @property
     def is_call(self) -> bool:
-        """Whether it is a call that is labelled valid, or has no label and no blocking problem."""
+        """Whether it is a complete call, with tools, that is labelled valid or, without a label, has no blocking
+        problem, neither recorded nor found by `check`."""
         if self.row["kind"] != CANDIDATE or not self.call.complete or not self.tools:
             return False
         label = label_of(self.row)
@@ -135,8 +136,9 @@ class Negative(msgspec.Struct, frozen=True):
     more: Json = {}
 
     def row(self, source: SourceRow, kind: str, seed: str) -> Json:
-        """Return the captured row of the negative, derived from its source row. It keeps the group of its source, so
-        that a split keeps them together; its model is `mutated:` and the kind of mutation."""
+        """Return the captured row of the negative, derived from its source row, labelled and marked as private. It
+        keeps the group of its source, so that a split keeps them together; its model is `mutated:` and the kind of
+        mutation."""
         row = source.row
         trace = {**row["proxy_trace"], "model": f"{DOMAIN}:{kind}", "domain": DOMAIN, "scenario": kind}
         trace |= {"tool_call_id": self.call.id, "response_id": None, "finish_reason": None}
@@ -179,8 +181,9 @@ _MOST_TRIES = 24
 
 
 def make_wrong_tool_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Return a call of another tool with the arguments that both tools have, tools with most common arguments first;
-    None if the row is no right call or no tool fits."""
+    """Return a call of another tool, those that share most arguments first, with the arguments that both have and
+    made-up values for the other required ones. `check` accepts it, and the scenario, where it is known, calls the tool
+    wrong. None if the row is no right call or no tool fits."""
     if not source.is_call:
         return None
     right = source.call
@@ -202,8 +205,9 @@ def _rank_other_tools(source: SourceRow, dice: random.Random) -> list[Tool]:
 
 
 def make_wrong_arguments_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Return the call with one value changed, which `check` accepts, or, if none can be, without an argument that is
-    required, which `check` rejects; None if the row is no right call or neither succeeds."""
+    """Return the call with one value changed, which `check` accepts and the scenario, where it is known, calls wrong;
+    if none can be, without a required argument, which `check` rejects. None if the row is no right call or neither
+    succeeds."""
     if not source.is_call:
         return None
     given = source.call.arguments
@@ -256,7 +260,7 @@ _LEAST_CHARS = 2  # of a text that is searched for in a request
 
 def make_unneeded_call(source: SourceRow, dice: random.Random) -> Negative | None:
     """Return a repetition of the row's call right after its successful result or, for a good answer without a call, a
-    call in its place; None if the row is neither, or no call can be made."""
+    call in its place; None if the row is neither, the answer asks for clarification, or no call can be made."""
     if source.is_answer and source.row.get("scenario_kind") != "clarify":
         return _make_call_instead(source, dice, "not-needed", "tool_not_needed", "the request needs no tool")
     result = source.row.get("tool_result")
@@ -277,8 +281,9 @@ def make_unneeded_call(source: SourceRow, dice: random.Random) -> Negative | Non
 
 
 def make_premature_call(source: SourceRow, dice: random.Random) -> Negative | None:
-    """Return the call after its required value was removed from the request, so that the model should have asked;
-    or, for a row in which the model asked, a call in place of the question. None if neither is possible."""
+    """Return the call after a required value was removed from the request, so that the model should have asked; the
+    value must not be elsewhere in the conversation. For a row in which the model asked, return a call in place of the
+    question. None if neither is possible."""
     if source.is_answer and source.row.get("scenario_kind") == "clarify":
         return _make_call_instead(
             source, dice, "ask-back", "needs_clarification", "the request lacks what the call needs"
@@ -573,7 +578,8 @@ def mutate_files(
     - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
-    Raise `BadRows` for rows with faults, and `CallerError` for an unknown kind; nothing is written then.
+    Raise `BadRows` for rows with faults, and `CallerError` for an unknown kind or a negative number; nothing is
+    written then.
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
     for kind, most in caps.items():

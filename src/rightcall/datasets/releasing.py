@@ -209,7 +209,8 @@ def redact_files(
     - `terms`: further words to replace.
     - `seen`, `force`: as in `export`.
 
-    Raises `BadRows` for rows with faults; nothing is written then."""
+    Raises `BadRows` for rows with faults, and `CallerError` for a term of less than three characters; nothing is
+    written then."""
     redactor, files = Redactor(terms), list(paths)
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_row_files(files, seen=seen):

@@ -348,8 +348,8 @@ class GroupedRows:
         self._scratch.__exit__(kind, error, at)
 
     def parts(self, at: int, size: int) -> Iterator[Part]:
-        """Yield the groups in parts of about `size` bytes; a group is never cut, so a part may be larger. `at` is the
-        index of this source."""
+        """Yield the groups in parts of about `size` bytes; a group is never cut, so a part may be larger. Rows of a
+        group beyond `most` are counted in `left_out`. `at` is the index of this source."""
         groups: list[list[bytes]] = []
         places: list[tuple[int, int]] = []
         weight = 0

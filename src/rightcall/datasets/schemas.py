@@ -137,7 +137,7 @@ def _check_proxy_row(row: Json) -> Faults:
 
 def _check_training_row(row: Json) -> Faults:
     """Yield the faults of a verifier's training row. Its call must fit its tool unless it is labelled
-    `deterministic_invalid`."""
+    `deterministic_invalid`; a corrected call must fit too."""
     label = row.get("label")
     if label not in LABELS:
         yield f"label must be one of {', '.join(LABELS)}, not {label!r:.80}"
@@ -154,7 +154,8 @@ def _check_training_row(row: Json) -> Faults:
 
 
 def _check_review(review: Any) -> Faults:
-    """Yield the faults of the field `review` of a training row."""
+    """Yield the faults of the field `review` of a training row: it must be an object with a `source`, and with the id
+    of its example group or task group."""
     if not isinstance(review, dict):
         yield "review must be an object"
         return
@@ -257,7 +258,8 @@ def _check_type(row: Json, name: str, kind: Any) -> Faults:
 
 
 def _check_trace(trace: Any) -> Faults:
-    """Yield the faults of a `proxy_trace`; none for a value that is no object, which is reported elsewhere."""
+    """Yield the faults of a `proxy_trace`: domain, scenario and model must be texts that are not blank, run, turn and
+    call integers. None for a value that is no object, which is reported elsewhere."""
     if not isinstance(trace, dict):
         return
     yield from (f"proxy_trace.{fault}" for fault in _check_texts(trace, "domain", "scenario", "model"))

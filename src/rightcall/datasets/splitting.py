@@ -107,7 +107,7 @@ class _Side:
         self.counts: dict[str, Counter[str]] = {"labels": Counter(), "buckets": Counter(), "schemas": Counter()}
 
     def add(self, row: Json) -> None:
-        """Count a row of this side."""
+        """Count a row of this side, also by label, bucket and schema."""
         self.rows += 1
         count_name(self.counts["labels"], label_of(row))
         count_name(self.counts["buckets"], bucket_of(row))

@@ -156,7 +156,8 @@ def _make_call_examples(
 
 def _openai_sft_examples(conversation: CapturedConversation, options: ShapeOptions) -> Examples:
     """Yield one example, {"messages", "tools", "parallel_tool_calls"}, with arguments as text. A bad turn before the
-    last good one has weight 0, so that it is not learned. Raises `LeftOut` without a good turn."""
+    last good one has weight 0, so that it is not learned. Raises `LeftOut` without a good turn, for a rewritten
+    history, and for a message that cannot be represented."""
     end, before = _split_at_last_good(conversation)
     messages = [*_plain_history(end, objects=False), _plain_answer(end, objects=False)]
     for turn in before:

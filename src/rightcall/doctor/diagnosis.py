@@ -180,8 +180,9 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join([*line, *[word for pair in self.cure_flags(api).items() for word in pair]])
 
     def check(self) -> None:
-        """Raise an AssertionError that lists the faults, and the questions that were not answered; for tests. Return
-        None if the diagnosis `is_sound`. Without any answered dialect, the error gives the reasons."""
+        """Raise an AssertionError that lists the first faults and the questions that were not answered, with the cure;
+        for tests. Return None if the diagnosis `is_sound`. Without any answered dialect, the error gives the
+        reasons."""
         if self.is_sound:
             return
         if not self.spoken:

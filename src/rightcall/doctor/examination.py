@@ -172,7 +172,8 @@ class _Examination:
     # -- asking --------------------------------------------------------------------------------------------------------
 
     def _plan_requests(self, api: Api) -> list[tuple[ServerQuestion, Way, int]]:
-        """Return every question of this dialect, with the mode (whole or streamed) and the number of the repetition."""
+        """Return the requests for all questions of this dialect: each question in each of its modes (whole or
+        streamed), with the number of the repetition, `n` times or once."""
         return [
             (question, way, number)
             for question in QUESTIONS.values()
@@ -375,7 +376,7 @@ def diagnose(
     - `url`: the address of the server, with or without `/v1`.
     - `model`: the model; if empty, the first that the server lists.
     - `apis`: the dialects to try (`chat`, `responses`, `messages`, `ollama`, `gemini`, `completions`); all if empty.
-    - `n`: how often each question is sent.
+    - `n`: how often each question is sent; those whose answer does not depend on chance are sent once.
     - `max_requests`: the maximum number of requests.
     - `timeout`: the time limit of one request, in seconds.
     - `patience`: seconds of silence that clients tolerate in a stream.

@@ -132,8 +132,9 @@ def _is_announced(answered: str, case: ProbedCase) -> bool:
 
 
 def judge_calls(case: ProbedCase) -> ProbeFinding:
-    """Return `OK` if the answer has calls, all of declared tools and with arguments that a client can parse; otherwise
-    the finding for the first that is not so, or for the missing call. They need not fit the schema."""
+    """Return `OK` if the answer has calls, all of declared tools and with arguments that a client can parse, fitting
+    the schema or not; otherwise the finding for the first that is not so, or for the missing call. Unreadable arguments
+    of a truncated answer are a failure of the model."""
     if not case.answer.calls:
         return explain_missing_call(case)
     for call in case.answer.calls:
@@ -166,7 +167,8 @@ def find_unreadable_arguments(call: ClientCall) -> ProbeFinding | None:
 
 
 def _classify_invalid_json(given: Any) -> ProbeFinding:
-    """Return the server's fault for arguments that are not a JSON object: truncated, several values, or not JSON."""
+    """Return the server's fault for arguments that are not a JSON object: a text in them that does not end
+    (`cut_but_run`), an object after the first value (`bad_index`), anything else (`broken_arguments`)."""
     try:
         _, end = json.JSONDecoder().raw_decode(str(given).lstrip())
     except json.JSONDecodeError as error:
@@ -511,8 +513,8 @@ def _has_any_call(case: ProbedCase) -> bool:
 
 
 def judge_prompt_length(case: ProbedCase) -> ProbeFinding:
-    """Return a fault of the server if it counts far fewer tokens than a long prompt has; not offered without counts, or
-    if the count is the same for a short prompt; otherwise `OK`."""
+    """Return a fault of the server if it counts fewer tokens than three quarters of the words of a long prompt; not
+    offered without counts, or if the same small count is given for a short prompt; otherwise `OK`."""
     own, plain = case.answer.prompt_tokens, _prompt_tokens_of(case, "plain")
     if own is None:
         return ProbeFinding("not offered", "", "the server counts no prompt tokens")
@@ -568,7 +570,8 @@ def judge_silence(case: ProbedCase) -> ProbeFinding:
 
 def judge_stream_equality(case: ProbedCase) -> ProbeFinding:
     """Return a fault of the server if the stream lacks calls or readable arguments that the whole answer to the same
-    question has; otherwise `OK`. Not offered if neither has a call."""
+    question has, or if the pieces of its calls cannot be joined; otherwise `OK`. Without calls in the whole answer,
+    `OK` for a stream with calls, else not offered."""
     other = case.others.get((case.question.name, "whole"))
     if other is None or not other.raw.is_ok or not other.answer.calls:
         return OK if case.answer.calls else _NO_CALL

@@ -441,8 +441,8 @@ def _restore_arguments(body: Json, question: ServerQuestion) -> None:
 
 
 def follow_up(body: Json, api: Api, answer: StrictClientAnswer, *, reasoning: bool) -> Json:
-    """Return a copy of a request body that continues with the server's turn in `answer` and a result for each of its
-    calls.
+    """Return a request body that continues `body`, which is not changed, with the server's turn in `answer` and a
+    result for each of its calls.
 
     With `reasoning`, the turn is sent back as it came; without, its reasoning is removed, as some clients do."""
     turn = answer.turn if reasoning else [entry for each in answer.turn for entry in _without_reasoning(each, api)]

@@ -116,8 +116,8 @@ class ServerConnection:
         return RawAnswer(body=b"".join(pieces), seconds=loop.time() - start, **fields)
 
     def _describe_timeout(self, silence: float, *, has_begun: bool) -> dict[str, Any]:
-        """Return the fields of the `RawAnswer` of a response that ran out of time: `broke` and `says` for one that was
-        silent at last or only incomplete, `says` alone if nothing had arrived.
+        """Return the fields of the `RawAnswer` of a response that ran out of time: `says`, and `broke`, "silent" if no
+        data came in the last half of the time, else "late". If nothing had arrived, `broke` is not set here.
 
         `silence` is the number of seconds without data, `has_begun` whether a status had arrived."""
         if not has_begun:

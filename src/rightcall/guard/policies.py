@@ -27,7 +27,8 @@ _SEARCHED_CHARS = 240
 
 
 def announced(*, most: int = 3) -> GuardPolicy:
-    """Return a policy that sends a nudge when a reply announces a call in its last sentence and makes none.
+    """Return a policy that sends a nudge when a reply announces a call in its last sentence and makes none, unless the
+    turn's choice is "none".
 
     - `most`: at most this many nudges of this policy since the last message of the user; a model that intends no call
       can answer then.

@@ -202,8 +202,9 @@ class _ArgumentRepair:
         return placed.arguments
 
     def _may_close_elsewhere(self, found: dict[str, Any], placed: dict[str, Any]) -> bool:
-        """Return whether the bracket that closes the arguments `found` may belong elsewhere, given `placed`, the same
-        with the members behind that bracket added; False if `found` is empty."""
+        """Return whether the bracket that closes the arguments `found` may belong elsewhere: the schema does not make
+        it sure, a key of `found` is odd, or `placed`, the same with the members behind that bracket added, has an
+        unknown argument in a place of `found`. False if `found` is empty."""
         if not found:
             return False
         hoisted = {key: value for key, value in placed.items() if key not in found}

@@ -86,8 +86,9 @@ class InlineEngine:
 
 
 class LocalEngine:
-    """Runs work in `jobs` processes of this machine. Without `jobs`, one per core, started only if the work takes
-    long enough to be worth it. A single item, or a single job, is worked on in this process."""
+    """Runs work in `jobs` processes of this machine. Without `jobs`, one per core, started only if the work takes long
+    enough to be worth it. A single item, or a single job, is worked on in this process. Raises `CallerError` for less
+    than one job."""
 
     def __init__(self, jobs: int | None = None) -> None:
         if jobs is not None and jobs < 1:
@@ -148,8 +149,8 @@ class _MessageReader:
 
 
 def _pack_error(error: Exception) -> bytes:
-    """Return an exception of the work and its traceback as bytes. One that cannot be pickled becomes a
-    `RuntimeError` with its description."""
+    """Return the pickled pair of an exception of the work and its traceback as text. An exception that cannot be
+    pickled becomes a `RuntimeError` with its description."""
     trace = "".join(traceback.format_exception(error))
     try:
         return pickle.dumps((error, trace))
@@ -168,7 +169,8 @@ def _unpack_error(data: bytes) -> BaseException:
 
 def run_engine_worker() -> None:
     """Run as a worker process: receive the work on standard input, then answer one item after the other on standard
-    output, with a result or an error, until the input ends. Exits the process."""
+    output, with a result or an error, until the input ends. Ctrl-C is ignored, and what the work prints goes to
+    standard error. Exits the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     out = os.dup(1)
     os.dup2(2, 1)  # output that the work prints must not mix with the results

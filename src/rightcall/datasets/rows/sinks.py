@@ -141,7 +141,7 @@ class RemoteSink(FileSink):
         return super().begin(run)
 
     def finish(self) -> None:
-        """Send the complete file to the store and delete it here."""
+        """Send the complete file to the store and delete it here. Raises `FileFailed`."""
         _upload(self._file.part, self._path)
         self._file.publish()
         self._file.path.unlink()
