@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class ProbeLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Options for the number and the duration of requests."""
 
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=100, help="Number of times each probe runs.")] = 1
+    n: Annotated[
+        int, typer.Option("--n", metavar="N", min=1, max=100, help="Runs of each probe that depends on chance.")
+    ] = 1
     max_requests: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of requests.")] = 500
     timeout: Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Limit for one request.")] = (
         60.0

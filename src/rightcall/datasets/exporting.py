@@ -195,9 +195,11 @@ def _check_options(to: str, turns: bool, format: str | None, contract: str | Non
         raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
     if turns and SHAPES[to].turn_columns is None:
         able = [name for name, shape in SHAPES.items() if shape.turn_columns is not None]
-        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have a fixed unit")
+        raise CallerError(f"--turns is for {', '.join(able)}: the other shapes have a fixed unit; leave it out")
     if contract and not SHAPES[to].takes_format:
-        raise CallerError("--contract is for --to text: trainers that read the other shapes show the tools themselves")
+        raise CallerError(
+            "--contract is for --to text: trainers that read the other shapes show the tools themselves; leave it out"
+        )
     return ShapeOptions(turns, formats.find(format) if format is not None else None, contract or "")
 
 

@@ -186,7 +186,7 @@ class RemoteStore:
         system, place = _resolve(path)
         found = _call_store("read", path, system.get_file_info, place)
         if not found.is_file:
-            raise FileFailed(f"cannot read {path}: there is no such file")
+            raise FileFailed(f"cannot read {path}: there is no such file; name an existing one")
         return found
 
 
