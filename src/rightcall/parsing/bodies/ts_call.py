@@ -36,17 +36,30 @@ from rightcall.parsing.values.value_reader import Ends, ValueReader
 _STRINGS = "'\"`<"
 
 
-def ts_arguments(builder: CallBuilder) -> Steps[dict[str, Any]]:
-    """Take the arguments of a call that has begun, up to its `)`, give their JSON to the call as it arrives, and return
-    them. The JSON lacks the last brace unless the object arrived whole. Raises `Broken` or `Cut`."""
+def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tuple[str, dict[str, Any]]]:
+    """Take the arguments of a call up to and with its `)` and return their JSON and values; "" and {} for `f()`.
+
+    Unless `is_held`, the JSON is given to the call as it arrives instead, without the last brace unless the object
+    arrived whole, and "" is returned. Raises `Broken` for invalid arguments, `Cut` if the text ends in them.
+    """
     char = yield from _space(builder)
+    json = ""
     values: dict[str, Any] = {}
-    if char == "{":
+    if char == "{" and is_held:
+        read = yield from _nested(builder, builder.limits.depth)
+        json, values = read.json, read.value
+    elif char == "{":
         values = _take_whole_object(builder) or (yield from _members(builder))
     elif char != ")":
-        raise _no_object(char)
-    yield from _close(builder)
-    return values
+        message = "the arguments must be one object literal: name({ key: value })"
+        raise Broken("arguments_not_object", message) if char else Cut
+    if (char := (yield from _space(builder))) == ",":
+        builder.advance()
+        char = yield from _space(builder)
+    if char != ")":
+        raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
+    builder.advance()
+    return json, values
 
 
 def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
@@ -62,44 +75,6 @@ def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
     builder.give(read.json)
     values: dict[str, Any] = read.value
     return values
-
-
-def take_held_arguments(builder: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
-    """Take the arguments of a call up to its closing parenthesis and return their JSON and values, without passing
-    anything on before. `f()` gives "" and {}. Raises `Broken` for invalid arguments and `Cut` if the text ends in
-    them."""
-    char = yield from _space(builder)
-    json = ""
-    value: dict[str, Any] = {}
-    if char == "{":
-        read = yield from _nested(builder, builder.limits.depth)
-        json, value = read.json, read.value
-    elif char != ")":
-        raise _no_object(char)
-    yield from _close(builder)
-    return json, value
-
-
-def _no_object(char: str) -> Exception:
-    """Return, not raise, the error for arguments that begin with `char` and so are no object: `Broken`, or `Cut` for
-    ""."""
-    return (
-        Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })")
-        if char
-        else Cut()
-    )
-
-
-def _close(builder: CallBuilder) -> Steps[None]:
-    """Take the `)` of a call, with a comma before it. Raises `Broken` for anything else, `Cut` at the end of the
-    text."""
-    char = yield from _space(builder)
-    if char == ",":
-        builder.advance()
-        char = yield from _space(builder)
-    if char != ")":
-        raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
-    builder.advance()
 
 
 def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
@@ -266,7 +241,7 @@ class TsCallReader(BodyReader):
         first = builder.index
         while True:
             ends = yield from self._opening(builder)
-            values = yield from ts_arguments(builder)
+            _, values = yield from take_arguments(builder)
             yield from self._take_trailing_marks(builder, ends)
             more = bool((yield from builder.test(_NEXT)))
             assert builder.call is not None
@@ -330,7 +305,7 @@ class TsCallReader(BodyReader):
         builder.take_match(found)
         taken = builder.capture()
         try:
-            values = yield from take_held_arguments(builder)
+            json, values = yield from take_arguments(builder, is_held=True)
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
             builder.advance(len(builder.buf) - builder.pos if cut else 0)
@@ -347,9 +322,9 @@ class TsCallReader(BodyReader):
         if wrapped and (yield from builder.peek()):
             raise NotACall
         call = builder.begin(name)
-        call.parts.append(values[0])
+        call.parts.append(json)
         builder.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=call.index)
-        builder.finish(values[1], empty=not values[1])
+        builder.finish(values, empty=not values)
 
 
 def _give_back_opener(builder: CallBuilder, taken: Capture) -> None:
