@@ -154,8 +154,8 @@ def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
 def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
     """Take a string, template or heredoc and return its content; with `give` it is given to the call while it arrives.
     Raises `Broken` if it is not closed or the call ends here, `Cut` if the text ends."""
-    if builder.buf[builder.pos] == "<":
-        yield from _no_edge(builder)
+    if builder.buf[builder.pos] == "<" and (yield from builder.test(builder.compiled.call_ends.edge)):
+        raise Broken("invalid_value", "'}' is missing before the end of the call")
     text = yield from open_string(builder, TYPESCRIPT)
     assert text is not None
     return (yield from take_string(builder, text, give=give))
@@ -178,12 +178,6 @@ def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
     return parse_value(ValueReader(TYPESCRIPT, text))
-
-
-def _no_edge(builder: CallBuilder) -> Steps[None]:
-    """Raise `Broken` if a marker that ends the call is here: a bracket is missing before it. Else do nothing."""
-    if (yield from builder.test(builder.compiled.call_ends.edge)):
-        raise Broken("invalid_value", "'}' is missing before the end of the call")
 
 
 def _space(builder: CallBuilder) -> Steps[str]:
