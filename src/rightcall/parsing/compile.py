@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Set
 from copy import copy
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -54,9 +54,6 @@ from rightcall.parsing.markers import (
     with_invalid_name,
 )
 from rightcall.parsing.shown import BODY, CALL, INNERMOST, SECTION, Closes
-
-if TYPE_CHECKING:
-    from rightcall.parsing.headers import Header
 
 _MAX_FURTHER_TOKENS = 2  # after the one that ends the turn
 _BLANKS = f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
@@ -592,7 +589,6 @@ class Headers:
     - `message_marker`: what ends a header. Blanks next to a token belong to the header.
     - `next`: the header that may follow the end of a message, where a header is a line.
     - `has_tool_name`: a header names the tool, and the message is nothing but arguments.
-    - `cache`: headers that were parsed already.
     """
 
     def __init__(self, format: Format) -> None:
@@ -604,7 +600,6 @@ class Headers:
         self.message_marker = message.strip(BLANKS) or message
         self.next = _first_header(channels) if not message.strip(BLANKS) else None
         self.has_tool_name = channels is not None and BODIES[type(format.bodies[0])].named_by_header
-        self.cache: dict[str, Header] = {}
 
 
 def _first_header(channels: Channels | None) -> Probe | None:

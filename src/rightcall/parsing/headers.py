@@ -7,7 +7,7 @@ ended with it. These functions know only the text of a header; `Machine` finds i
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _NOT_IN_HEADER = frozenset(("section", "call", "body", "end"))
 _WORD = re.compile(r"\s*([^\s<>]+)").match
-_MANY = 64  # headers that are cached: their text comes from the model
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -45,18 +44,8 @@ class Header(msgspec.Struct, frozen=True):
     is_header: bool
 
 
+@lru_cache(64)  # most headers of a conversation are the same few
 def header_of(compiled: CompiledFormat, text: str) -> Header:
-    """Return the parsed header with this text, from the cache if possible: most headers of a conversation are the same
-    few."""
-    found = compiled.headers.cache.get(text)
-    if found is None:
-        if len(compiled.headers.cache) > _MANY:
-            compiled.headers.cache.clear()
-        found = compiled.headers.cache[text] = _parse_header(compiled, text)
-    return found
-
-
-def _parse_header(compiled: CompiledFormat, text: str) -> Header:
     """Parse the text between two markers, the start of a header (which may be missing) and the message marker."""
     channels = compiled.channels
     assert channels is not None
