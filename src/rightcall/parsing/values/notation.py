@@ -342,7 +342,6 @@ class Quote(msgspec.Struct, frozen=True):
 class Notation(msgspec.Struct, frozen=True):
     """What the reader and the search for an end need to know."""
 
-    name: str
     brackets: dict[str, str]
     quotes: tuple[Quote, ...]  # the longest openers first
     heads: str  # what a string may begin with
@@ -354,7 +353,6 @@ class Notation(msgspec.Struct, frozen=True):
     # An object's first entry and another: a comma, a key as it is mostly written, which is the match's group, a colon.
     entries: tuple[Match, Match] = _NONE, _NONE
     usual_value: Match = _NONE  # made by `usual_values`
-    separators: tuple[str, ...] = (":",)
     prefixes: Match | None = None  # letters before a quote, as in r'...'
     templates: bool = False
     heredocs: bool = False
@@ -398,7 +396,6 @@ def usual_values(*strings: str) -> Match:
 
 
 PYTHON = Notation(
-    name="python",
     brackets={"[": "]", "{": "}", "(": ")"},
     quotes=tuple([Quote(mark, mark, PYTHON_ESCAPES) for mark in ("'''", '"""', "'", '"')]),
     heads="'\"bBrRuUfF",
@@ -421,7 +418,6 @@ PYTHON_LITERALS = msgspec.structs.replace(PYTHON, bare_strings=False, gaps=False
 _TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
 
 TYPESCRIPT = Notation(
-    name="typescript",
     brackets={"[": "]", "{": "}"},
     quotes=(Quote("'", "'", TYPESCRIPT_ESCAPES), Quote('"', '"', TYPESCRIPT_ESCAPES)),
     heads="'\"`<",
@@ -456,14 +452,12 @@ def braces(
     head = re.escape(quote[0])
     shy = "".join([other.open for other in others])
     return Notation(
-        name="braces",
         brackets={"[": "]", "{": "}"},
         quotes=(Quote(quote, quote, None, make=make), *others),
         heads=quote[0] + shy,
         shy=shy,
         words=_BOTH,  # Gemma 4's template writes null as None
         space=_BLANK,
-        number=None,
         bare_value=re.compile(rf"[^,{{}}\[\]<{head}{re.escape(around)}]++").match,
         bare_key=re.compile(BRACED_KEY).match,
         entries=_entries(rf"(?![{re.escape(quote[0] + shy)}])({BRACED_KEY})"),
@@ -475,7 +469,6 @@ def braces(
 _CURLY = (("\u201c", "\u201d"), ("\u201d", "\u201d"), ("\u2018", "\u2019"), ("\u2019", "\u2019"))
 
 LOOSE = Notation(
-    name="loose",
     brackets={"[": "]", "{": "}"},
     quotes=(
         Quote('"', '"', PYTHON_ESCAPES),

@@ -215,12 +215,11 @@ class ValueReader:
         a valid key or a separator."""
         key, is_string = self._key(char)
         after = ":" if self.text.startswith(":", self.pos) else self.peek()
-        sign = after if after == ":" else self._separator()
-        if not sign:
+        if after != ":":
             raise BadValue("invalid_value", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
         if not is_string:
             raise BadValue("invalid_value", f"an object key must be a string, not {key[:40]}")
-        self.pos += len(sign)
+        self.pos += 1
         self._begin_entry(top, key)
         return True
 
@@ -228,10 +227,6 @@ class ValueReader:
         """Set the key of the next value of an object, and write the key's JSON."""
         top.key = key
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
-
-    def _separator(self) -> str:
-        """Return the separator of key and value that is at `pos`, "" for none; `pos` does not move."""
-        return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
 
     def _key(self, char: str) -> tuple[str, bool]:
         """Read a key, which begins with `char`, and return it and whether it is a string. Raises `BadValue` if none is
