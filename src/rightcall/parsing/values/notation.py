@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import msgspec
@@ -63,11 +63,6 @@ _TYPESCRIPT_CHARS = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f":
 _TYPESCRIPT_CHARS |= {"\n": "", "\r": "", "\r\n": ""}
 
 
-def _typescript(text: str) -> str:
-    """Return the text with TypeScript's escapes decoded. The backslash of an unknown escape is dropped."""
-    return _TYPESCRIPT(_typescript_one, text) if "\\" in text else text
-
-
 def _typescript_one(found: re.Match[str]) -> str:
     """Return the character of one escape that `_TYPESCRIPT` found; without its backslash if it is unknown or beyond
     Unicode."""
@@ -87,18 +82,13 @@ _TEMPLATE_CHARS = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\r": "", "\r\n": 
 def template_text(text: str) -> str:
     """Return the text of a template literal with its escapes decoded. An escape that has no meaning in one keeps its
     backslash."""
-    return _TEMPLATE(_template_one, text) if "\\" in text else text
-
-
-def _template_one(found: re.Match[str]) -> str:
-    """Return the character of one escape in a template literal; the escape itself if it is unknown."""
-    return _TEMPLATE_CHARS.get(found.group(1), found.group())
+    return _TEMPLATE(lambda found: _TEMPLATE_CHARS.get(found[1], found[0]), text) if "\\" in text else text
 
 
 _ODD = re.compile(r"(?<!\\)(?:\\\\)*+\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?![0-9a-fA-F]{8})|N(?!\{))").search
 
 PYTHON_ESCAPES = Escapes(_python, "ntr\\'\"/", _ODD)
-TYPESCRIPT_ESCAPES = Escapes(_typescript, "nt\\'\"`")
+TYPESCRIPT_ESCAPES = Escapes(partial(_TYPESCRIPT, _typescript_one), "nt\\'\"`")
 
 
 HOLE = "an f-string with braces is a program and no text; send the text itself, in plain quotes"
@@ -130,14 +120,9 @@ class OpenText(Protocol):
 
 
 class StringText(OpenText, Protocol):
-    @property
-    def odd(self) -> bool: ...
-
-    @property
-    def has_hole(self) -> bool: ...
-
-    @property
-    def lost(self) -> bool: ...  # its end cannot come any more
+    odd: bool
+    has_hole: bool
+    lost: bool  # its end cannot come any more
 
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
@@ -163,15 +148,14 @@ class Quoted:
     """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays. With
     `holes` it is one of Python's `f'...'`, where braces stand for what nobody filled in."""
 
-    __slots__ = ("_holes", "_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "has_hole", "odd")
+    __slots__ = ("_escapes", "_holes", "_plain", "_safe", "_whole", "easy", "has_hole", "odd")
     lost = False
 
     def __init__(self, close: str, escapes: Escapes | None, *, holes: bool = False) -> None:
         self.easy = easy_without(close[0] + "{}" if holes else close[0])
         self._holes = holes
         self._whole, self._safe, self._plain = _quoted(close, "" if escapes is None else escapes.short)
-        self._read = None if escapes is None else escapes.read
-        self._is_odd = None if escapes is None else escapes.is_odd
+        self._escapes = escapes
         self.odd = False  # has it an escape that is none, and would be an error?
         self.has_hole = False
 
@@ -189,10 +173,10 @@ class Quoted:
         `has_hole`."""
         if self._holes and ("{" in text or "}" in text):
             self.has_hole = True
-        if self._read is None or self._is_odd is None or "\\" not in text:
+        if self._escapes is None or "\\" not in text:
             return text
-        self.odd = self.odd or bool(self._is_odd(text))
-        return self._read(text)
+        self.odd = self.odd or bool(self._escapes.is_odd(text))
+        return self._escapes.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
         """Return the content of the part of a piece that is text and short escapes, and its size; None unless that is
@@ -203,8 +187,6 @@ class Quoted:
 
 _IN_TEMPLATE = re.compile(r"[^`\\$]*+").match
 _IN_HOLE = re.compile(r"[^{}]*+").match
-_PLAIN_IN_TEMPLATE = re.compile(r"[^`\\$]*+").fullmatch
-_PLAIN_IN_HOLE = re.compile(r"[^{}]*+").fullmatch
 
 
 class Template:
@@ -223,7 +205,7 @@ class Template:
         pieces: list[str] = []
         start = pos
         while True:
-            pos = (_IN_HOLE if self._level else _IN_TEMPLATE)(text, pos).end()  # type: ignore[union-attr]
+            pos = self._run(text, pos)
             if self._level:
                 if pos < len(text):
                     self._level += 1 if text[pos] == "{" else -1
@@ -251,8 +233,12 @@ class Template:
     def plain(self, text: str) -> tuple[str, int] | None:
         """Return the piece and its size if nothing in it can end or change the template, or the hole in it; else
         None."""
-        plain = _PLAIN_IN_HOLE if self._level else _PLAIN_IN_TEMPLATE
-        return (text, len(text)) if plain(text) else None
+        end = self._run(text, 0)
+        return (text, end) if end == len(text) else None
+
+    def _run(self, text: str, pos: int) -> int:
+        """Return the index up to which nothing from `pos` on can end or change the template, or the hole in it."""
+        return (_IN_HOLE if self._level else _IN_TEMPLATE)(text, pos).end()  # type: ignore[union-attr]
 
 
 WORD_CHAR = r"[\w$]"
