@@ -147,8 +147,9 @@ class Tags:
         before, hole, after = text.partition("{key}")
         if not hole:
             return template(text)
-        others = [found.whole for found in self.closing.all]
-        is_other = "|".join(rest for whole in others if (rest := _behind(whole, re.escape(before))))
+        start = re.escape(before)
+        rests = [found.whole.removeprefix(start) for found in self.closing.all if found.whole.startswith(start)]
+        is_other = "|".join(filter(None, rests))
         key = f"(?!{is_other})(?:{HOLES['key']})" if is_other else f"(?:{HOLES['key']})"
         return seq(literal(before), Pat(key, f"(?:{HOLES['key']})?"), literal(after))
 
@@ -170,21 +171,13 @@ class Tags:
     @cached_property
     def reopens(self) -> Callable[[str], re.Match[str] | None]:
         """Return a search for a closing marker of a body, call or section, followed by an opener of a call."""
-        found = (
-            seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole
-            if self.closing.all and self.opening.all
-            else "(?!)"
-        )
-        return re.compile(found).search
+        return re.compile(seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole).search
 
     @cached_property
-    def _ends_in_shut(self) -> re.Pattern[str]:
-        """Return the pattern of a closing marker of a body, call or section at the end of a text."""
-        return re.compile(alt(*self.closing.all).whole + r"\s*\Z" if self.closing.all else "(?!)")
-
-    def ends_in_shut(self, text: str) -> bool:
-        """Return whether a value ends with a closing marker of the body, the call or the section."""
-        return self._ends_in_shut.search(text[-2 * _LONGEST_CLOSE :]) is not None
+    def ends_in_shut(self) -> Callable[[str], bool]:
+        """Return a test of whether a value ends with a closing marker of the body, the call or the section."""
+        search = re.compile(alt(*self.closing.all).whole + r"\s*\Z").search
+        return lambda text: search(text[-2 * _LONGEST_CLOSE :]) is not None
 
     @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
@@ -193,7 +186,7 @@ class Tags:
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         ends = [rest[at:] for rest in rests for at, char in enumerate(rest) if char == "<" or not at]
         known = [template(text) for text in dict.fromkeys(ends) if len(text) > _SURE]
-        return re.compile(r"\s*+" + alt(*known).whole if known else "(?!)").match
+        return re.compile(r"\s*+" + alt(*known).whole).match
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
@@ -235,7 +228,7 @@ class Tags:
         """Return a probe for the literal beginning of the body's opening tag, up to the name, even if the tag is then
         broken; None if it begins with the name."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
-        return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+        return Probe(alt(*map(literal, sorted(starts, key=len, reverse=True)))) if starts else None
 
 
 def _unescape_with(escapes: Mapping[str, str]) -> Callable[[str], str]:
@@ -255,13 +248,3 @@ def _before_hole(text: str) -> str:
     """Return the text of a marker before its first hole."""
     end = text.find("{")
     return Special(text[:end], text.tokens) if isinstance(text, Special) else text[:end]
-
-
-def _behind(whole: str, before: str) -> str:
-    """Return the text `whole` behind the beginning `before`; "" if it does not begin with that."""
-    return whole[len(before) :] if whole.startswith(before) else ""
-
-
-def _any_of(texts: list[str]) -> Pat:
-    """Return the pattern of any of these literal texts."""
-    return alt(*(literal(text) for text in dict.fromkeys(texts)))
