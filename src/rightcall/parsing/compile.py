@@ -408,11 +408,8 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     """Return entries for the tags by which a body is found in text. `is_bare`: calls have no marker of their own; if
     they have one, tags that begin with a letter or digit are left out. A bare name is never one."""
     opening = BODIES[type(body)].opening(body)
-    tags: Entries = []
-    for marker in opening:
-        tags += entries("body", marker)
-    for text in longest_first(body_open(body)):
-        tags += _odd_openings(text)
+    tags = [entry for marker in opening for entry in entries("body", marker)]
+    tags += [entry for text in longest_first(body_open(body)) for entry in _odd_openings(text)]
     further = [text for marker in opening[1:] for text in longest_first(marker)]
     tags += [(sign_of("body", text), truncated_after_name(text)) for text in further]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]

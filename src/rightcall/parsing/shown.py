@@ -44,16 +44,10 @@ _NAMED = "|".join((*_HTML, *_TAGS))
 OPENS = rf"<(?:{_NAMED})(?=[\s>/])|" + "|".join(map(re.escape, _TAG_PAIRS))
 
 
-def _closes(opener: str) -> Closes:
-    """Return the case-insensitive search for what closes this opener: its partner in `_TAG_PAIRS`, else the closing tag
-    of the same name."""
-    close = _TAG_PAIRS.get(opener)
-    source = re.escape(close) if close is not None else rf"</{opener[1:]}\s{{0,16}}+>"
-    return re.compile(source, re.I).search
-
-
 _LONGEST_OPENER = 32
-_CLOSES = {opener: _closes(opener) for opener in (*_TAG_PAIRS, *[f"<{name}" for name in (*_HTML, *_TAGS)])}
+_CLOSE_SOURCES = {opener: re.escape(close) for opener, close in _TAG_PAIRS.items()}
+_CLOSE_SOURCES |= {f"<{name}": rf"</{name}\s{{0,16}}+>" for name in (*_HTML, *_TAGS)}
+_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _CLOSE_SOURCES.items()}
 _BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1, len(opener) + 1)])
 
 
@@ -68,11 +62,6 @@ def unfinished(text: str) -> int:
         if end in _BEGINNINGS:
             return len(text) - len(end)
     return len(text)
-
-
-def closing(opener: str) -> Closes:
-    """Return the search for the closing marker of `opener`, a match of `OPENS`."""
-    return _CLOSES[opener.lower()]
 
 
 _LABEL_CLOSES: dict[str, Closes] = {opener: re.compile(close, re.I).search for opener, close in _RESULT_LABELS.items()}
@@ -198,7 +187,7 @@ class Marks:
                 self._close_bracket(char)
             elif char != "\\":
                 self._last = ">"
-                return at, closing(found.group())
+                return at, _CLOSES[found.group().lower()]
         self._last = text[stop - 1]
         return stop, None
 
