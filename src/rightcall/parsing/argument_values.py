@@ -12,7 +12,7 @@ import msgspec
 
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
-from rightcall.parsing.values.notation import PYTHON_LITERALS, Match, Notation, OpenText, StringText
+from rightcall.parsing.values.notation import JSON_WORDS, PYTHON_LITERALS, Match, Notation, OpenText, StringText
 from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import restore_spelling
 from rightcall.schema.places import Places, wants_text
@@ -255,7 +255,6 @@ def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tu
 
 TEXT_KINDS = frozenset(("plain", "string", "nullable"))
 _JSON_STARTS = frozenset('-0123456789"[{')
-_LITERALS = {"true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
@@ -264,10 +263,7 @@ def to_json(value: Any) -> str:
     return quoted(value) if isinstance(value, str) else stdlib.dumps(value, ensure_ascii=False)
 
 
-TypeProblem = tuple[str, str]  # code and message
-
-
-def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProblem | None]:
+def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str, str] | None]:
     """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
     `schema.places.Kind`. Python literals are values too: templates and models write them (mlx-lm#1004, vllm-mlx#63).
     Text that is no value of that kind is returned as a string, with a problem; of kind "any" without one."""
@@ -277,8 +273,8 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, TypeProbl
     if kind == "json" and _INTEGER(text):
         return text, int(text), None
     source = text.strip(" \t\r\n")
-    if source in _LITERALS:
-        return source, _LITERALS[source], None
+    if source in JSON_WORDS:
+        return source, JSON_WORDS[source], None
     if kind == "any" and source[:1] not in _JSON_STARTS:
         return quoted(text), text, None
     value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")

@@ -30,9 +30,7 @@ from rightcall.parsing.values.notation import (
 )
 from rightcall.strict_json import MAX_DEPTH
 
-SHOWN = 200  # characters of a receipt
 _MOST_DIGITS = 4_000
-_HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
 _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
 _SIMPLE = {quote: re.compile(simple).match for quote, simple in SIMPLE_STRINGS.items()}
