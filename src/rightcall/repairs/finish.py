@@ -77,10 +77,9 @@ def finalize_call(
         value, notes = _decode_with_notes(json, depth)
     if type(value) is dict and not (beside or repairs or notes) and (tool is None or needs_no_repair(tool, value)):
         return Call(name, value, json, id, raw), []
-    repair = _ArgumentRepair(tool, tools, policy, depth, closed, notes, budget or RepairBudget())
-    repair.has_repaired_brackets = any(each.rule in _BRACKETS for each in repairs)
+    repair = _ArgumentRepair(tool, tools, policy, depth, closed, notes, budget or RepairBudget(), list(repairs))
     arguments = repair.run(value, json, beside, has_none=has_none)
-    made = repair.mark_uncertain_brackets(repairs, arguments)
+    made = repair.mark_uncertain_brackets(arguments)
     if arguments is None:
         problems = [repair.problem]
         complete = repair.problem.code == "arguments_not_object"
@@ -121,40 +120,30 @@ def _joined_texts(made: tuple[Repair, ...], rule: str) -> str:
     return "".join([repair.before for repair in made if repair.rule == rule])
 
 
-class RepairBudget:
+class RepairBudget(msgspec.Struct):
     """The number of schema errors that may still be examined for repairs, for all calls of one reply."""
 
-    __slots__ = ("left",)
-
-    def __init__(self) -> None:
-        self.left = MAX_REPAIR_STEPS_OF_REPLY
+    left: int = MAX_REPAIR_STEPS_OF_REPLY
 
 
-class _ArgumentRepair:
+class _ArgumentRepair(msgspec.Struct):
     """Turns the argument text of one call into arguments, and records what it repaired (`receipts`) and what it could
     not (`problem`, and `notes`, a list of the caller). `closed`: the text is complete, so that a missing bracket was
     forgotten and not cut off."""
 
-    def __init__(
-        self,
-        tool: Tool | None,
-        tools: Toolset | None,
-        policy: str,
-        depth: int,
-        closed: bool,
-        notes: list[Problem],
-        budget: RepairBudget,
-    ) -> None:
-        self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
-        self.budget = budget
-        self.receipts: list[Repair] = []
-        self.text = ""  # the input, as long as `changed` is False
-        self.changed = False
-        self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
-        self.notes = notes  # problems other than those of the schema
-        self.has_early_bracket = False  # another bracket than the last one of the arguments may be too early
-        self.has_repaired_brackets = False  # before the arguments were parsed
-        self.has_unknown_member = False  # in the envelope
+    tool: Tool | None
+    tools: Toolset | None
+    policy: str
+    depth: int
+    closed: bool
+    notes: list[Problem]  # problems other than those of the schema
+    budget: RepairBudget
+    receipts: list[Repair]  # those of the envelope first
+    text: str = ""  # the input, as long as `changed` is False
+    changed: bool = False
+    problem: Problem = Problem("arguments_not_object", "the arguments must be a JSON object")
+    has_early_bracket: bool = False  # another bracket than the last one of the arguments may be too early
+    has_unknown_member: bool = False  # in the envelope
 
     def run(self, value: Any, json: str, beside: tuple[ExtraMember, ...], *, has_none: bool) -> dict[str, Any] | None:
         """Return the arguments, repaired as far as the policy allows and not necessarily valid, and record the receipts
@@ -174,13 +163,11 @@ class _ArgumentRepair:
             return found
         return self._fit_to_schema(self.tool, found)
 
-    def mark_uncertain_brackets(
-        self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None
-    ) -> tuple[Repair, ...]:
-        """Return the receipts `repairs`, made before this repair, followed by its own. If another bracket may be the
-        superfluous one, receipts of superfluous brackets and of arguments moved from behind one are marked as guesses.
-        `arguments`: the repaired ones; None if they are unreadable."""
-        made = (*repairs, *self.receipts)
+    def mark_uncertain_brackets(self, arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
+        """Return the receipts. If another bracket may be the superfluous one, those of superfluous brackets and of
+        arguments moved from behind one are marked as guesses. `arguments`: the repaired ones; None if they are
+        unreadable."""
+        made = tuple(self.receipts)
         extra = _joined_texts(made, "extra_closer")
         has_comma = bool(_joined_texts(made, "trailing_comma"))
         is_unsure = extra and (
@@ -239,9 +226,8 @@ class _ArgumentRepair:
         found, receipts = rename_aliases(tool, found)
         self._record(*receipts)
         if unknown_arguments(tool, found) or not fits_schema(tool, found):
-            repaired = self.has_repaired_brackets or any(each.rule in _BRACKETS for each in self.receipts)
-            sure_brackets = not repaired or has_sure_brackets(found, 1, tool)
-            options = RepairOptions(may_guess(tool, self.policy), self.depth, self.budget, sure_brackets)
+            is_sure = all(each.rule not in _BRACKETS for each in self.receipts) or has_sure_brackets(found, 1, tool)
+            options = RepairOptions(may_guess(tool, self.policy), self.depth, self.budget, is_sure)
             found, receipts = repair_by_schema(tool, found, options)
             self._record(*receipts)
             if self.policy == "lenient":
