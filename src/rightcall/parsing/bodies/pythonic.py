@@ -240,7 +240,10 @@ class PythonicReader(BodyReader):
             if not bare and builder.is_declared(name):
                 builder.begin(name)
             raise Cut
-        _check_paren(builder.buf[builder.pos], name)
+        if (char := builder.buf[builder.pos]) == "[" and not name:
+            raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
+        if char != "(":
+            raise Broken("invalid_call", f"a call needs '(' after its name, found {char!r}")
         return name
 
     def _opens(self, builder: CallBuilder, bare: bool) -> Steps[bool]:
@@ -294,7 +297,11 @@ class PythonicReader(BodyReader):
             raise Broken("positional_argument", "every argument needs its name: name=value")
         key = found.group().strip()
         builder.advance(found.end() + 1 - builder.pos)
-        _check_key(key, values)
+        if not GOOD_KEY(key):
+            message = f"{key[:80]!r} is no argument name" if key else "an argument has no name before '='"
+            raise Broken("invalid_argument_name", message)
+        if key in values:
+            raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
         return key
 
     def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
@@ -353,7 +360,9 @@ class PythonicReader(BodyReader):
             return found
         builder.advance(start - builder.pos)
         text = (yield from take_to_end(builder, _ends(builder, until=",)"))).strip()
-        return _strict(text, depth) or parse_value(ValueReader(PYTHON, text, depth=depth))
+        value = decode_unique(text, depth)[0]
+        is_strict = not isinstance(value, Undecodable)
+        return ParsedValue(text, value) if is_strict else parse_value(ValueReader(PYTHON, text, depth=depth))
 
     def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
         """Take the value of `key` without quotes, up to a comma or parenthesis, and return it: a word, a number, or a
@@ -377,24 +386,6 @@ class PythonicReader(BodyReader):
         return ParsedValue(quoted(text), text, bare=(Odd((), text),))
 
 
-def _check_key(key: str, values: dict[str, Any]) -> None:
-    """Raise `Broken` for the name of an argument that is empty, invalid, or in `values` already."""
-    if not key:
-        raise Broken("invalid_argument_name", "an argument has no name before '='")
-    if not GOOD_KEY(key):
-        raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
-    if key in values:
-        raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
-
-
-def _check_paren(char: str, name: str) -> None:
-    """Raise `Broken` unless `char`, the character behind the name of a call, is `(`."""
-    if char == "[" and not name:
-        raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
-    if char != "(":
-        raise Broken("invalid_call", f"a call needs '(' after its name, found {char!r}")
-
-
 def _is_code(text: str, kind: str | None) -> bool:
     """Return whether `text`, a value without quotes, is an expression and no text that lost its quotes. `kind`: the
     declared kind of type."""
@@ -414,12 +405,6 @@ def _take_json_value(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
     if found is not None and isinstance(found[1], str):
         return quoted(found[1]), found[1]
     return found
-
-
-def _strict(text: str, depth: int) -> ParsedValue | None:
-    """Return the value of a text that is strict JSON; None for any other text."""
-    value = decode_unique(text, depth)[0]
-    return None if isinstance(value, Undecodable) else ParsedValue(text, value)
 
 
 def _ends(builder: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
