@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.parsing.values.notation import JSON_WORDS, LOOSE, PYTHON_ESCAPES, STRICT_NUMBER, SURROGATE_PAIR
+from rightcall.parsing.values.notation import JSON_WORDS, PYTHON_ESCAPES, STRICT_NUMBER, SURROGATE_PAIR
 from rightcall.parsing.values.value_reader import programmers_number
 from rightcall.strict_json import MAX_DEPTH, decode, is_same_json
 
@@ -214,13 +214,17 @@ _PLAIN = {
     "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
     "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
 }
-CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
+CLOSING = {mark: mark for mark in "\"'`\u201d\u2019"} | {"\u201c": "\u201d", "\u2018": "\u2019"}
 
 
 # White space between values that is written as an escape (OpenHands/software-agent-sdk#2488), not the beginning of an
 # unquoted path such as `\new`.
 _ESCAPED_BLANK = re.compile(r"\\[nrt](?!(?!(?:true|false|null)\b)[A-Za-z_])").match
 _BLANK = re.compile(r"[ \t\r\n]*+").match
+_COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
+_BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+|[0-9]++").match
+_WORDS = JSON_WORDS | {"True": True, "False": False, "None": None, "undefined": None}
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
 _OUTSIDE = re.compile(r"\][ \t\r\n]*+(?:\}[ \t\r\n]*+)?\Z").match
@@ -291,7 +295,7 @@ class _LooseReader:
                 self._record("bad_escape", escape.group(), "")
                 self.pos = escape.end()
                 continue
-            comment = LOOSE.comments(self.text, self.pos)
+            comment = _COMMENT(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
             self._record("comment", comment.group(), "")
@@ -322,17 +326,17 @@ class _LooseReader:
         if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
             return self._convert_number(number.group())
-        word = LOOSE.bare_key(self.text, self.pos)
-        if word is not None and word.group() in LOOSE.words:
+        word = _BARE_KEY(self.text, self.pos)
+        if word is not None and word.group() in _WORDS:
             self.pos = word.end()
-            value = LOOSE.words[word.group()]
+            value = _WORDS[word.group()]
             self.word_kinds.add(word.group() in JSON_WORDS)
             if word.group() not in JSON_WORDS:
                 self._record("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
                 if value is not None:
                     self.spellings.append((tuple(self.path), word.group()))
             return value
-        bare = LOOSE.bare_value(self.text, self.pos)
+        bare = _BARE_VALUE(self.text, self.pos)
         if bare is None:
             raise UnreadableJson(f"no value can be read at {self.text[self.pos :][:30]!r}")
         self.pos = bare.end()
@@ -458,7 +462,7 @@ class _LooseReader:
         if char in CLOSING:
             key = self._read_string(char)
         else:
-            bare = LOOSE.bare_key(self.text, self.pos)
+            bare = _BARE_KEY(self.text, self.pos)
             if bare is None:
                 raise UnreadableJson(f"no key can be read at {self.text[self.pos :][:30]!r}")
             key = bare.group()

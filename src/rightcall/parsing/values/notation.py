@@ -1,7 +1,6 @@
-"""How values are written, apart from JSON, which the C scanner reads: four notations, each a value.
+"""How values are written, apart from JSON, which the C scanner reads: three notations, each a value.
 
-`LOOSE` is JSON as models write it,
-`PYTHON` the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `braces` bare keys and
+`PYTHON` has the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `braces` bare keys and
 strings between two quote tokens of their own.
 """
 
@@ -342,7 +341,6 @@ class Notation(msgspec.Struct, frozen=True):
     prefixes: Match | None = None  # letters before a quote, as in r'...'
     templates: bool = False
     heredocs: bool = False
-    comments: Match = _NONE
     open_comment: Match | None = None
     bare_strings: bool = False  # what is neither word nor number is a string
     gaps: bool = False  # empty items between commas are skipped, and an absent value is "", as in rig-compose
@@ -450,20 +448,3 @@ def braces(
         usual_value=usual_values(simple),
         bare_strings=True,
     )
-
-
-_CURLY = (("\u201c", "\u201d"), ("\u201d", "\u201d"), ("\u2018", "\u2019"), ("\u2019", "\u2019"))
-
-LOOSE = Notation(
-    brackets={"[": "]", "{": "}"},
-    quotes=(
-        Quote('"', '"', PYTHON_ESCAPES),
-        *[Quote(mark, mark, PYTHON_ESCAPES, "single_quotes") for mark in "'`"],
-        *[Quote(opens, closes, PYTHON_ESCAPES, "smart_quotes") for opens, closes in _CURLY],
-    ),
-    heads="".join(['"', "'`", *[opens for opens, _ in _CURLY]]),
-    words=_BOTH | {"undefined": None},
-    comments=re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match,
-    bare_value=re.compile(r"[^,\]}{\[\n\"':]++").match,
-    bare_key=re.compile(r"[A-Za-z_$][\w$.\-]*+|[0-9]++").match,
-)
