@@ -245,7 +245,7 @@ class ArgumentSyntax:
             scan = Scan([("escape", _ESCAPE), ("quote", literal(closes)), *[("stop", stop) for stop in markers.closes]])
             probe = presence(seq(literal(closes), follows))
             syntax = QuoteSyntax(closes, scan, probe, easy_without(closes + stops), has_escapes=True)
-            ordinary.append(Quote(opens, closes, PYTHON_ESCAPES, make=partial(LookaheadString, syntax)))
+            ordinary.append(Quote(opens, make=partial(LookaheadString, syntax)))
         self._new_token_string = partial(LookaheadString, token)
         self.notation = braces(body.quote, self._new_token_string, tuple(ordinary), simple, brackets.strip("{}"))
         in_quotes = [

@@ -310,17 +310,12 @@ def _heredoc(tag: str) -> tuple[Match, Match, Match]:
     return more.search, close.search, re.compile(rf"\n{_BLANKS}{part}\Z").match
 
 
-_NONE = re.compile("(?!)").match
-
-
 class Quote(msgspec.Struct, frozen=True):
-    """One way to write a string. `rule` is the liberty that it takes where only JSON's would do. `make` reads it, where
-    its end is not simply the next `close`."""
+    """One way to write a string: the mark that opens it, and its escapes. `make` reads it, where its end is not simply
+    the next such mark."""
 
     open: str
-    close: str
-    escapes: Escapes | None
-    rule: str = ""
+    escapes: Escapes | None = None
     make: Callable[[], StringText] | None = None
 
 
@@ -333,14 +328,13 @@ class Notation(msgspec.Struct, frozen=True):
     words: dict[str, Any]
     bare_value: Match  # a number, a word or an unquoted string
     bare_key: Match
-    space: Match = _NONE  # white space, and comments where there are any
-    number: FullMatch | None = None  # how numbers are written that are none of JSON's; None: in no other way
+    space: Match  # white space, and comments where there are any
     # An object's first entry and another: a comma, a key as it is mostly written, which is the match's group, a colon.
-    entries: tuple[Match, Match] = _NONE, _NONE
-    usual_value: Match = _NONE  # made by `usual_values`
+    entries: tuple[Match, Match]
+    usual_value: Match  # made by `usual_values`
+    number: FullMatch | None = None  # how numbers are written that are none of JSON's; None: in no other way
     prefixes: Match | None = None  # letters before a quote, as in r'...'
-    templates: bool = False
-    heredocs: bool = False
+    templates: bool = False  # template literals and heredocs are strings, too
     open_comment: Match | None = None
     bare_strings: bool = False  # what is neither word nor number is a string
     gaps: bool = False  # empty items between commas are skipped, and an absent value is "", as in rig-compose
@@ -381,7 +375,7 @@ def usual_values(*strings: str) -> Match:
 
 PYTHON = Notation(
     brackets={"[": "]", "{": "}", "(": ")"},
-    quotes=tuple([Quote(mark, mark, PYTHON_ESCAPES) for mark in ("'''", '"""', "'", '"')]),
+    quotes=tuple([Quote(mark, PYTHON_ESCAPES) for mark in ("'''", '"""', "'", '"')]),
     heads="'\"bBrRuUfF",
     words=_BOTH,
     space=_ANY_BLANK,
@@ -403,7 +397,7 @@ _TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*
 
 TYPESCRIPT = Notation(
     brackets={"[": "]", "{": "}"},
-    quotes=(Quote("'", "'", TYPESCRIPT_ESCAPES), Quote('"', '"', TYPESCRIPT_ESCAPES)),
+    quotes=(Quote("'", TYPESCRIPT_ESCAPES), Quote('"', TYPESCRIPT_ESCAPES)),
     heads="'\"`<",
     words=_BOTH | {"undefined": None},
     space=_TS_SPACE,
@@ -414,7 +408,6 @@ TYPESCRIPT = Notation(
     entries=_entries(rf"([\w$][\w$.\-]{{0,255}}+)|{_SIMPLE}"),
     usual_value=usual_values(_SIMPLE),
     templates=True,
-    heredocs=True,
 )
 
 
@@ -437,7 +430,7 @@ def braces(
     shy = "".join([other.open for other in others])
     return Notation(
         brackets={"[": "]", "{": "}"},
-        quotes=(Quote(quote, quote, None, make=make), *others),
+        quotes=(Quote(quote, make=make), *others),
         heads=quote[0] + shy,
         shy=shy,
         words=_BOTH,  # Gemma 4's template writes null as None

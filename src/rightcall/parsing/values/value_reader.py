@@ -383,7 +383,7 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Strin
         if prefix and not ended:
             raise Unfinished
         return None
-    if notation.heredocs and char in "'\"<":
+    if notation.templates and char in "'\"<":
         found = _match_heredoc_opener(text, pos, ended)
         if found is not None:
             return found
@@ -401,7 +401,7 @@ def _match_quote_opener(
         if text.startswith(quote.open, pos):
             if quote.make is not None:
                 return quote.make(), pos + len(quote.open)
-            made = Quoted(quote.close, None if "r" in prefix else quote.escapes, holes="f" in prefix)
+            made = Quoted(quote.open, None if "r" in prefix else quote.escapes, holes="f" in prefix)
             return made, pos + len(quote.open)
         if not ended and len(text) - pos < len(quote.open) and quote.open.startswith(text[pos:]):
             raise Unfinished
@@ -446,8 +446,8 @@ def _run(odd: str) -> Match:
 
 def _odd(notation: Notation, until: str, stops: str) -> str:
     """Return all characters at which something may begin or end in this notation, with those in `until` and `stops`."""
-    heads = {quote.open[0] for quote in notation.quotes} | ({"`"} if notation.templates else set())
-    marks = {"<"} if notation.heredocs else set()
+    heads = {quote.open[0] for quote in notation.quotes}
+    marks = {"`", "<"} if notation.templates else set()
     marks |= {"/"} if notation.open_comment is not None else set()
     marks |= set(",:") if notation.shy else set()
     brackets = {*notation.brackets, *notation.brackets.values()}
