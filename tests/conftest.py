@@ -4,6 +4,7 @@ several files of tests begin with."""
 import asyncio
 import gc
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ pytest.register_assert_rewrite("support.cuts", "support.replies")
 
 for name in ("COLUMNS", "LINES"):  # the workers of pytest-xdist say that they have a terminal
     os.environ.pop(name, None)
+
+# Tests parse with every format and with thousands of toolsets, so they compile the same expressions again and again.
+re._MAXCACHE = 100_000  # type: ignore[attr-defined]
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))

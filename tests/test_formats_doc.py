@@ -22,9 +22,12 @@ def test_the_page_has_every_format_with_a_sample() -> None:
 
 
 def test_every_sample_has_two_calls_and_no_closing_fence() -> None:
-    for format in formats.FORMATS.values():
-        text = render_sample(format)
-        assert "get_weather" in text and "get_time" in text and "~~~" not in text
+    """The samples of the page are current: `test_every_generated_page_is_current` renders them again."""
+    sections = re.findall(r"(?ms)^### (\w+)\n\n~~~\n(?!~~~)(.*?)(?=^###? |\Z)", PAGE.read_text("utf-8"))
+    assert [name for name, _ in sections] == list(formats.FORMATS)
+    for _, text in sections:
+        sample, *after = text.rstrip("\n").split("~~~")
+        assert "get_weather" in sample and "get_time" in sample and after == [""]
 
 
 def test_the_toml_format_of_the_page_satisfies_the_laws() -> None:

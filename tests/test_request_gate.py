@@ -487,7 +487,7 @@ def test_a_request_head_has_a_time_limit(server: Any, sent: str) -> None:
 def test_the_head_of_a_second_request_has_the_same_time_limit(server: Any) -> None:
     whole = f"{HEAD}\nContent-Length: 2".replace("Connection: close\n", "").replace("\n", "\r\n") + "\r\n\r\n{}"
     with (
-        server(answer_immediately, RequestLimits(head_seconds=1.0)) as port,
+        server(answer_immediately, RequestLimits(head_seconds=0.5)) as port,
         socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
     ):
         connection.sendall(f"{whole}POST /x HTTP/1.1\r\n".encode())
@@ -500,10 +500,10 @@ def test_the_head_of_a_second_request_has_the_same_time_limit(server: Any) -> No
 @pytest.mark.parametrize("server", [web, asgi])
 def test_the_time_limit_of_the_head_does_not_apply_to_the_answer(server: Any) -> None:
     async def slow(request: Any) -> Any:
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(0.8)
         return await answer_immediately(request)
 
-    with server(slow, RequestLimits(head_seconds=1.0)) as port:
+    with server(slow, RequestLimits(head_seconds=0.5)) as port:
         assert send_raw(port, f"{HEAD}\nContent-Length: 2", b"{}")[0] == 200
 
 
