@@ -108,7 +108,7 @@ def test_a_server_that_times_out_during_detection_has_an_unknown_type(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """LiteLLM's proxy answers this slowly when no other sign identifies it."""
-    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
+    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 1.0)
     (found,), _ = send_requests(OSLO, OSLO, gets={"/openapi.json": hang})
     assert found.evidence[0] == "unknown server type"
 
@@ -270,7 +270,7 @@ def test_one_lost_connection_during_detection_is_not_fatal() -> None:
 
 
 def test_a_server_whose_type_is_not_detected_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 2.0)
+    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 1.0)
     (found,), _ = send_requests(PROBED, OSLO, gets={"/v1/models": silence})
     assert found.mode == "native" and "type could not be detected" in found.evidence[0]
 

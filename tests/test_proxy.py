@@ -339,7 +339,7 @@ def test_the_next_upstream_is_used_if_the_first_is_unreachable() -> None:
 
 def test_keep_alives_are_sent_while_a_server_is_silent() -> None:
     async def late(writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.35)
         await RIGHT(writer)
 
     async def story(proxy: Proxied) -> None:

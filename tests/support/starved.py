@@ -338,6 +338,7 @@ def _preload() -> None:
                 importlib.import_module(f"rightcall.{package}.{module.name}")
     for name in ("aiohttp", "jsonschema_rs", "pyarrow.parquet"):
         importlib.import_module(name)
+    find_cases(["questions"], limit=4)  # they stay in a cache
 
 
 def trials(folder: Path, stride: int) -> Iterator[dict[str, Any]]:
