@@ -227,7 +227,7 @@ _MAX_COLUMNS = 100  # longer lines are hard to read
 _DEFAULT_COLUMNS = 80
 _POSITIVE = re.compile(r"(; |  \[)x>=(?:0|1|0\.0|0\.001)\b(?=\])")  # an obvious limit, not worth showing
 _AT_LEAST = re.compile(r"\bx>=([\d.]+)")
-_BETWEEN = re.compile(r"([\d.]+)<=x<=([\d.]+)")
+_BETWEEN = re.compile(r"(?<![\d.])([\d.]++)<=x<=([\d.]++)")
 _WHOLE_NUMBER = re.compile(r"(?<![\d.])(\d+)\.0(?![\d.])")
 _SHORT_NOTE = re.compile(r"\[(?:default|at least|required|\d)[^\[\]]{0,28}\]")
 _NO_BREAK_SPACE = "\u00a0"

@@ -25,7 +25,7 @@ from rightcall.workspace.root import Root
 WRITES = (WRITE_FILE, EDIT_FILE)
 _PLAIN = re.compile(r"[^;|&$`<>()\\\n\r\0]*+")
 _WORD = re.compile(r"[a-z][a-z0-9_-]*+")
-_VERSION = re.compile(r"[0-9.]+\Z")
+_VERSION = "0123456789."
 # They run their arguments: to allow one of them with any words is to allow everything.
 _RUNS_ANYTHING = frozenset(
     "sh bash dash zsh ksh fish env sudo doas su xargs find eval exec command nohup time timeout nice ssh python pypy "
@@ -117,7 +117,7 @@ def _choose_command_rule(command: str) -> AllowRule | None:
     is_plain = _PLAIN.fullmatch(command) and "=" not in first
     if not is_plain:
         return AllowRule(BASH, command)
-    runs_anything = _VERSION.sub("", first.rpartition("/")[2]) in _RUNS_ANYTHING
+    runs_anything = first.rpartition("/")[2].rstrip(_VERSION) in _RUNS_ANYTHING
     if not runs_anything:
         return AllowRule(BASH, f"{first} *")
     if rest and first in ("git", "make") and _WORD.fullmatch(rest[0]):

@@ -71,7 +71,7 @@ PRINT = Probe(
 _MOST_HELD = 4096
 # After a string that is over: adjacent strings, an operator, a method, a condition. That is code.
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
-_UP_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).finditer for quote in "'\""}
+_UP_TO_QUOTE = {quote: re.compile(rf"(?:[^{quote}\\]|\\.?)*+(?:{quote}|\Z)", re.S).finditer for quote in "'\""}
 _AFTER_STRING = re.compile(
     r"\s*+(?:,\s*+([\w.\-]{1,256}+)\s*+=|\)\s*+(?:\Z|[\])][\])\s]*+\Z|;|,?\s*+[^\W\d][\w.\-]*+\s*+\())"
 ).match

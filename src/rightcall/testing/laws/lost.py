@@ -18,7 +18,6 @@ from rightcall.types import Reply, Span
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call remains in the reasoning as well
 # A code fence around calls belongs to their markers, also if its end is missing, and so do the brackets of a list.
 _IGNORABLE = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
-_FINAL_TOKENS = re.compile(rf"(?:(?:{'|'.join(map(re.escape, LAST_TOKENS))})\s*+)++\Z")
 _TRUNCATION_CODES = ("truncated", "stray_marker")  # the text may end inside a marker
 _REMOVED_BY_REPAIR = ("comment", "code_fence")  # may be between a call and its closing marker
 
@@ -130,11 +129,23 @@ def _remove_each(removed: list[str], text: str) -> str:
     return text
 
 
+def _start_of_final_tokens(text: str, start: int) -> int:
+    """Return the index, not before `start`, behind which the text is nothing but end-of-turn tokens and blanks; its
+    length if no token ends it."""
+    first = end = len(text)
+    while True:
+        while end > start and text[end - 1].isspace():
+            end -= 1
+        token = next((token for token in LAST_TOKENS if text.endswith(token, start, end)), "")
+        if not token:
+            return first
+        first = end = end - len(token)
+
+
 def _without_edges(format: Format, text: str, span: Span, end: int) -> str:
     """Return the text of a marker's span without what may be incomplete: an opener at the start of the text that lacks
     its first token, end-of-turn tokens at the end, and, if the span reaches `end`, a truncated closing marker."""
-    final = _FINAL_TOKENS.search(text, span.start)
-    inside = text[span.start : min(span.end, final.start() if final else span.end)]
+    inside = text[span.start : min(span.end, _start_of_final_tokens(text, span.start))]
     inside = inside if span.start else _startless_opener_pattern(format).sub("", inside)
     return inside if span.end < end else _cut_closer_pattern(format).sub("", inside)
 

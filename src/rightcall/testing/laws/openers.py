@@ -239,8 +239,6 @@ def _special_tokens(format: Format) -> set[str]:
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
 _QUOTES = re.compile("[\"'`\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f]")
-# A quotation may continue over empty lines, up to its end.
-_QUOTED_OPENER = re.compile(_QUOTES.pattern + r"[^\[<{]*+[\[<{]").search
 _CODE = re.compile(
     r"`|~~~|<pre|<code|<textarea|<!--|<!\[CDATA|^(?:@@ |diff --git|---|\+\+\+)|response|result", re.M | re.I
 )
@@ -254,13 +252,19 @@ def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
     position is ignored. This is independent of the parser."""
     before = _without_calls(text[:at], _spans_begun_before(spans, at))
     *others, paragraph = _BLANK_LINE.split(before)
-    if _CODE.search(before) or any(map(_QUOTED_OPENER, others)):
+    if _CODE.search(before) or any(map(_has_quoted_opener, others)):
         return False
     # Text after a marker or a call begins a line.
     start = max([span.end for span in spans if span.kind in ("marker", "call") and span.end <= at], default=0)
     behind = text[start:at]
     lines = (before.rpartition("\n")[2], behind.rpartition("\n")[2])
     return not _QUOTES.search(paragraph) and not any(map(_LINE.match, lines))
+
+
+def _has_quoted_opener(text: str) -> bool:
+    """Return whether a quotation mark precedes a bracket in the text: the quotation may continue over empty lines."""
+    quote = _QUOTES.search(text)
+    return quote is not None and max(map(text.rfind, "[<{")) > quote.start()
 
 
 def _spans_begun_before(spans: tuple[Span, ...], at: int) -> list[Span]:
