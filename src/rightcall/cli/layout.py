@@ -207,8 +207,7 @@ def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *,
     wrapped cells, print each row as a record. Titles that are all empty are not printed."""
     cells = [[_cell(value) for value in each] for each in rows]
     titled = [[_bold(head) for head in heads], *cells]
-    limit = line_width(out)
-    widths = _column_widths(titled, None if limit is None else limit - indent)
+    widths = _column_widths(titled, line_width(out), indent)
     if widths is None:
         _print_records(out, heads, cells, indent)
         return
@@ -222,16 +221,16 @@ def _cell(value: Cell) -> Styled:
     return value if isinstance(value, Styled) else Styled(f"{value:,}" if isinstance(value, int) else str(value))
 
 
-def _column_widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
-    """Return the width of each column: that of its longest cell, or less, so that the table fits in `limit` columns
-    without breaking words. None if that is not possible."""
+def _column_widths(rows: list[list[Styled]], limit: int | None, indent: int) -> list[int] | None:
+    """Return the width of each column: that of its longest cell, or less, so that the indented table fits in `limit`
+    columns without breaking words. None if that is not possible."""
     columns = list(zip(*rows, strict=True))
     wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
     if limit is None:
         return wanted
     words = [[word for cell in column for word in cell.plain.split()] for column in columns]
     widths = [max(map(cell_len, each), default=0) for each in words]
-    spare = limit - sum(widths) - _GAP * (len(widths) - 1)
+    spare = limit - indent - sum(widths) - _GAP * (len(widths) - 1)
     if spare < 0:
         return None
     for _ in range(spare):  # widen the column that lacks most

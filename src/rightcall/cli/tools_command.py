@@ -64,8 +64,7 @@ def tools(
     with usage_errors():
         toolset = Toolset.lenient(data)
         converted = _convert(toolset, to, extensions=extensions) if to else []
-    provider = to if to and to != _TYPESCRIPT else ""
-    renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
+    renamed = _renamed_tools(toolset, to)
     if json:
         typer.echo(format_json(_tools_json(toolset, to, converted, renamed)))
     else:
@@ -73,6 +72,14 @@ def tools(
         _print_tools(toolset, converted if to else None)
     if toolset.refused:
         raise typer.Exit(1)
+
+
+def _renamed_tools(toolset: Toolset, to: str | None) -> dict[str, str]:
+    """Return the names that the provider `to` does not accept, with the names that replace them; empty without a
+    provider."""
+    if to is None or to == _TYPESCRIPT:
+        return {}
+    return {name: wire for name, wire in toolset.wire_names(to).items() if name != wire}
 
 
 def _convert(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:

@@ -20,7 +20,7 @@ def obj(value: Any) -> Json | None:
     dict is returned itself, all else as a copy of one level."""
     if type(value) is dict:
         return value
-    if value is None or isinstance(value, _NO_OBJECTS):
+    if isinstance(value, _NO_OBJECTS):
         return None
     if isinstance(value, Mapping):
         return dict(value)

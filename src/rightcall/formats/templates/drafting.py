@@ -83,9 +83,9 @@ def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCa
             return
         try:
             value, end = decoder.raw_decode(text, at)
+            body = _guess_body(value, text[begin:at], call)
         except ValueError:
-            value, end = None, at + 1
-        body = _guess_body(value, text[begin:at], call)
+            body = None
         if isinstance(body, Envelope):
             yield DraftedCall(at, end, body)
         elif body is not None:
@@ -93,11 +93,9 @@ def _iterate_json_calls(text: str, begin: int, call: Call) -> Iterator[DraftedCa
         at = text.find("{", at + 1)
 
 
-def _guess_body(value: Any, before: str, call: Call) -> Body | None:
-    """Return the body that parses this JSON value, preceded by the text `before`, as the call; None if it is not the
+def _guess_body(value: dict[str, Any], before: str, call: Call) -> Body | None:
+    """Return the body that parses this JSON object, preceded by the text `before`, as the call; None if it is not the
     call."""
-    if not isinstance(value, dict):
-        return None
     if value == call.arguments:
         between = before.rpartition(call.name)[2]
         return NameThenJson(open="{name}" + between) if call.name in before and len(between) <= 64 else None
