@@ -320,7 +320,7 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         found = compile_format(_with_ends_of(self._openers.known, chosen.format.name, others), reasoning=is_read)
-        in_tags = before.last_reasoning.exists and before.compiled.think_tag is None
+        in_tags = before.last_reasoning.exists and before.compiled.first.think_tag is None
         # The new machine continues in the state of the old one.
         self.machine = Machine(found.with_think_tags if in_tags else found, self._options, before.builder.ids)
         (self.machine.feed_all if self._is_text_complete and self._found else self.machine.feed)(

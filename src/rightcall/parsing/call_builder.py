@@ -276,12 +276,12 @@ class CallBuilder(Buffer):
         call."""
         return self.call.kinds.get(key) if self.call is not None else None
 
-    def kind_by_another_name(self, key: str) -> str | None:
-        """Return the declared kind of type of an argument that is named by an alias, or by a name that differs only in
-        case and separators; None if it means no declared argument."""
+    def kind_by_any_name(self, key: str) -> str | None:
+        """Return the declared kind of type of an argument, also if it is named by an alias, or by a name that differs
+        only in case and separators; None if it means no declared argument."""
         call = self.call
-        if call is None or not 0 < len(call.kinds) <= _MOST_FOLDED:
-            return None
+        if call is None or key in call.kinds or not 0 < len(call.kinds) <= _MOST_FOLDED:
+            return self.kind(key)
         tool = self.tools.get(call.name) if self.tools is not None else None
         if tool is not None and key in tool.aliases:
             return call.kinds.get(tool.aliases[key])
@@ -453,9 +453,9 @@ class CallBuilder(Buffer):
 
     # -- whole calls ---------------------------------------------------------------------------------------------------
 
-    def whole_call(self, whole: Whole, moved: int = 0) -> None:
-        """Take and add a call that has arrived whole, with all its events. `moved`: by how many characters its start
-        and end in `buf` have moved since it was found."""
+    def _add_whole_call(self, whole: Whole, moved: int = 0) -> None:
+        """Add a call that has arrived whole, with all its events; the caller takes its text. `moved`: by how many
+        characters its start and end in `buf` have moved since it was found."""
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
@@ -475,15 +475,15 @@ class CallBuilder(Buffer):
             if self.pending is not None:
                 self.finalize_pending()
             output, index, base = self.output, self.index, self.base
-            output.call(base + start)
-            output.spans.mark("call", base + end)
+            output.call(base + start, base + end)
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
+            if options.previews or self.compiled.bodies.is_quick_held:
+                output.events.append(CallStart(index, id, name))
             if options.previews:
-                output.events += (CallStart(index, id, name), Arguments(index, json))
+                output.events.append(Arguments(index, json))
             output.events.append(CallEnd(index, call))
-            self.advance(end - self.pos)
             return
         self.advance(start - self.pos)
         self.begin_text()
@@ -495,7 +495,7 @@ class CallBuilder(Buffer):
         """Take and add all calls of a block that ends at the index `end`. `moved`: by how many characters the indexes
         have moved since they were found."""
         for call in calls:
-            self.whole_call(call, moved)
+            self._add_whole_call(call, moved)
         self.advance(end + moved - self.pos)
         self.output.end_calls(self.base + self.pos)
 
@@ -539,6 +539,14 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     # -- the pending call ----------------------------------------------------------------------------------------------
+
+    def hold_last_call(self) -> None:
+        """Make the call that was emitted last pending again, if it is complete: what follows may show that it did not
+        end where it seemed to."""
+        end = self.output.events[-1]
+        if isinstance(end, CallEnd) and end.call.complete:
+            self.output.events.pop()
+            self.pending = end.index, end.call
 
     def finalize_pending(self) -> None:
         """Emit the pending call as it is, if there is one: nothing that follows can change it."""

@@ -453,7 +453,10 @@ class Bodies:
     """The bodies of a format's calls.
 
     - `readers`: one for each kind of body.
+    - `has_raw_values`: one of them has raw values or a closing tag, whose markers behind a call show that it had not
+      ended.
     - `quick`: the fast path of the first reader; what is unusual for the first body takes the slow path.
+    - `is_quick_held`: the calls of the fast path stay pending, because their values are raw.
     - `envelope`: the reader of JSON objects that hold name and arguments, if there is one.
     - `named_outside`: the reader of bodies without a name, where the opener of the call holds the name.
     - `openers`: the opening tags of bodies. `tags` has their literal beginnings.
@@ -464,7 +467,9 @@ class Bodies:
     def __init__(self, format: Format, markers: FormatMarkers) -> None:
         around = Around(markers.after(), patterns(markers.turns))
         self.readers: list[BodyReader] = [READERS[type(body)](body, format, around) for body in format.bodies]
+        self.has_raw_values = any(reader.closers for reader in self.readers)
         self.quick: Quick | None = self.readers[0].quick
+        self.is_quick_held = bool(self.readers[0].closers)
         kinds = [(BODIES[type(body)], body, reader) for body, reader in zip(format.bodies, self.readers, strict=True)]
         self.envelope = next((reader for kind, _, reader in kinds if kind.is_object), None)
         outside = [reader for kind, body, reader in kinds if kind.is_named_outside(body)]
@@ -482,30 +487,27 @@ class BareCalls:
     """Calls without a marker of their own, which begin where a reply may begin or after another call.
 
     - `first_characters`: the characters that they begin with; empty if the format always has markers.
-    - `excluded`: a character that begins markers and no bare call.
+    - `excluded`: characters that begin markers and no bare call.
     - `between`: the separator of two bare calls. Models write a comma (vllm#47612) or a semicolon (dynamo#9536).
     - `fence`: the code fence that opens a call. `writes_fence`: the format itself writes it, and not only accepts it.
     - `headless`: how a reply begins with a call whose opener was the end of the prompt.
     - `can_begin_reply`, `can_begin_line`: whether such calls are looked for where a reply begins, or any line.
+    - `is_possible`: a call without its marker may begin anywhere in this format.
     """
 
     def __init__(self, format: Format, markers: FormatMarkers) -> None:
         firsts = "".join(BODIES[type(body)].first for body in format.bodies)
         self.first_characters = firsts = firsts if markers.is_bare and format.channels is None else ""
         self.between = _between(format, firsts)
-        is_other = self.between is None or self.between.at("<", 0, False) is False
-        self.excluded = "<" if is_other and "<" not in firsts else None
         self.fence = _any_of_some(markers.fences)
         self.writes_fence = marker_alternatives(format.call[0])[0].startswith("`")
         self.headless = _headless(format, markers)
         self.can_begin_reply = bool(firsts) or self.fence is not None
         on_lines = any(BODIES[type(body)].found_on_lines for body in format.bodies)
         self.can_begin_line = on_lines and format.protocol is not None
-
-    @property
-    def is_possible(self) -> bool:
-        """Return whether a call without its marker may begin anywhere in this format."""
-        return self.can_begin_reply or self.can_begin_line or self.headless is not None
+        self.is_possible = self.can_begin_reply or self.can_begin_line or self.headless is not None
+        others = [char for char in "<[" if self.between is None or self.between.at(char, 0, False) is False]
+        self.excluded = frozenset() if self.can_begin_line else frozenset(others).difference(firsts)
 
 
 def _between(format: Format, first_characters: str) -> Probe | None:
@@ -612,15 +614,21 @@ def _first_header(channels: Channels | None) -> Probe | None:
 
 
 class FirstMarkers:
-    """Markers that only a reply begins with, because the prompt ended with their first token: of a header, of a call,
-    and the label of reasoning."""
+    """Markers that only a reply begins with. `exist`: there are any.
 
-    def __init__(self, format: Format) -> None:
+    - `header`, `opener`, `reasoning_label`: of a header, of a call, and the label of reasoning, because the prompt
+      ended with their first token.
+    - `think_tag`: `<think>`, in a format whose own reasoning is written otherwise.
+    """
+
+    def __init__(self, format: Format, reasoning: bool) -> None:
+        self.think_tag = _think_tag(format) if reasoning else None
         self.header = _first_header(format.channels)
         self.opener = first_opener(format.call[0])
         labels = [text for text in with_tokens(format.reasoning[0] if format.reasoning else "") if text[-1:] == "\n"]
         words = [literal(str(text).removeprefix(text.tokens[0])) for text in labels]
         self.reasoning_label = _any_of_some([word for word in words if word.prefix.strip()])
+        self.exist = any((self.think_tag, self.header, self.opener, self.reasoning_label))
 
 
 def first_opener(marker: Marker) -> Probe | None:
@@ -652,8 +660,8 @@ class Openers:
         self.like_bodies = _any_of_some([pat for pat in patterns(markers.inner) if pat.head in ("[", "{")])
         # A section counts only if calls or its closing marker follow.
         follows = lookahead(alt(*patterns(markers.inner + markers.section_closes), END))
-        sections = [seq(pat, blanks(), follows) for pat in patterns(markers.sections)]
-        self.section_start = presence(alt(*sections)) if sections else None
+        sections = patterns(markers.sections)
+        self.section_start = presence(seq(alt(*sections), blanks(), follows)) if sections else None
         # The text around the name in the opener of a call whose body repeats the name.
         named = [str(text).partition("{name}") for text in marker_alternatives(format.call[0]) if "{name}" in text]
         self.name_edges = (named[0][0].strip(), named[0][2].strip()) if named else None
@@ -684,7 +692,6 @@ class Scans:
 class CompiledFormat:
     """A format as the machine runs on it.
 
-    - `think_tag`: `<think>`, with which a reply may begin in a format whose own reasoning is written otherwise.
     - `content_tags`: the tags of the text blocks of a protocol: opening tags with the name of their block, closing tags
       with "".
     - `is_content_implied`: content without an opening marker, which a marker ends.
@@ -695,11 +702,10 @@ class CompiledFormat:
     def __init__(self, format: Format, *, reasoning: bool = True) -> None:
         self.format = format
         self.channels = format.channels
-        self.think_tag = _think_tag(format) if reasoning else None
         markers = FormatMarkers(format)
         self.bodies = Bodies(format, markers)
         self.headers = Headers(format)
-        self.first = FirstMarkers(format)
+        self.first = FirstMarkers(format, reasoning)
         self.bare_calls = BareCalls(format, markers)
         self.call_ends = CallEnds(format, markers, has_bare_calls=bool(self.bare_calls.first_characters))
         self.recovery = Recovery(format, markers)
@@ -758,7 +764,7 @@ class CompiledFormat:
     def with_think_tags(self) -> CompiledFormat:
         """Return the format for a reply whose reasoning is in `<think>`, next to the format's own markers; itself if
         `<think>` has another meaning in it or reasoning is off."""
-        if self.think_tag is None:
+        if self.first.think_tag is None:
             return self
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
         opens, closes = [(usual, *marker_alternatives(own)) for usual, own in pairs]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -52,18 +53,24 @@ class SpanTiling:
                 self._kind = kind
             self.end = end
 
+    def mark_call(self, start: int, end: int) -> None:
+        """Cover a call from `start` to `end`, and with a marker what is between it and the spans so far."""
+        self._tiles += ((self.end, self._kind), (start, "marker"))
+        self._kind, self.end = "call", end
+
     def mark_inside_text(self, end: int) -> None:
         """Cover a mark that ends at `end` and is inside a text, so that the text around it counts as one piece."""
         self.mark("marker", end)
         self._joined.add(end)
 
     def to_list(self) -> list[Span]:
-        """Return all spans so far, in order, without empty ones."""
-        found, start = [], 0
+        """Return all spans so far, in order, without empty ones. Neighbours of one kind are one span."""
+        found: list[Span] = []
         for end, kind in (*self._tiles, (self.end, self._kind)):
+            start = found[-1].end if found else 0
             if end > start:
+                start = found.pop().start if found and found[-1].kind == kind else start
                 found.append(Span(start, end, kind))
-            start = end
         return found
 
     def replace(self, spans: list[Span]) -> None:
@@ -96,10 +103,11 @@ class SpanTiling:
 
 # The state of an output that `Output.restore` brings back, beside its events and spans.
 _RESTORED = "_blanks _last after_marker in_reasoning is_placed is_silent shown text_chars text_start".split()
+_restored_values = attrgetter(*_RESTORED)
 
 
 # The state of an output, to which `Output.restore` returns: of its spans, and the values of `_RESTORED`.
-Snapshot = tuple[tuple[list[Tile], int, SpanKind, int], list[Any]]
+Snapshot = tuple[tuple[list[Tile], int, SpanKind, int], tuple[Any, ...]]
 
 
 class Output:
@@ -336,16 +344,19 @@ class Output:
         if kind is None:
             self.drop_blanks()
 
-    def call(self, start: int) -> None:
-        """Begin a call at position `start`: the blanks before it belong to a marker, and text behind it is a new
-        piece."""
+    def call(self, start: int, end: int = 0) -> None:
+        """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong to a
+        marker, and text behind it is a new piece."""
         if self._blanks or not self.shown.is_new:
             self._blanks.clear()
             self.shown = Shown()
         self.is_silent = False
         self._is_behind_call = True
         self._last = None
-        self.spans.mark("marker", start)
+        if end:
+            self.spans.mark_call(start, end)
+        else:
+            self.spans.mark("marker", start)
 
     def end_calls(self, end: int | None = None) -> None:
         """End a block of calls at position `end`; None if the text ended inside it. Blanks that follow belong to its
@@ -367,7 +378,7 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         """Return the current state for `restore`, and begin to look for code fences and quotations anew."""
-        taken = self.spans.snapshot(), [getattr(self, name) for name in _RESTORED]
+        taken = self.spans.snapshot(), _restored_values(self)
         self.shown, self._blanks = Shown(), self._blanks[:]
         return taken
 

@@ -331,12 +331,14 @@ class Machine:
     def _run(self) -> Steps[None]:
         """Parse the reply from marker to marker; yield whenever more text is needed, and return at its end. Text before
         a marker is emitted, then the handler of the marker runs."""
-        yield from self._read_first_marker()
+        if self.compiled.first.exist:
+            yield from self._read_first_marker()
         builder, output, compiled = self.builder, self.output, self.compiled
-        tries, text = compiled.bare_calls.is_possible, compiled.scans.text
+        tries, excluded, text = compiled.bare_calls.is_possible, compiled.bare_calls.excluded, compiled.scans.text
         while True:
             is_start = tries and not output.in_reasoning and builder.pos < len(builder.buf) and output.take_start()
-            if is_start and (yield from self._try_without_opener(compiled)):
+            may_be_bare = is_start and builder.buf[builder.pos] not in excluded
+            if may_be_bare and (yield from self._try_without_opener(compiled)):
                 continue
             scan = text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if builder.ended or self._flushes else scan.search)(builder.buf, builder.pos)
@@ -361,8 +363,7 @@ class Machine:
     def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
         """Try to read a call without an opener at this place, where a reply or a line begins: bare, on a line, or
         headless. Return True if the main loop must look again for such a call, False to look for markers."""
-        is_excluded = self.builder.buf[self.builder.pos] == compiled.bare_calls.excluded
-        if compiled.bare_calls.can_begin_reply and not is_excluded and (yield from self._try_bare()):
+        if compiled.bare_calls.can_begin_reply and (yield from self._try_bare()):
             return True
         if compiled.bare_calls.can_begin_line and (yield from self._try_line()):
             return True
@@ -517,7 +518,10 @@ class Machine:
             )
             return self._block(block, start - builder.pos, whole, before)
         builder.add_whole_calls(whole[0], whole[1], 0)
-        self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
+        if compiled.bodies.is_quick_held:
+            builder.hold_last_call()
+        if self.last_reasoning.start is not None:
+            self.forget_reasoning()
         if builder.buf[builder.pos - 1] <= " ":
             self._pass_blanks(builder.buf[whole[0][-1][1] : builder.pos])
         if compiled.openers.section_start is None:
@@ -593,7 +597,7 @@ class Machine:
     def forget_reasoning(self) -> None:
         """Do not look for calls in the last reasoning when the reply ends: text or a call followed it, or was about to.
         Does nothing inside reasoning."""
-        if not isinstance(self.state, InReasoning):
+        if self.last_reasoning.start is not None and type(self.state) is not InReasoning:
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
 
     def leave_reasoning(self) -> None:
@@ -679,10 +683,11 @@ class Machine:
         self.forget_reasoning()
         self._finalize_at_turn_end()
         self._leave_section()
-        is_certain = yield from builder.test(start)
+        while (follows := start.at(builder.buf, builder.pos, builder.ended)) is None:
+            yield
         before, self.state = self.state, InSection(builder.index, True)
         self._begin_calls()
-        if is_certain:
+        if follows:
             self.take_marker(builder.pos + size)
             if builder.ended and _NOTHING_MORE(builder.buf, builder.pos) and not builder.header_name():
                 builder.problem("truncated", "the text ended where a tool call was about to begin")
@@ -737,12 +742,6 @@ class Machine:
             f"{marker[:60]!r} stands behind the call, so that its end is not certain; "
             "send the call again without its own closing markers inside a value",
         )
-
-    @property
-    def _has_raw_values(self) -> bool:
-        """Return whether a body of the format has raw values or a closing tag, whose markers behind a call show that it
-        had not ended."""
-        return any(reader.closers for reader in self.compiled.bodies.readers)
 
     def _is_pending_unclosed(self) -> bool:
         """Return whether there is a pending call that lacks its closing marker, so that text behind it may be part of
@@ -947,7 +946,7 @@ class Machine:
         belong to it; otherwise the call is final unless its end is uncertain."""
         self.state = msgspec.structs.replace(self.state, due="")
         self._reject_text_before_close()
-        if not (self.builder.is_end_uncertain or self._has_raw_values):
+        if not (self.builder.is_end_uncertain or self.compiled.bodies.has_raw_values):
             self.builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
@@ -974,7 +973,7 @@ class Machine:
     def _finalize_at_turn_end(self) -> None:
         """Finalize the pending call at the end of a turn or at an opener. A call with raw values that lacks its closing
         marker stays pending until the next call: a marker that closes a value behind it shows that it had not ended."""
-        if not (self._has_raw_values and self._is_pending_unclosed()):
+        if not (self._is_pending_unclosed() and self.compiled.bodies.has_raw_values):
             self._finalize_calls()
 
     def _begin_calls(self) -> None:
@@ -1062,9 +1061,12 @@ class Machine:
     def _take_blanks(self) -> Steps[str]:
         """Take blanks, which are held until it is known whether text follows. Return the character behind them, "" at
         the end of the text."""
-        taken = self.builder.capture()
-        char = yield from self.builder.peek()
-        self.output.hold_blanks(self.builder.release(taken), self.builder.at)
+        builder = self.builder
+        if (char := builder.buf[builder.pos : builder.pos + 1]) > " ":
+            return char
+        taken = builder.capture()
+        char = yield from builder.peek()
+        self.output.hold_blanks(builder.release(taken), builder.at)
         return char
 
     def _read_first_marker(self) -> Steps[None]:
@@ -1072,9 +1074,10 @@ class Machine:
         their format uses, or a header, an opener of a call or a reasoning label whose first token the prompt may have
         ended with."""
         builder, compiled, in_reasoning = self.builder, self.compiled, isinstance(self.state, InReasoning)
-        if compiled.think_tag is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
+        tag_probe = compiled.first.think_tag
+        if tag_probe is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
             yield from self._take_blanks()
-            tag = yield from builder.test(compiled.think_tag)
+            tag = yield from builder.test(tag_probe)
             if tag:
                 self.take_marker(tag.end())
                 self.enter_tagged_reasoning()

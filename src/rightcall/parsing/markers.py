@@ -20,6 +20,7 @@ Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
 # Longer runs of blanks are not part of a marker: unbounded runs would be scanned again with every chunk.
 MAX_BLANKS = 128
+_BLANKS = re.compile(r"[ \t\r\n]*+").match
 _MAX_INVALID_NAME = 128  # characters of text in place of a name
 
 # A key in quotation marks, whose own quotation marks are escaped.
@@ -67,6 +68,11 @@ def _literal(text: str) -> tuple[str, str]:
     for char in reversed(text[:-1]):
         part = f"(?:{re.escape(char)}{part})?+"  # possessive: only the longest beginning can reach the end
     return re.escape(text), part
+
+
+def skip_blanks(text: str, pos: int) -> int:
+    """Return the index behind the blanks at index `pos` of the text."""
+    return _BLANKS(text, pos).end()  # type: ignore[union-attr]
 
 
 def blanks(most: int = MAX_BLANKS) -> Pat:

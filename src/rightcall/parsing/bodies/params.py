@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Format, Params, marker_alternatives
-from rightcall.parsing.bodies.body_reader import Around, BodyReader
-from rightcall.parsing.bodies.tagged_values import SwallowedArguments, TaggedValues, break_at, swallowed
+from rightcall.parsing.bodies.body_reader import Around, BodyReader, WholeBlock
+from rightcall.parsing.bodies.tagged_values import SwallowedArguments, TaggedValues, break_at, resolve_kind, swallowed
 from rightcall.parsing.bodies.tags import Tags
 from rightcall.parsing.buffer import Broken, Cut, LostJsonEnd, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
@@ -27,6 +28,7 @@ from rightcall.parsing.markers import (
     longest_first,
     lookahead,
     seq,
+    skip_blanks,
     template,
     templates,
 )
@@ -140,24 +142,64 @@ class ParamsReader(BodyReader):
         else:
             yield from self._params(builder)
 
+    def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
+        """Return the call of a block with its end, if the text is over and the call is regular: of a declared tool, its
+        arguments declared and without tags of the format in their values. None for anything else. Nothing is taken."""
+        buf, tools, close = builder.buf, builder.tools, builder.compiled.call_ends.close
+        begin = skip_blanks(buf, start)
+        opener = self.open.probe.whole(buf, begin) if builder.ended and not (bare or self.body.item) else None
+        if opener is None or tools is None or (self.empty is not None and self.empty.probe.whole(buf, begin)):
+            return None
+        holes, end = self.open.fill(opener), opener.end()
+        name = self.tags.plain(holes.get("name", ""))
+        kinds, values, members, inline = tools.kinds(name), dict[str, Any](), list[str](), False
+        while param := self._match_param(buf, end := skip_blanks(buf, end)):
+            key, said = self._key_of(param)
+            if key in values or key not in kinds:
+                return None
+            found = self.values.find(builder, param.end(), key, resolve_kind(said, kinds[key]), values, inline)
+            if found is None or (type(found[1]) is str and self.tags.rest_of_param(found[1])):
+                return None
+            json, values[key], end, inline = found
+            members.append(f"{quoted(key)}: {json}")
+        body = self.ends.body.whole(buf, end) if self.ends.body is not None else None
+        over = body.end() if body is not None else end
+        last = body if close is None else close.whole(buf, skip_blanks(buf, over))
+        is_closed = last is not None and (body is not None or self.ends.body is None)
+        if last is None or not is_closed or not values or self.swallowed.find(values, kinds):
+            return None
+        return [(begin, over, name, f"{{{', '.join(members)}}}", values, holes.get("id", ""))], last.end(), True
+
+    def _match_param(self, text: str, start: int) -> re.Match[str] | None:
+        """Return the match of an argument's opening tag at index `start` of a text that is over, or None."""
+        no_param = self.tags.no_param
+        found = self.param.probe.whole(text, start)
+        return None if found is None or (no_param is not None and no_param.whole(text, start)) else found
+
+    def _key_of(self, found: re.Match[str]) -> tuple[str, str | None]:
+        """Return the name of the argument whose opening tag was matched, and the type that the tag says, or None."""
+        if not self.body.types:  # then the tag has no other hole
+            return self.tags.plain(found[found.lastindex or 0]), None
+        holes = self.param.fill(found)
+        return self.tags.plain(holes["key"]), self.body.types.get(holes.get("type", ""))
+
     def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
         """Take the opening tag that `opener` matched and begin its call. Raises `NotACall` if the tag is a bare name in
         prose, `Cut` if the text ends before that is decided."""
         holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
-        if self.is_name_only:
+        if self.is_name_only and builder.tools is not None and name not in builder.tools:
             key = yield from self._find_glued_key(builder, name, size)
             name, size = name.removesuffix(key), size - len(key)
         builder.advance(size)
-        if self.is_name_only and not (yield from self._really_opens(builder, name)):
+        if self.is_name_only and not (builder.is_declared(name) or (yield from self._really_opens(builder))):
             raise NotACall
         builder.begin(name, holes.get("id", ""))
 
     def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's, as in `bashcommand</arg_key>`
         (vllm#47190), where only one division of `name` is possible; else "". `size`: the length of the opening tag."""
-        if builder.tools is None or name in builder.tools:
-            return ""
+        assert builder.tools is not None
         for _, closes, _ in self.tags.split_params:
             if (yield from builder.test(Probe(literal(closes)), size)):
                 tools = [name[:end] for end in range(1, len(name)) if name[:end] in builder.tools]
@@ -167,14 +209,10 @@ class ParamsReader(BodyReader):
                 return keys[0] if len(keys) == 1 else ""
         return ""
 
-    def _really_opens(self, builder: CallBuilder, name: str) -> Steps[bool]:
-        """Take blanks and return whether a bare name opens a call: it is declared, or an argument or the call's closing
-        marker follows. Otherwise it is prose about the marker. Raises `Cut` if the text ends behind an undeclared
-        name."""
-        char = yield from builder.peek()
-        if builder.is_declared(name):
-            return True
-        if not char:
+    def _really_opens(self, builder: CallBuilder) -> Steps[bool]:
+        """Take blanks and return whether a bare undeclared name opens a call: an argument or the call's closing marker
+        follows. Otherwise it is prose about the marker. Raises `Cut` if the text ends behind the name."""
+        if not (yield from builder.peek()):
             raise Cut
         if (yield from builder.test(self.param.probe)):
             return True
@@ -288,42 +326,39 @@ class ParamsReader(BodyReader):
     def _params(self, builder: CallBuilder) -> Steps[None]:
         """Parse the tagged arguments up to the end of the call, and finish it. Raises `Broken` for a repeated argument,
         a broken tag or other text between them, `Cut` if the text ends."""
-        tags, param, types = self.tags, self.param, self.body.types
+        tags, param, call = self.tags, self.param, builder.call
+        assert call is not None
         values: dict[str, Any] = {}
         value: Any = None
         while True:
             if not builder.char():
                 yield from builder.peek()
-            found = yield from builder.test(self.param.probe)
+            while (found := param.probe.at(builder.buf, builder.pos, builder.ended)) is None:
+                yield
             if found and tags.no_param is not None and (yield from builder.test(tags.no_param)):
-                found = None
-            if found is None and not values and (yield from self._take_stray_close(builder)):
+                found = False
+            if not found and not values and (yield from self._take_stray_close(builder)):
                 continue
-            if found is None and (damaged := (yield from self._damaged_param(builder, values))):
+            if not found and (damaged := (yield from self._damaged_param(builder, values))):
                 key, value = damaged
                 values[key] = value
                 continue
-            if found is None:
+            if not found:
                 break
-            holes = param.fill(found) if types else {"key": found[found.lastindex or 0]}  # else it has no other hole
-            key = tags.plain(holes["key"])
+            key, said = self._key_of(found)
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             builder.take_match(found)
-            if builder.tools is not None:
+            if builder.tools is not None and key not in call.kinds:
                 builder.check_key(key, _PLAIN_NAME)
-            said = types.get(holes.get("type", ""))
             value = values[key] = yield from self.values.read(builder, key, said, values)
             if isinstance(value, str) and tags.rest_of_param(value):
                 raise Broken("unexpected_text", f"the tag that opens {key!r} is broken or doubled", "/" + key)
         yield from self._take_end(builder, has_arguments=bool(values), last=value)
         if values:
             builder.give("}")
-            key = self.swallowed.find(
-                values, builder.call.kinds if builder.call is not None and builder.tools is not None else None
-            )
-            if key and builder.call is not None:
-                builder.problem("ambiguous_end", *swallowed(key, "another argument"), call=builder.call.index)
+            if key := self.swallowed.find(values, None if builder.tools is None else call.kinds):
+                builder.problem("ambiguous_end", *swallowed(key, "another argument"), call=call.index)
         builder.finish(values, empty=not values)
 
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:

@@ -284,6 +284,15 @@ class ValueEnd:
         markers = [part for closes in outer for part in (_MAY_BREAK, closes)]
         return Probe(seq(first, *markers, blanks(), alt(*self.tags.turns, END)))
 
+    def find(self, builder: CallBuilder, start: int, key: str, given: dict[str, Any]) -> re.Match[str] | None:
+        """Return the closing tag that ends the value of argument `key` at index `start` of a text that is over; None if
+        another tag of the format is before it. `given`: the arguments so far."""
+        found = self.scan.ended(builder.buf, start)
+        if found is None or not found.lastindex or self.scan.actions[found.lastindex] != "close":
+            return None
+        follows = self.chain.whole(builder.buf, found.end())
+        return found if self._is_close(builder, follows, key, given) else None
+
     def take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Take a value and the marker that closes it, and return why it may hold too much, or None. Raises `Cut` if the
         text ends in it, `Broken` if its end is uncertain; if another message begins in it, the text from there on is
@@ -319,7 +328,7 @@ class ValueEnd:
                 continue
             action, size = scan.actions[found.lastindex], found.end() - end
             if action == "close":
-                if self._is_close(builder, (yield from builder.test(self.chain, size)), value):
+                if self._is_close(builder, (yield from builder.test(self.chain, size)), value.key, value.given):
                     value.has_edge = break_at(builder) > 0
                     builder.advance(size)
                     return self._doubt(value)
@@ -350,9 +359,9 @@ class ValueEnd:
         if value.is_live:
             builder.give(quoted(text)[1:-1])
 
-    def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, value: Value) -> bool:
-        """Return whether a closing tag ends the value; `follows` is the match of `chain` behind it, or None. A key that
-        was given before cannot follow, nor an undeclared one whose opening tag is damaged."""
+    def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, key: str, given: dict[str, Any]) -> bool:
+        """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None. A
+        key that was given before cannot follow, nor an undeclared one whose opening tag is damaged."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, the call reports a repeated one.
             return bool(follows)
@@ -360,7 +369,7 @@ class ValueEnd:
         if (is_damaged := group > len(self.tags.params)) and follows[group - 1] is not None:
             group -= 1  # the last group is the tag before the value
         other = self.tags.plain(follows[group])
-        return not value.has_argument(other) and not (is_damaged and builder.kind(other) is None)
+        return other != key and other not in given and not (is_damaged and builder.kind(other) is None)
 
     def _end_at_next_argument(self, builder: CallBuilder, value: Value) -> Steps[bool]:
         """End the value, with a note, if the next argument begins here and only the closing tag is missing
@@ -482,9 +491,7 @@ class TaggedValues:
         that its tag says, or None; `values`: the arguments so far. A doubtful end rejects the call. Raises `Broken` or
         `Cut`."""
         prefix = (", " if values else "{") + quoted(key) + ": "
-        declared = builder.kind(key) or builder.kind_by_another_name(key)
-        # A type in the text wins; where it says string and so does the schema, the schema says more.
-        kind = declared or "any" if said is None or (said == "string" and declared == "plain") else said
+        kind = resolve_kind(said, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
             json, value = yield from self._nested.read(builder, key)
             builder.give(prefix + json)
@@ -497,6 +504,31 @@ class TaggedValues:
             builder.take_match(found)
             quote = self._quotes[1]
         return (yield from self._read_text(builder, key, values, prefix, kind, line, quote))
+
+    def find(
+        self, builder: CallBuilder, start: int, key: str, kind: str, values: dict[str, Any], inline: bool
+    ) -> tuple[str, Any, int, bool] | None:
+        """Return JSON, value and end, its closing tag included, of a value of this `kind` at index `start` of a text
+        that is over, and whether arguments are written without line breaks; `inline`: the arguments before it are. None
+        if it is in quotes, of another type, or holds a tag."""
+        buf, size = builder.buf, 0
+        if self._opens_line:
+            size = 2 if buf.startswith("\r\n", start) else int(buf.startswith("\n", start))
+        line, start = buf[start : start + size], start + size
+        if self._quotes and buf.startswith(self._quotes[0], start):
+            return None
+        end = self._end_of(key, line, "", inline).find(builder, start, key, values)
+        if end is None:
+            return None
+        text, has_edge = buf[start : end.start()], buf[end.start()] in _LINE_BREAK
+        inline = inline or (self._opens_line and not (line or has_edge) and text != "")
+        if self._is_inline and not has_edge:
+            text = line + text
+        try:
+            json, value, wrong = parse_by_kind(text, kind, builder.limits.depth)
+        except RecursionError:
+            return None
+        return None if wrong is not None else (json, value, end.end(), inline)
 
     def _is_nested(self, builder: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
         """Return whether the value that begins here is written in tags. A value that may be a text is so only if its
@@ -514,8 +546,8 @@ class TaggedValues:
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
             builder.give(prefix + '"')
-        doubt = yield from self._end_of(builder, key, line, quote).take(builder, taken)
         assert builder.call is not None
+        doubt = yield from self._end_of(key, line, quote, builder.call.inline).take(builder, taken)
         text = "".join(taken.pieces)
         if self._opens_line and not line and text and not taken.has_edge:
             builder.call.inline = True
@@ -538,17 +570,21 @@ class TaggedValues:
             builder.problem(doubt.code, doubt.message, "/" + key, call=builder.call.index)
         return value
 
-    def _end_of(self, builder: CallBuilder, key: str, line: str, quote: str) -> ValueEnd:
-        """Return what finds the end of this argument's value, from a cache if possible. `line`, `quote`: as in
-        `ValueEnd`."""
-        is_inline = self._opens_line and not line and builder.call is not None and builder.call.inline
-        which = (key if self._keyed else "", line, quote, is_inline)
+    def _end_of(self, key: str, line: str, quote: str, inline: bool) -> ValueEnd:
+        """Return what finds the end of this argument's value, from a cache if possible. `line`, `quote`, `inline`: as
+        in `ValueEnd`."""
+        which = (key if self._keyed else "", line, quote, inline and self._opens_line and not line)
         found = self._ends.get(which)
         if found is None:
             if len(self._ends) > _MANY:
                 self._ends.clear()
             found = self._ends[which] = ValueEnd(self._tags, self._param, *which)
         return found
+
+
+def resolve_kind(said: str | None, declared: str | None) -> str:
+    """Return the kind of type of a value: what its tag says (`said`), unless the schema declares more than "string"."""
+    return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
 
 class SwallowedArguments:
