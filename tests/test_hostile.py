@@ -5,11 +5,13 @@ The shapes are in a table; `make fuzz` generates many more of the same kind, and
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
-from rightcall import Call, Ids, Parser, parse, render
+from rightcall import Call, Ids, Parser, check, parse, read, render, repair
+from rightcall.errors import CallerError
 from rightcall.parsing.options import Limits
 from rightcall.testing.laws import How
 from support.format_sample import sampled
@@ -169,3 +171,25 @@ def test_reading_the_reply_while_streaming_does_not_change_it() -> None:
         assert parser.reply.parts
     parser.close()
     assert parser.reply.parts == parse("ab</think>cd", format="hermes").parts
+
+
+@pytest.mark.parametrize("levels", [241, 300, 900])
+def test_arguments_that_are_too_deep_to_be_checked_are_a_problem_at_every_entrance(levels: int) -> None:
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "object"}}}}]
+    deep: dict[str, object] = {}
+    for _ in range(levels):
+        deep = {"b": deep}
+    for arguments in ({"a": deep}, {"b": deep}, {"a": [deep]}):
+        call = Call("f", arguments, "")
+        assert [problem.code for problem in check(call, tools)] == ["too_deep"]
+        assert repair(call, tools) is call
+        text = json.dumps({"name": "f", "arguments": arguments})
+        reply = parse(text, format="llama3_json", tools=tools, limits=Limits(depth=100_000))
+        assert [problem.code for each in reply.attempts for problem in each.problems] == ["too_deep"]
+        answer = {"message": {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}}
+        assert not read(answer, tools=tools).calls
+
+
+def test_an_unknown_policy_of_repair_is_an_error_of_the_caller() -> None:
+    with pytest.raises(CallerError, match="policy='safest' is not one of off, safe, lenient"):
+        repair(Call("f", {}), None, policy="safest")

@@ -62,6 +62,7 @@ scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
+MAX_CHECKED_DEPTH = 240  # the validator of JSON Schema examines no value that is nested deeper than 255 levels
 _OBJECTS = msgspec.json.Decoder(dict[str, object])
 _MOST_DUPLICATES = 64
 # Codes of errors after which the text must not be parsed in any other way either.

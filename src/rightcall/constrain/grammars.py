@@ -266,7 +266,8 @@ def grammar(
     - `isolate`: omit a tool that cannot be expressed ("omit"), or allow it with any arguments ("open").
     - `strict`: raise instead of relaxing or omitting.
 
-    Raises `EmptyToolList`, `CallerError` for a choice that is not a tool, `GrammarCompileError`."""
+    Raises `EmptyToolList` without tools, unless `choice` is "none"; `CallerError` for an invalid option, format or
+    bound, or a choice that is not a tool; `GrammarCompileError` if no tool can be expressed, or because of `strict`."""
     options = GrammarOptions(
         format=find(format),
         choice=choice,
@@ -405,8 +406,9 @@ class _ToolShapes:
         return None
 
     def _read_shape(self, name: str, *, undeclared: bool) -> tuple[Shapes, Shape]:
-        """Read the schema of a tool within the size limit of all tools, which its size reduces, with undeclared members
-        or without, and return its reader and the shape of the arguments."""
+        """Read the schema of a tool, with undeclared members or without, and return its reader and the shape of the
+        arguments. Its size is subtracted from `left`, the limit of all tools. Beyond the limit nothing is raised: the
+        shape allows more, which the reader reports in `limits`."""
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(name) or {}
         shapes = Shapes(name, schema, extras=undeclared, formats=self.options.formats, most=most)

@@ -288,11 +288,11 @@ def case_of(question: ServerQuestion, api: Api, way: Way, body: Json, raw: RawAn
 
 
 def _check_dialect(case: ProbedCase, message: str, *, named: bool) -> tuple[bool, str]:
-    """Return whether the response to a greeting shows that the server has this dialect, and if not, why. `message` is
-    the server's message if it rejected the greeting.
+    """Return whether the response to a greeting shows that the server has this dialect, and what is wrong with the
+    response ("" if nothing). `message` is the server's message if it rejected the greeting.
 
-    A dialect that the user `named` counts as there even if the answer is an error or unreadable, unless its address
-    does not exist or redirects, the key is refused, or nothing answers."""
+    A dialect that the user `named` counts as there in spite of a wrong response, unless nothing answers, or the status
+    is a redirect, 401, 403, 404, 405 or 501."""
     raw, answer = case.raw, case.answer
     if raw.broke in ("unreachable", "late"):
         return False, raw.says

@@ -1394,13 +1394,15 @@ class Machine:
     # -- lines of a protocol --
 
     def _find_line_call(self) -> Steps[bool]:
-        """Take blanks and return whether a runnable call begins on this line.
+        """Take blanks and return whether a runnable call begins here, at the beginning of a line: of a declared tool,
+        given one object literal or nothing.
 
-        A call outside the blocks of a protocol counts only at the beginning of a line, and only of a declared tool. A
-        call that is rejected is reported as a problem and stays text:
+        A declared tool behind a foreign label or with other arguments, and an unknown tool with an object, are reported
+        as a problem and stay text:
 
             edit({ path: "a.py" })         runs, with a note
             Hint: edit({ path: "a.py" })   rejected
+            edit("a.py")                   rejected
             nope({ path: "a.py" })         unknown tool
         """
         builder, output = self.builder, self.output

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.errors import CallerError
+from rightcall.strict_json import MAX_CHECKED_DEPTH
 from rightcall.tools.toolset import ToolLike, Toolset, is_none_choice
 
 Policy = Literal["off", "safe", "lenient"]
@@ -27,7 +28,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     - `reply`: characters of a whole reply.
     - `call`: characters of one call.
-    - `depth`: brackets inside brackets.
+    - `depth`: brackets inside brackets; more than 240 count as 240, because deeper values cannot be checked.
     - `calls`: calls in a reply.
     """
 
@@ -80,8 +81,11 @@ def read_options(
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen, forbidden = (None, False) if choice is None else _read_choice(choice)
     live = live and toolset is not None
+    limits = limits or _LIMITS
+    if limits.depth > MAX_CHECKED_DEPTH:
+        limits = msgspec.structs.replace(limits, depth=MAX_CHECKED_DEPTH)
     return ReadOptions(
-        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden, previews
+        toolset, reasoning, repair, chosen, spans, live, limits, rescue, reasoning_calls, forbidden, previews
     )
 
 

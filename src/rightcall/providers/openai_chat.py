@@ -378,8 +378,9 @@ class OpenAIChat(Dialect):
         return of_message, calls
 
     def history_entries(self, history: Sequence[Any]) -> Iterator[Json | ModelTurn]:
-        """Yield assistant messages as `ModelTurn` and all others as copies; entries that are no objects are left out. A
-        result has `tool_call_id` and `name`, each "" if it is missing: Ollama sends results without ids."""
+        """Yield assistant messages as `ModelTurn` and all others as normalized copies; entries that are no objects are
+        left out. A missing role becomes "user". A result (role "tool" or "function") gets the role "tool" with
+        `tool_call_id` and `name`, also from Ollama's `tool_name`, each "" if it is missing."""
         for message in objects(history):
             role = text(message.get("role"))
             if role == "assistant":

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Set
 
 import msgspec
 
+from rightcall.errors import CallerError
 from rightcall.repairs.finish import finalize_call
 from rightcall.repairs.tool_meant import find_missing_name, resolve_tool_name
 from rightcall.strict_json import MAX_DEPTH, decode
-from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem
+from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem, value_problem
 from rightcall.tools.toolset import ToolLike, Tools, Toolset
 from rightcall.types import Call, Problem, Repair
 
@@ -19,15 +20,17 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     """Repair a call and return it with a receipt for every change; the same call if no repair is needed or possible.
 
     - `call`: a call from any source. Arguments that are not parsed yet (`Call(name, json=text)`) are parsed. A
-      truncated call is returned unchanged: it is never completed.
+      truncated call is returned unchanged: it is never completed. So are arguments that `check` cannot examine.
     - `tools`: the declared tools, as in `parse`.
-    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
+    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`. Raises `CallerError` for any other value.
 
     `problems` of the result has what is still wrong with the name and the arguments, and the problems of other kinds
     that the call had before.
     """
+    if policy not in ("off", "safe", "lenient"):
+        raise CallerError(f"policy={policy!r} is not one of off, safe, lenient")
     toolset = Toolset.of(tools)
-    if not call.complete:
+    if not call.complete or value_problem(call.arguments) is not None:
         return call
     index = next((problem.call for problem in call.problems if problem.call is not None), None)
     wrong = argument_text_problem(call)

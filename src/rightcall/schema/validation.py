@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from math import copysign, isfinite, isinf
+from math import copysign, isinf
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from rightcall.schema.limits import MAX_ERRORS, MAX_REPAIR_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE, Refused
@@ -361,9 +361,9 @@ class ErrorReport(NamedTuple):
 
 
 def iter_error_reports(tool: Tool, arguments: Any) -> Iterator[ErrorReport]:
-    """Yield the errors of the arguments with very long lists truncated, then those of the whole arguments or, if these
-    may be too many, the first error, if it is small. A report may be empty; nothing is yielded if checking may take too
-    long."""
+    """Yield reports of the same errors, of which a caller takes the first that has any: for the arguments with very
+    long lists truncated, then always for the whole arguments or, if these errors may be too many, the first one if it
+    is small. A report may be empty or left out. Nothing is yielded if checking may take too long."""
     compiled = compiled_schema(tool)
     if compiled.is_too_much(arguments):
         return
@@ -468,12 +468,3 @@ def writable(text: str) -> str:
     if text.isascii():
         return text
     return _STAND_IN.sub(_restore_surrogate, text).encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def is_finite(value: Any) -> bool:
-    """Return whether no number in a value is NaN or infinite. Keys are not looked at."""
-    if isinstance(value, dict):
-        return all(map(is_finite, value.values()))
-    if isinstance(value, list):
-        return all(map(is_finite, value))
-    return not isinstance(value, float) or isfinite(value)

@@ -15,6 +15,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -25,18 +26,18 @@ from rightcall.schema.validation import (
     allowed_values,
     error_path,
     fits_schema,
-    is_finite,
     is_too_much,
     iter_error_reports,
     writable,
 )
-from rightcall.strict_json import Undecodable, decode, pointer_step
+from rightcall.strict_json import MAX_CHECKED_DEPTH, Undecodable, decode, pointer_step
 from rightcall.tools.toolset import ToolLike, Toolset
 from rightcall.types import Call, Problem, Reply, Tool
 
 _ANY_DEPTH = sys.maxsize
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _INCOMPLETE = ("incomplete", "the call was cut off or could not be read; send it again")
+_TOO_DEEP = ("too_deep", f"the arguments are nested deeper than {MAX_CHECKED_DEPTH} levels; send them flatter")
 _NOT_FINITE = ("not_finite", "the arguments hold a number that JSON cannot carry; send a finite one")
 _TOO_LARGE = (
     "too_large",
@@ -107,7 +108,7 @@ def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[
     name_problems = _find_name_problems(call, toolset, index) if tool is None else []
     if not call.complete:
         return [Problem(*_INCOMPLETE, call=index), *name_problems]
-    wrong = _NOT_FINITE if not is_finite(call.arguments) else argument_text_problem(call)
+    wrong = value_problem(call.arguments) or argument_text_problem(call)
     if wrong is not None:
         return [*name_problems, Problem(*wrong, call=index)]
     return name_problems if tool is None else argument_problems(tool, call.arguments, index)
@@ -118,6 +119,20 @@ def _find_name_problems(call: Call, toolset: Toolset | None, index: int | None) 
     declared (`toolset` is None) and the name is well-formed. `index`: that of the call."""
     found = name_problem(call.name, toolset)
     return [Problem(*found, call=index)] if found is not None else []
+
+
+def value_problem(arguments: Any) -> tuple[str, str] | None:
+    """Return code and message for arguments with a number that is NaN or infinite, or nested too deep to be checked;
+    otherwise None."""
+    layer = [arguments]
+    for _ in range(MAX_CHECKED_DEPTH + 1):
+        if any(isinstance(value, float) and not isfinite(value) for value in layer):
+            return _NOT_FINITE
+        nested = [value for value in layer if isinstance(value, (dict, list))]
+        if not nested:
+            return None
+        layer = [inner for value in nested for inner in (value.values() if isinstance(value, dict) else value)]
+    return _TOO_DEEP
 
 
 def argument_text_problem(call: Call) -> tuple[str, str] | None:
@@ -214,8 +229,8 @@ def describe_tool_names(tools: Toolset) -> str:
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
     """Return the problems of the arguments against the tool's schema, the most useful first; at most five, of which the
     last one counts the omitted ones. Arguments that are too large to be checked are a problem."""
-    if not is_finite(arguments):
-        return [Problem(*_NOT_FINITE, call=index)]
+    if (wrong := value_problem(arguments)) is not None:
+        return [Problem(*wrong, call=index)]
     if fits_schema(tool, arguments):
         return []
     if is_too_much(tool, arguments):

@@ -214,9 +214,9 @@ def repair_schemas(
 
 
 def check_tool(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
-    """Check that a tool's name, schemas and aliases are usable. Return about how many bytes the patterns of its
-    parameters compile to. Raises `Refused`, whose path begins with `parameters_at` or `output_at`, the places of the
-    schemas, if it is not."""
+    """Check that a tool's name, schemas and aliases are usable, and return about how many bytes the patterns of its
+    parameters compile to. An alias must stand for a declared parameter and be the name of none. Raises `Refused`, whose
+    path is `/name`, in `/aliases`, or begins with `parameters_at` or `output_at` for a schema."""
     _check_name(tool.name, "/name")
     patterns = _with_context(parameters_at, tool, lambda: _check_parameters(tool))
     if tool.output_schema is not None:

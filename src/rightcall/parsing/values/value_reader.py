@@ -227,8 +227,9 @@ class ValueReader:
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
     def _key(self, char: str) -> tuple[str, bool]:
-        """Read a key, which begins with `char`, and return it and whether it is a string. Raises `BadValue` if none is
-        here, `Unfinished` if more text is needed."""
+        """Read a key, which begins with `char`, and return its text and whether its value is a string: not so only for
+        a bare `1` or `True` in a notation with `typed_keys`. Raises `BadValue` if no key is here, `Unfinished` if more
+        text is needed."""
         if char in self.notation.heads:
             text = self._text(char)
             if text is not None:
