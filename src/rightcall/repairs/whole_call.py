@@ -27,12 +27,11 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     `problems` of the result has what is still wrong with the name and the arguments, and the problems of other kinds
     that the call had before.
     """
-    if policy not in ("off", "safe", "lenient"):
-        raise CallerError(f"policy={policy!r} is not one of off, safe, lenient")
+    _check_policy(policy)
     toolset = Toolset.of(tools)
     if not call.complete or value_problem(call.arguments) is not None:
         return call
-    index = next((problem.call for problem in call.problems if problem.call is not None), None)
+    index = _index_in_reply(call)
     wrong = argument_text_problem(call)
     if call.arguments and wrong is not None:
         return _replace_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
@@ -52,6 +51,17 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
         return call
     made = _replace_problems(made, call, CHECKED_CODES, [*_name_problems(name, toolset, index), *problems])
     return call if made == call else made
+
+
+def _check_policy(policy: str) -> None:
+    """Raise `CallerError` for a policy that does not exist."""
+    if policy not in ("off", "safe", "lenient"):
+        raise CallerError(f"policy={policy!r} is not one of off, safe, lenient")
+
+
+def _index_in_reply(call: Call) -> int | None:
+    """Return the index of the call in its reply, if one of its problems has it, else None."""
+    return next((problem.call for problem in call.problems if problem.call is not None), None)
 
 
 def _resolve_name(call: Call, tools: Toolset | None, policy: str) -> tuple[str, str, tuple[Repair, ...]]:

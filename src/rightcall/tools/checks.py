@@ -126,13 +126,18 @@ def value_problem(arguments: Any) -> tuple[str, str] | None:
     otherwise None."""
     layer = [arguments]
     for _ in range(MAX_CHECKED_DEPTH + 1):
-        if any(isinstance(value, float) and not isfinite(value) for value in layer):
+        if not all(map(_is_finite, layer)):
             return _NOT_FINITE
         nested = [value for value in layer if isinstance(value, (dict, list))]
         if not nested:
             return None
         layer = [inner for value in nested for inner in (value.values() if isinstance(value, dict) else value)]
     return _TOO_DEEP
+
+
+def _is_finite(value: Any) -> bool:
+    """Return whether a value is no number that is NaN or infinite."""
+    return not isinstance(value, float) or isfinite(value)
 
 
 def argument_text_problem(call: Call) -> tuple[str, str] | None:
