@@ -44,7 +44,7 @@ PROBLEM_MAKERS = {
     "note",
     "block_pending",
 }
-PROBLEM_MAKERS |= {"Broken", "BadValue", "LostEnd", "_Refused"}
+PROBLEM_MAKERS |= {"Broken", "BadValue", "_Refused"}
 IS_CODE = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
 

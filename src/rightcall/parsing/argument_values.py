@@ -13,7 +13,7 @@ import msgspec
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Broken, Cut, Sink, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.values.notation import JSON_WORDS, PYTHON_LITERALS, Match, Notation, OpenText, StringText
-from rightcall.parsing.values.value_reader import BadValue, Ends, LostEnd, Odd, Unfinished, ValueReader, opening
+from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, Unfinished, ValueReader, opening
 from rightcall.repairs.argument_text import restore_spelling
 from rightcall.schema.places import Places, wants_text
 from rightcall.strict_json import REFUSED, Undecodable, decode_unique, pointer_step
@@ -79,9 +79,9 @@ def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
     while True:
         try:
             found = ends.step(builder.buf, builder.pos, builder.ended)
-        except LostEnd as lost:
+        except BadValue as bad:
             builder.advance(ends.pos - builder.pos)
-            raise Broken(lost.code, lost.message) from None
+            raise Broken(bad.code, bad.message) from None
         builder.advance(ends.pos - builder.pos)
         if found:
             return

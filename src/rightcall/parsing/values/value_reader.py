@@ -1,7 +1,7 @@
 """Where a value ends, found while it arrives: by brackets, strings and comments alone, each character looked at once.
 
 `Ends.step(text, pos, ended)` answers yes (True: `pos` is behind the value), need more (False: `pos` is how far it came)
-or no (`LostEnd`). A bare value, which begins with neither quote nor bracket, ends before one of `until`.
+or no (`BadValue`). A bare value, which begins with neither quote nor bracket, ends before one of `until`.
 """
 
 from __future__ import annotations
@@ -431,14 +431,6 @@ _LINE = re.compile(r"[^\n]*+").match
 _TO_STAR = re.compile(r"[^*]*+").match
 
 
-class LostEnd(Exception):
-    """No end can be found from here."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code, self.message = code, message
-
-
 @lru_cache(256)
 def _run(odd: str) -> Match:
     """Return the match of a run of characters that are none of `odd`."""
@@ -482,7 +474,7 @@ class Ends:
 
     def step(self, text: str, pos: int, ended: bool) -> bool:
         """Continue the search from index `pos` of `text`. Return True at the end, `self.pos` is behind it or, outside
-        brackets, at it; False if more text is needed. Raises `LostEnd` if no end can be found."""
+        brackets, at it; False if more text is needed. Raises `BadValue` if no end can be found."""
         self.pos = pos
         while self.pos < len(text):
             if self._string is not None:
@@ -506,13 +498,13 @@ class Ends:
         return False
 
     def _in_string(self, text: str, ended: bool) -> bool:
-        """Continue inside a string. Return whether it is closed. Raises `LostEnd` if it cannot be closed any more."""
+        """Continue inside a string. Return whether it is closed. Raises `BadValue` if it cannot be closed any more."""
         assert self._string is not None
         self.pos, _, closed = self._string.take(text, self.pos, ended)
         if closed:
             self._string = None
         elif self._string.lost:
-            raise LostEnd("unterminated_string", "a string is not closed before the end of the call; close it")
+            raise BadValue("unterminated_string", "a string is not closed before the end of the call; close it")
         return closed
 
     def _in_comment(self, text: str) -> bool:
@@ -530,7 +522,7 @@ class Ends:
 
     def _sign(self, text: str, ended: bool) -> bool:
         """Handle the character at `pos`, at which something may begin or end. Return True at the end of the value.
-        Raises `LostEnd` for a bracket that closes nothing open, `Unfinished` if more text is needed."""
+        Raises `BadValue` for a bracket that closes nothing open, `Unfinished` if more text is needed."""
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
@@ -550,12 +542,12 @@ class Ends:
         elif not stack and char in self._until:
             return True
         elif char in ")]}":
-            raise LostEnd(OPEN_CODE[stack[-1] if stack else ")"], f"{char!r} closes nothing that is open here")
+            raise BadValue(OPEN_CODE[stack[-1] if stack else ")"], f"{char!r} closes nothing that is open here")
         self.pos += 1
         return False
 
     def _look_for_stop(self, text: str, ended: bool) -> None:
-        """Raise `LostEnd` if what ends the whole call is here, because a bracket is missing; `Unfinished` if more text
+        """Raise `BadValue` if what ends the whole call is here, because a bracket is missing; `Unfinished` if more text
         is needed to tell. Else do nothing."""
         assert self._stop is not None
         found = self._stop(text, self.pos, ended)
@@ -563,7 +555,7 @@ class Ends:
             raise Unfinished
         if found:
             closer = self._stack[-1] if self._stack else ")"
-            raise LostEnd(OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
+            raise BadValue(OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
 
     def _enter_string(self, text: str, ended: bool) -> bool:
         """Enter the string that begins at `pos` and return True; False, with nothing changed, if none begins here.
