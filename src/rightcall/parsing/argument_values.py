@@ -24,7 +24,6 @@ _has_lost_quotes = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]
 _begins_with_zero = re.compile(r"[+-]?0[0-9_]").match
 _WORDS = frozenset("none null nil undefined true false yes no on off".split())
 _MAX_SHOWN = 200
-Kind = Literal["schema", "guess"]
 
 
 class ParsedValue(msgspec.Struct, frozen=True):
@@ -231,7 +230,7 @@ def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tu
     call.add_repairs(*[bad_escape_receipt(path, each.text) for each in read.escaped[:1]])
     bare = min(read.bare, key=lambda each: _is_certain(each, key, tool), default=None)  # the least certain string
     if bare is not None:
-        kind: Kind = "schema" if _is_certain(bare, key, tool) else "guess"
+        kind: Literal["schema", "guess"] = "schema" if _is_certain(bare, key, tool) else "guess"
         call.add_repairs(Repair("unquoted_value", kind, path, bare.text[:_MAX_SHOWN], quoted(bare.text[:_MAX_SHOWN])))
     for odd in read.odd:
         if not _begins_with_zero(odd.text):
@@ -296,13 +295,10 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str
 
 
 def _parse_python_literal(source: str, depth: int) -> Any:
-    """Return the value of a text that is one literal of Python; the text itself if it is incomplete or more than that.
-    Raises `BadValue` if it is none."""
+    """Return the value of a text that is one literal of Python; the text itself if it is more than that. Raises
+    `BadValue` if it is none."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
-    try:
-        value = reader.value()
-        # A number in a spelling of its own may be a string without its quotes.
-        is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
-        return source if is_odd or reader.escaped or reader.peek() else value
-    except Unfinished:
-        return source
+    value = reader.value()
+    # A number in a spelling of its own may be a string without its quotes.
+    is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
+    return source if is_odd or reader.escaped or reader.peek() else value
