@@ -29,8 +29,8 @@ from rightcall.parsing.bodies.body_reader import BodyReader
 from rightcall.parsing.buffer import Broken, Cut, NotACall, Steps
 from rightcall.parsing.call_builder import CallBuilder
 from rightcall.parsing.markers import Pat, Probe, alt, blanks, literal, lookahead, seq
-from rightcall.parsing.values.notation import HOLE, NOT_FINITE, PYTHON, PYTHON_ESCAPES, StringText
-from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader, not_finite, number_of
+from rightcall.parsing.values.notation import HOLE, PYTHON, PYTHON_ESCAPES, StringText
+from rightcall.parsing.values.value_reader import BadValue, Ends, Odd, ValueReader
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Repair
 
@@ -54,7 +54,6 @@ COMMAS = re.compile(r"[ \t\r\n,]*+").match  # all at once: what is not the usual
 ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
 # In a bare value: what only code has, and an argument that lost the comma before it.
 CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
-ANY_WORD = re.compile(r"\w").search
 CALL_BEGUN = re.compile(r"[\w.]++[(\[{]").match
 ARGUMENT_INSIDE = re.compile(r"\s[^\W\d][\w.\-]*+\s*+=(?!=)").search
 # Between two calls on lines of their own (waybarrios/vllm-mlx#622), each printed:  print(f())\nprint(g())
@@ -371,19 +370,16 @@ class PythonicReader(BodyReader):
         if text in PYTHON.words:
             value = PYTHON.words[text]
             return ParsedValue(to_json(value), value, (Odd((), text),) if builder.kind(key) in TEXT_KINDS else ())
+        reader = ValueReader(PYTHON, text)
         try:
-            json, number = number_of(text, PYTHON)
-            if text.lower() in NOT_FINITE:
-                raise not_finite(text)
+            json, value = reader.scalar(text)
         except BadValue as bad:
             raise Broken(bad.code, bad.message) from None
-        if number is not None:
-            return ParsedValue(json, number, (Odd((), text),) if json != text else ())
-        if not ANY_WORD(text) or _is_code(text, builder.kind(key)):
+        if reader.bare and _is_code(text, builder.kind(key)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
-        if ARGUMENT_INSIDE(text):
+        if reader.bare and ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
-        return ParsedValue(quoted(text), text, bare=(Odd((), text),))
+        return ParsedValue(json, value, tuple(reader.odd), tuple(reader.bare))
 
 
 def _is_code(text: str, kind: str | None) -> bool:

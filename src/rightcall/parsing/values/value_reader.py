@@ -243,7 +243,7 @@ class ValueReader:
         word = found.group()
         if not self.notation.typed_keys:
             return word, True
-        return word, isinstance(self._scalar(word, record=False)[1], str)
+        return word, isinstance(self.scalar(word, record=False)[1], str)
 
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class ValueReader:
         text = found[kind]
         if kind == 1:
             return text, int(text)
-        return self._scalar(text) if kind == 2 else self.string_value(text)
+        return self.scalar(text) if kind == 2 else self.string_value(text)
 
     def _atom(self, char: str) -> tuple[str, Any]:
         """Read a string, number or word, which begins with `char`, and return its JSON and its value. Where the
@@ -271,7 +271,7 @@ class ValueReader:
         if found.end() == len(self.text) and not self.ended:
             raise Unfinished
         self.pos = found.end()
-        return self._scalar(found.group().strip())
+        return self.scalar(found.group().strip())
 
     def string_value(self, text: str) -> tuple[str, Any]:
         """Return JSON and value of `text`, a string between quotes: itself, unless a subclass interprets it."""
@@ -309,7 +309,7 @@ class ValueReader:
         """Return the keys and indexes that lead to the value being read."""
         return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
 
-    def _scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
+    def scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
         """Return JSON and value of `text`, a word, a number or a bare string; `record` an unusual spelling with its
         path. Raises `BadValue` if it is none of these."""
         notation = self.notation
