@@ -153,9 +153,7 @@ def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
 
 def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
     """Take a string, template or heredoc and return its content; with `give` it is given to the call while it arrives.
-    Raises `Broken` if it is not closed or the call ends here, `Cut` if the text ends."""
-    if builder.buf[builder.pos] == "<" and (yield from builder.test(builder.compiled.call_ends.edge)):
-        raise Broken("invalid_value", "'}' is missing before the end of the call")
+    Raises `Broken` if it is not closed, `Cut` if the text ends."""
     text = yield from open_string(builder, TYPESCRIPT)
     assert text is not None
     return (yield from take_string(builder, text, give=give))
