@@ -416,23 +416,18 @@ def _opening(body: Body, is_bare: bool) -> Entries:
 
 
 def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
-    """Return entries for the opening tags of a body with other text in place of the name, as far as they cannot be
-    prose. `is_bare`: calls have no marker of their own."""
+    """Return entries for the opening tags of a body with other text in place of the name, before the first argument, as
+    far as they cannot be prose. `is_bare`: calls have no marker of their own."""
     texts = [text for text in longest_first(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
     tags = [text for text in texts if len(text.partition("{name}")[0]) >= _MIN_TAG and _is_sure(text, is_bare)]
-    return [(sign_of("body", text), _misnamed(text, body)) for text in tags]
+    params = [template(param.partition("{")[0]) for param in longest_first(BODIES[type(body)].param_opening(body))]
+    return [(sign_of("body", text), with_invalid_name(text, params or [literal("{")])) for text in tags]
 
 
 def _is_sure(text: str, is_bare: bool) -> bool:
     """Return whether a tag is distinguishable from prose. One that begins with a letter or digit needs letters after
     the name, and calls without markers (`is_bare`)."""
     return not text[0].isalnum() or (is_bare and any(map(str.isalpha, text.partition("{name}")[2])))
-
-
-def _misnamed(text: str, body: Body) -> Pat:
-    """Return the pattern of the opening tag `text` with other text in place of the name, before the first argument."""
-    params = longest_first(BODIES[type(body)].param_opening(body))
-    return with_invalid_name(text, [template(param.partition("{")[0]) for param in params] or [literal("{")])
 
 
 def _odd_openings(text: str) -> Entries:

@@ -207,10 +207,8 @@ class Marks:
         """Return the index in `open` of the innermost mark that the mark `closes` closes; -1 for none. Only the last 64
         are searched."""
         opened = self.open
-        for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
-            if closes in _PAIRS.get(opened[i], ""):
-                return i
-        return -1
+        places = range(len(opened) - 1, max(-1, len(opened) - 65), -1)
+        return next((i for i in places if closes in _PAIRS.get(opened[i], "")), -1)
 
     def _straight(self, char: str, before: str, behind: str) -> None:
         """Open or close a quotation at a straight mark, between the characters `before` and `behind`. Closing one ends
