@@ -178,9 +178,9 @@ class BracedValueReader(ValueReader):
         if self.text[begin] in _QUOTE_MARKS and isinstance(string, LookaheadString):
             self.in_ordinary_quotes.append((self.text[begin : self.pos], string.has_inner_quote))
 
-    def _key(self, char: str) -> tuple[str, bool]:
-        """Read a key at `pos`, bare or in quotes, which models write as they write any string. Return it and True,
-        since it is a string. Raises `BadValue` for no valid key, `Unfinished` if more text is needed."""
+    def _key(self, char: str) -> str:
+        """Read a key at `pos`, bare or in quotes, which models write as they write any string, and return it. Raises
+        `BadValue` for no valid key, `Unfinished` if more text is needed."""
         quote = self.notation.quotes[0].open
         if char not in _QUOTE_MARKS and not self.text.startswith(quote, self.pos):
             return super()._key(char)
@@ -191,7 +191,7 @@ class BracedValueReader(ValueReader):
         if char in _QUOTE_MARKS:
             self.in_ordinary_quotes.append((found.group(), False))
         self.pos = found.end()
-        return found[found.lastindex or 0].strip(), True
+        return found[found.lastindex or 0].strip()
 
 
 @lru_cache(16)

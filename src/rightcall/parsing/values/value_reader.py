@@ -203,37 +203,33 @@ class ValueReader:
             what = "entries of an object" if top.closer == "}" else "items of a list"
             raise BadValue("invalid_value", f"the {what} must be separated by commas, found {char!r}")
         if top.members is not None:
-            return self._entry(top, char)
-        if top.items:
+            self._entry(top, char)
+        elif top.items:
             self.out.append(", ")
         return True
 
-    def _entry(self, top: _Open, char: str) -> bool:
-        """Read a key, which begins with `char`, and the separator behind it, and return True. Raises `BadValue` without
-        a valid key or a separator."""
-        key, is_string = self._key(char)
+    def _entry(self, top: _Open, char: str) -> None:
+        """Read a key, which begins with `char`, and the colon behind it. Raises `BadValue` without a valid key or a
+        colon."""
+        key = self._key(char)
         after = ":" if self.text.startswith(":", self.pos) else self.peek()
         if after != ":":
             raise BadValue("invalid_value", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
-        if not is_string:
-            raise BadValue("invalid_value", f"an object key must be a string, not {key[:40]}")
         self.pos += 1
         self._begin_entry(top, key)
-        return True
 
     def _begin_entry(self, top: _Open, key: str) -> None:
         """Set the key of the next value of an object, and write the key's JSON."""
         top.key = key
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
-    def _key(self, char: str) -> tuple[str, bool]:
-        """Read a key, which begins with `char`, and return its text and whether its value is a string: not so only for
-        a bare `1` or `True` in a notation with `typed_keys`. Raises `BadValue` if no key is here, `Unfinished` if more
-        text is needed."""
+    def _key(self, char: str) -> str:
+        """Read a key, which begins with `char`, and return it. Raises `BadValue` if none is here or it is no string,
+        `Unfinished` if more text is needed."""
         if char in self.notation.heads:
             text = self._text(char)
             if text is not None:
-                return text, True
+                return text
         found = self.notation.bare_key(self.text, self.pos)
         if found is None:
             raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
@@ -241,9 +237,9 @@ class ValueReader:
             raise Unfinished
         self.pos = found.end()
         word = found.group()
-        if not self.notation.typed_keys:
-            return word, True
-        return word, isinstance(self.scalar(word, record=False)[1], str)
+        if self.notation.typed_keys and not isinstance(self.scalar(word, record=False)[1], str):
+            raise BadValue("invalid_value", f"an object key must be a string, not {word[:40]}")
+        return word
 
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
