@@ -51,13 +51,12 @@ def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tupl
     elif char == "{":
         values = _take_whole_object(builder) or (yield from _members(builder))
     elif char != ")":
-        message = "the arguments must be one object literal: name({ key: value })"
-        raise Broken("arguments_not_object", message) if char else Cut
+        raise Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })")
     if (char := (yield from _space(builder))) == ",":
         builder.advance()
         char = yield from _space(builder)
     if char != ")":
-        raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}") if char else Cut
+        raise Broken("invalid_call", f"')' must follow the arguments, not {char!r}")
     builder.advance()
     return json, values
 
@@ -90,8 +89,8 @@ def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
                 builder.give("}")
             return values
         key = yield from _key(builder, char)
-        if (char := (yield from _space(builder))) != ":":
-            raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
+        if (yield from _space(builder)) != ":":
+            raise Broken("invalid_value", f"the key {key[:60]!r} needs ':' and a value")
         builder.advance()
         if key in values:
             raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice")
@@ -101,14 +100,12 @@ def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
         if char == ",":
             builder.advance()
         elif char != "}":
-            raise Broken("invalid_value", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
+            raise Broken("invalid_value", f"a comma or '}}' must follow a value, not {char!r}")
 
 
 def _key(builder: CallBuilder, char: str) -> Steps[str]:
     """Take a key, a name or a string, which begins with `char`, and return it. Raises `Broken` for anything else, `Cut`
     if the text ends."""
-    if not char:
-        raise Cut
     if char in "'\"`" and (text := (yield from open_string(builder, TYPESCRIPT))) is not None:
         return (yield from take_string(builder, text, give=False))
     while True:
@@ -127,7 +124,7 @@ def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
     """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A plain string is given while
     it arrives. Raises `Broken` or `Cut`."""
     char = yield from _space(builder)
-    if char and char in _STRINGS and builder.kind(key) == "plain":
+    if char in _STRINGS and builder.kind(key) == "plain":
         builder.give(prefix + '"')
         text = yield from _string(builder, give=True)
         builder.give('"')
@@ -140,8 +137,6 @@ def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
 def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
     """Take the value of `key`, which begins with `char`, and return its JSON and its value as the schema wants them.
     Raises `Broken` or `Cut`."""
-    if not char:
-        raise Cut
     if char in _STRINGS:
         text = yield from _string(builder, give=False)
         return quoted(text), text
@@ -179,20 +174,19 @@ def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
 
 
 def _space(builder: CallBuilder) -> Steps[str]:
-    """Take white space and comments and return the next character, which is not taken; "" at the end of the text.
-    Raises `Broken` for a `/` that begins no comment."""
+    """Take white space and comments and return the next character, which is not taken. Raises `Broken` for a `/` that
+    begins no comment, `Cut` at the end of the text."""
     while True:
         char = builder.char() or (yield from builder.peek())
+        if not char:
+            raise Cut
         if char != "/":
             return char
         while len(builder.buf) - builder.pos < 2 and not builder.ended:
             yield
         if builder.buf[builder.pos + 1 : builder.pos + 2] not in ("/", "*"):
             raise Broken("invalid_value", "no value can be read at '/'")
-        try:
-            yield from skip_to_end(builder, Ends(TYPESCRIPT, comment=True))
-        except Cut:
-            return ""
+        yield from skip_to_end(builder, Ends(TYPESCRIPT, comment=True))
 
 
 _NOTHING = Pat("", "")
