@@ -409,9 +409,10 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     they have one, tags that begin with a letter or digit are left out. A bare name is never one."""
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
-    tags += [entry for text in longest_first(body_open(body)) for entry in _odd_openings(text)]
-    further = [text for marker in opening[1:] for text in longest_first(marker)]
-    tags += [(sign_of("body", text), truncated_after_name(text)) for text in further]
+    for text in longest_first(body_open(body)):
+        tags += _odd_openings(text)
+    for marker in opening[1:]:
+        tags += [(sign_of("body", text), truncated_after_name(text)) for text in longest_first(marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
