@@ -226,10 +226,8 @@ class ValueReader:
     def _key(self, char: str) -> str:
         """Read a key, which begins with `char`, and return it. Raises `BadValue` if none is here or it is no string,
         `Unfinished` if more text is needed."""
-        if char in self.notation.heads:
-            text = self._text(char)
-            if text is not None:
-                return text
+        if char in self.notation.heads and (text := self._text(char)) is not None:
+            return text
         found = self.notation.bare_key(self.text, self.pos)
         if found is None:
             raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
@@ -254,10 +252,8 @@ class ValueReader:
     def _atom(self, char: str) -> tuple[str, Any]:
         """Read a string, number or word, which begins with `char`, and return its JSON and its value. Where the
         notation allows gaps, a missing value is "". Raises `BadValue` or `Unfinished`."""
-        if char in self.notation.heads:
-            text = self._text(char)
-            if text is not None:
-                return self.string_value(text)
+        if char in self.notation.heads and (text := self._text(char)) is not None:
+            return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
         if found is None:
             if self.notation.gaps and char in (",", "}") and self._stack and self._stack[-1].members is not None:
