@@ -610,7 +610,7 @@ def _first_header(channels: Channels | None) -> Probe | None:
 
 
 class FirstMarkers:
-    """Markers that only a reply begins with. `exist`: there are any.
+    """Markers that only a reply begins with.
 
     - `header`, `opener`, `reasoning_label`: of a header, of a call, and the label of reasoning, because the prompt
       ended with their first token.
@@ -624,7 +624,11 @@ class FirstMarkers:
         labels = [text for text in with_tokens(format.reasoning[0] if format.reasoning else "") if text[-1:] == "\n"]
         words = [literal(str(text).removeprefix(text.tokens[0])) for text in labels]
         self.reasoning_label = _any_of_some([word for word in words if word.prefix.strip()])
-        self.exist = any((self.think_tag, self.header, self.opener, self.reasoning_label))
+        self._has_others = any((self.header, self.opener, self.reasoning_label))
+
+    def may_begin(self, text: str) -> bool:
+        """Return whether a reply that begins with this text may begin with one of the markers."""
+        return self._has_others or (self.think_tag is not None and may_be_think_tag(text))
 
 
 def first_opener(marker: Marker) -> Probe | None:
@@ -778,6 +782,13 @@ class CompiledFormat:
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models mark reasoning
 THINK_OPENS, THINK_CLOSES = "<think>", "</think>"
 THINK_TAG = Probe(literal(THINK_OPENS))
+
+
+def may_be_think_tag(text: str) -> bool:
+    """Return whether a reply that begins with this text may begin with `<think>`, after blanks. Only the first two
+    characters behind the blanks are compared; True for an empty or blank text."""
+    begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
+    return THINK_OPENS.startswith(begun)
 
 
 def _think_tag(format: Format) -> Probe | None:

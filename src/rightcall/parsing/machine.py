@@ -26,7 +26,7 @@ from rightcall.parsing.bodies.body_reader import WholeBlock
 from rightcall.parsing.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.parsing.buffer import MAX_PIECE, MAX_PIECES, Capture, Sink, Steps, TokenMap
 from rightcall.parsing.call_builder import CallBuilder, declared, names_in
-from rightcall.parsing.compile import LEVELS, THINK_OPENS, Action, CompiledFormat, Sign, is_sentence
+from rightcall.parsing.compile import LEVELS, Action, CompiledFormat, Sign, is_sentence, may_be_think_tag
 from rightcall.parsing.events import Snapshot
 from rightcall.parsing.headers import (
     Header,
@@ -128,6 +128,7 @@ class Speculation(msgspec.Struct, frozen=True):
 
 _OUTSIDE = frozenset((InText, InSection))
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
+_NO_REASONING, _NO_MESSAGE = LastReasoning(), Message()
 MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
 _LONGEST_MARKER = 512  # characters of a marker behind its first token, the names in it included
 _MAX_HEADER = 256
@@ -146,13 +147,6 @@ _FENCE = r"[ \t]{0,16}+\r?\n[ \t]{0,3}+"
 SHOWN_ENDS = Probe(
     Pat(rf"(?:[`'\"”’»›」』]|{_FENCE}(?:`{{3}}|~{{3}}))", rf"(?:{_FENCE}(?:`{{0,2}}+|~{{0,2}}+)|[ \t]{{0,16}}+\r?+)")
 )
-
-
-def may_be_think_tag(text: str) -> bool:
-    """Return whether a reply that begins with this text may begin with `<think>`, after blanks. Only the first two
-    characters behind the blanks are compared; True for an empty or blank text."""
-    begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
-    return THINK_OPENS.startswith(begun)
 
 
 class Machine:
@@ -174,8 +168,8 @@ class Machine:
         self.format_name = compiled.format.name
         self.builder = CallBuilder(compiled, options, ids)
         self.output = self.builder.output
-        self.last_reasoning = LastReasoning()
-        self.message = Message()
+        self.last_reasoning = _NO_REASONING
+        self.message = _NO_MESSAGE
         self.held: Speculation | None = None
         self.doubtful_reasoning: Speculation | None = None
         self.in_content = False
@@ -331,7 +325,7 @@ class Machine:
     def _run(self) -> Steps[None]:
         """Parse the reply from marker to marker; yield whenever more text is needed, and return at its end. Text before
         a marker is emitted, then the handler of the marker runs."""
-        if self.compiled.first.exist:
+        if self.compiled.first.may_begin(self.builder.buf):
             yield from self._read_first_marker()
         builder, output, compiled = self.builder, self.output, self.compiled
         tries, excluded, text = compiled.bare_calls.is_possible, compiled.bare_calls.excluded, compiled.scans.text
@@ -384,9 +378,9 @@ class Machine:
         output.flush_blanks(builder.base + builder.pos)
         if self.held is not None:
             self.release_held()
-        is_empty = self.message == Message(builder.index, output.text_chars)
-        if is_empty and builder.header_name() and not builder.full:  # it was truncated before its call
-            builder.fail_truncated()
+        is_named = bool(builder.header_names and builder.header_name())
+        if is_named and not builder.full and self.message == Message(builder.index, output.text_chars):
+            builder.fail_truncated()  # the message was truncated before its call
         if self.message.calls_before is not None:
             self._end_message()
         if self.doubtful_reasoning is not None:
@@ -681,7 +675,8 @@ class Machine:
             return
         self.suspend_reasoning()
         self.forget_reasoning()
-        self._finalize_at_turn_end()
+        if builder.pending is not None:
+            self._finalize_at_turn_end()
         self._leave_section()
         while (follows := start.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
