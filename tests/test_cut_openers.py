@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rightcall import Call, Tool, Toolset, render
+from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, marker_alternatives
 from support.cuts import Setting, hold_of_every_cut
@@ -48,3 +48,12 @@ def test_final_prose_after_an_opener_is_text(name: str, word: str) -> None:
     reply = hold_of_every_cut(f"Write {_opener_of(FORMATS[name])} {word}", Setting(name, TOOLS))
     is_name = word == "hello" and "truncated" in [problem.code for problem in reply.problems]
     assert is_name or (reply.content.endswith(word) and not reply.attempts), reply
+
+
+@pytest.mark.parametrize("name", sampled())
+def test_a_list_that_is_cut_off_behind_its_comma_is_reported(name: str) -> None:
+    text = render([Call("lookup", {"word": "owl"}), Call("lookup", {"word": "elk"})], format=name, tools=TOOLS)
+    for end in range(len(text)):
+        reply = parse(text[:end], format=name, tools=TOOLS)
+        if text[:end].rstrip().endswith(",") and len(reply.attempts) == len(reply.calls) == 1:
+            assert "truncated" in {problem.code for problem in reply.problems if problem.blocking}, text[:end]

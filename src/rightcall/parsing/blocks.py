@@ -289,7 +289,7 @@ class Block:
             builder.begin_text_at(self._content)
             builder.take_all()
             self._begin_declared(builder.captured(self._content).lstrip())
-        if builder.update_full() or not self._reject_truncated():
+        if builder.update_full() or not self._reject_truncated(opening):
             return self._emit_text(opening)
         builder.drop(opening)
         builder.output.end_calls()
@@ -310,9 +310,10 @@ class Block:
         is_body = bool(rest) and any(reader.begins.is_begun(rest, 0) for reader in compiled.bodies.readers)
         return is_body or compiled.openers.begin.is_begun(text, 0)
 
-    def _reject_truncated(self) -> bool:
+    def _reject_truncated(self, opening: Capture) -> bool:
         """Take the remaining text and reject the call in it. Return False, with nothing emitted, if so little of it is
-        there that it is text. If only the opener is there, report that a call was about to begin."""
+        there that it is text. If only the opener is there, or a comma is last, report that a call was about to begin.
+        `opening`: the capture of the block."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
@@ -326,7 +327,7 @@ class Block:
         else:
             builder.drop_text()
             builder.output.drop_blanks()
-            if builder.index == self._first:
+            if builder.index == self._first or builder.captured(opening).rstrip().endswith(","):
                 builder.problem("truncated", "the text ended where a tool call was about to begin")
         return True
 
