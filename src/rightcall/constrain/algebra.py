@@ -132,7 +132,7 @@ NEVER = Alt(())
 
 def seq(*items: Node) -> Node:
     """Return a sequence of nodes: nested sequences are flattened, adjacent literals joined and empty ones dropped. A
-    single remaining node is returned itself, and a sequence with an impossible node is `NEVER`."""
+    single remaining node is returned itself; without nodes it is `EMPTY`, and with an impossible node `NEVER`."""
     out: list[Node] = []
     for item in items:
         for piece in item.items if type(item) is Seq else (item,):
@@ -261,7 +261,7 @@ _LEAVES = frozenset((Lit, Token, Chars, Free, Lexeme, Upto, Word))  # in these t
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """Return the nodes directly inside a node; none for a reference, which is not followed."""
+    """Return the nodes directly inside a node; none for a leaf, and for a reference, which is not followed."""
     look = _CHILDREN.get(type(node))
     return look(node) if look is not None else ()
 
@@ -325,7 +325,8 @@ def alphabet(node: Node) -> Chars:
 
 
 def may_begin_stop(node: Upto) -> bool:
-    """Return whether the node that the text must match may contain the first character of the stop."""
+    """Return whether the node that the text must match (`inside`) may contain the first character of the stop,
+    anywhere; False without such a node."""
     return node.inside is not None and has(alphabet(node.inside), node.stop[0].text[0])
 
 
@@ -382,9 +383,9 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
 
 
 def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
-    """Return a node for the members in every order, with `extra` anywhere between them, and the rules that it refers to
-    by name, one for every set of members already written. The names begin with `prefix`. `node.least` and `node.most`
-    are enforced."""
+    """Return a node for the members in every order, with `extra` any number of times before, between and after them,
+    and the rules that it refers to by name, one for every set of members already written. The names begin with
+    `prefix`. `node.least` and `node.most` are enforced; `extra` is not counted."""
     rules: dict[str, Node] = {}
     everything = (1 << len(node.members)) - 1
     needed = sum(1 << at for at, member in enumerate(node.members) if member.required)
@@ -406,8 +407,8 @@ def all_orders(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
         return Alt(tuple(options)) if len(options) != 1 else options[0]
 
     def _after(written: int) -> Node:
-        """Return a reference to the rule for what follows the members in `written`; `EMPTY` or `NEVER` if nothing can
-        follow."""
+        """Return a reference to the rule for what follows the members in `written`, added to `rules` on the first
+        request. If nothing can follow, there is no rule: return `EMPTY`, or `NEVER` if members are missing."""
         done = written == everything or written.bit_count() >= most
         if done and node.extra is None:
             return EMPTY if written & needed == needed and written.bit_count() >= node.least else NEVER

@@ -95,8 +95,10 @@ def _transitions_after_prefix(rows: dict[str, Row], prefix: str) -> Row:
 
 @cache
 def regex() -> str:
-    """Return a regular expression for all text before a call that opens nothing in which the call would be a quotation.
-    It accepts lines of a transcript or a log; `transcript_regex` matches those."""
+    """Return a regular expression for text that ends with lines of plain prose, so that a call behind it is no
+    quotation. It rejects some harmless text, such as list items and lines that begin with a digit. It accepts code
+    fences in earlier paragraphs and lines of a transcript or a log: exclude these with `FENCES` and
+    `transcript_regex`."""
     word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
     rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
     line = f"(?:(?:{word}'?|[(;,]){rest})?"
@@ -105,8 +107,9 @@ def regex() -> str:
 
 @cache
 def transcript_regex() -> str:
-    """Return a regular expression for text whose last paragraph has a line that looks like a transcript or a log, such
-    as `User: ...` or `Mon ...: ...`."""
+    """Return a regular expression for text whose last paragraph has a line as in a transcript, a log or a diff: it
+    begins with a role, a month or a weekday and has a colon, or begins with `(` or "diff" and has a colon, period,
+    slash or hyphen. Harmless lines match too: the words are beginnings, in any case, as "may" is in "Maybe: yes"."""
     behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
     bad = (
         f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"

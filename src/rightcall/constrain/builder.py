@@ -96,8 +96,9 @@ class Builder:
             self.rules[name] = make()
 
     def share_rule(self, key: Hashable, prefix: str, make: Callable[[], Node]) -> Node:
-        """Return a reference to the one rule for this key, which `make` builds on the first request. Its name is
-        `prefix` and a number. A literal, a reference or `NEVER` gets no rule and is returned itself."""
+        """Return a reference to the one rule for this key, which `make` builds on the first request; its name is
+        `prefix` and a number. If `make` returns a literal, a reference or `NEVER`, there is no rule and that node is
+        returned itself."""
         found = self._known.get(key)
         if found is None:
             node = make()
@@ -109,12 +110,13 @@ class Builder:
         return found
 
     def extract_rule(self, node: Node) -> Node:
-        """Return a reference to a new rule for this node, so that the node that uses it nests less deeply."""
+        """Return a reference to the rule for this node, added on the first request, so that the node that uses it nests
+        less deeply. A literal, a reference or `NEVER` is returned itself."""
         return self.share_rule(("part", node), "part", lambda: node)
 
     def report_lost_arguments(self, tool: str, fields: Sequence[Field], members: Sequence[Member]) -> None:
-        """Record in `limits` the optional arguments of a tool that the format cannot write; `members` are the nodes of
-        the `fields`."""
+        """Record in `limits` the optional arguments of a tool that the format cannot write: whose node in `members` is
+        `NEVER`, though their shape in `fields` allows a value. `members` are the nodes of the `fields`, in order."""
         for field, member in zip(fields, members, strict=True):
             if member.node == NEVER and not field.required and field.shape != NOTHING:
                 path = f"/properties{pointer_step(field.name)}"
@@ -202,9 +204,9 @@ QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64)
 
 
 def nodes_around_arguments(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
-    """Return the nodes of the opening marker and those of the closing marker of a call of the tool `name`. White space
-    that the markers have next to the arguments becomes a gap: optional, or as rendered in an `exact` grammar. White
-    space on their outer sides is dropped."""
+    """Return the nodes of the opening marker and those of the closing marker of a call of the tool `name`, each in its
+    first spelling. White space that the markers have next to the arguments becomes a gap: optional, or as rendered in
+    an `exact` grammar. White space on their outer sides is dropped."""
     opener, close = split_marker(first(opens)), split_marker(first(closes))
     before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
     return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

@@ -42,8 +42,9 @@ class Python(Json):
     kind = "python"
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON text, as a Python literal: `true` as `True`, and a text that
-        needs no escape in either quotes."""
+        """Return the node of a constant, given as JSON text, as a Python literal: `true` as `True`, and a text in
+        double quotes, and also in single ones if it needs no escape there. Other constants are written as by
+        `Json.constant`."""
         if text in _WORDS:
             return Lit(_WORDS[text])
         if text[0] == '"':
@@ -53,8 +54,8 @@ class Python(Json):
         return super().constant(text)
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a text of the shape's length in single or double quotes; with a pattern, of its matches in
-        double quotes."""
+        """Return a reference to the rule for a text of the shape's length, in double quotes, or in single ones without
+        escapes; with a pattern, for its matches, in double quotes alone."""
         if shape.pattern is not None:
             return super().text(shape)
         most = self.max_length(shape)
@@ -67,8 +68,8 @@ class Python(Json):
 
     def arguments(self, name: str, shape: Object) -> Node:
         """Return the node of the whole call `name(key=value, ...)` with arguments in any order, and undeclared ones if
-        the shape allows them under any name. Optional arguments that cannot be written are reported; with a required
-        one the node matches nothing."""
+        the shape allows them under any name. Optional arguments that cannot be written are left out and reported; with
+        a required one the node is `NEVER`."""
         made = [Member(self.keyword(field), field.required) for field in shape.fields]
         self.book.report_lost_arguments(name, shape.fields, made)
         extra = None
@@ -86,7 +87,8 @@ class Python(Json):
         return seq(Lit(f"{name}("), gap, members_in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
 
     def keyword(self, field: Field) -> Node:
-        """Return the node of `key=value`; `NEVER` if the name of the field cannot be a keyword."""
+        """Return the node of `key=value`; `NEVER` if the name of the field cannot be a keyword, or its value cannot be
+        written."""
         if not _PYTHON_KEY(field.name):
             return NEVER
         return seq(Lit(f"{field.name}="), self.value(field.shape))
@@ -109,8 +111,8 @@ class Ts(Json):
         self.literal = literal
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a text in double quotes, or as a heredoc if it may have fewer than two characters; with
-        a pattern, of its matches in quotes."""
+        """Return the node of a text in double quotes, and, if it may have fewer than two characters, also as a heredoc,
+        which may be empty; with a pattern, of its matches in double quotes."""
         if shape.pattern is not None:
             return super().text(shape)
         most = self.max_length(shape)
@@ -121,8 +123,8 @@ class Ts(Json):
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON text, in all its spellings. A text of several lines may also be
-        a heredoc, as `render` writes it."""
+        """Return the node of a constant, given as JSON text, as `Json.constant` does. A text of several lines may also
+        be a heredoc, as `render` writes it."""
         value = json.loads(text)
         if not isinstance(value, str) or "\n" not in value:
             return super().constant(text)
@@ -154,7 +156,8 @@ class Ts(Json):
         return alt(Lit("{}"), found) if self.book.exact and may_be_empty else found
 
     def member(self, field: Field) -> Node:
-        """Return the node of `key: value`, where the key is in quotes, or bare if it is an identifier."""
+        """Return the node of `key: value`, where the key is in quotes, or also bare if it is an identifier; `NEVER` if
+        the value cannot be written."""
         key: Node = json_string(field.name, ":")
         if _IDENTIFIER(field.name):
             key = alt(Lit(f"{field.name}:"), key)
@@ -202,7 +205,8 @@ class Braces(Json):
         return seq(*self.quote, text_that_is_not_json(self.quote, shape.least, most))
 
     def text(self, shape: TextShape) -> Node:
-        """Return the node of a text inside a list or an object, in the format's quotes."""
+        """Return a reference to the rule for a text inside a list or an object, in the format's quotes. In raw mode,
+        texts that would be parsed as JSON are excluded."""
         key = ("quoted", self.raw, shape)
         return self.book.share_rule(key, "quoted", lambda: self.quoted_text(shape, bare=True))
 
@@ -245,7 +249,8 @@ class Braces(Json):
         return seq(Lit("["), self.items(shape, self.value, self.separator()), Lit("]"))
 
     def member(self, field: Field) -> Node:
-        """Return the node of `key:value`; `NEVER` for a name that cannot be written as a bare key."""
+        """Return the node of `key:value`; `NEVER` for a name that cannot be written as a bare key, or if the value
+        cannot be written."""
         return seq(Lit(field.name + ":"), self.value(field.shape)) if _BRACED_KEY(field.name) else NEVER
 
     def undeclared_member(self, shape: Object) -> Node | None:
@@ -281,7 +286,7 @@ Pieces = list[Node]  # of one call; one that is `NEVER` means that the call cann
 def _write_envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of the JSON object of a call: the name and the arguments under the format's keys, and an id
     where `body.write_id` asks for one. If the format has no key for the name, the tool's name is the only key and has
-    the arguments as its value."""
+    the arguments as its value. The arguments are `NEVER` if they cannot be written."""
     gap = builder.gap(" ")
     arguments = tool.write_json(builder)
     opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
@@ -298,7 +303,7 @@ def _write_envelope(body: Envelope, tool: ArgumentsShape, builder: Builder) -> P
 
 def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of a call with the name in its opening marker, then JSON arguments and the closing marker; only
-    the arguments if the format has no opening marker."""
+    the arguments if the format has no opening marker. The arguments are `NEVER` if they cannot be written."""
     arguments = tool.write_json(builder)
     if not first(body.open):
         return [arguments]
@@ -308,7 +313,8 @@ def _write_name_then_json(body: NameThenJson, tool: ArgumentsShape, builder: Bui
 
 def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of a call with each argument in tags, between the markers of the body; `[NEVER]` if the
-    arguments are not an object. Optional arguments that cannot be written are reported."""
+    arguments are not an object. Optional arguments that cannot be written are left out and reported; with a required
+    one, the node of the arguments is `NEVER`."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]
@@ -318,8 +324,8 @@ def _write_params(body: Params, tool: ArgumentsShape, builder: Builder) -> Piece
 
 
 def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> Pieces:
-    """Return the call `name(key=value, ...)` as a list of one node; `[NEVER]` if the arguments are not an object.
-    Optional arguments that cannot be written are reported."""
+    """Return the call `name(key=value, ...)` as a list of one node; `[NEVER]` if the arguments are not an object, or a
+    required one cannot be written. Optional ones that cannot be written are left out and reported."""
     shape = tool.object_shape()
     writer = Python(builder, tool.prefix, tool.named)
     return [NEVER if shape is None else writer.arguments(tool.name, shape)]
@@ -327,7 +333,8 @@ def _write_pythonic(body: Pythonic, tool: ArgumentsShape, builder: Builder) -> P
 
 def _write_braced(body: Braced, tool: ArgumentsShape, builder: Builder) -> Pieces:
     """Return the nodes of a call: its opening marker with the name, then the arguments in braces with bare keys;
-    `[NEVER]` if the arguments are not an object. Optional arguments that cannot be written are reported."""
+    `[NEVER]` if the arguments are not an object. Optional arguments that cannot be written are left out and reported;
+    with a required one, the node of the members is `NEVER`."""
     shape = tool.object_shape()
     if shape is None:
         return [NEVER]

@@ -79,8 +79,8 @@ def _show_leaf(node: Lit | Token | Chars | Ref) -> str:
 
 
 def _show_text(node: Upto | Free | Word) -> str:
-    """Return the notation of free text or of an undeclared name: `text-up-to(STOP)`, `text-without(...)`, or
-    `word-other-than(...)` between its delimiters."""
+    """Return the notation of free text or of an undeclared name: `text-up-to(STOP)`, `text-without(...)` or `text`,
+    `word-other-than(...)` or `word` between its delimiters. Lengths and patterns are not shown."""
     match node:
         case Upto(stop):
             return "text-up-to(" + " ".join(map(show, stop)) + ")"
@@ -91,7 +91,8 @@ def _show_text(node: Upto | Free | Word) -> str:
 
 
 def _show_members(node: AnyOrder) -> str:
-    """Return the notation of members in any order, `any-order(a, b?, (extra)*)`: `?` marks the optional members."""
+    """Return the notation of members in any order, `any-order(a, b?, (extra)*)`: `?` marks the optional members.
+    Separators and limits of their number are not shown."""
     parts = [show(member.node) + ("" if member.required else "?") for member in node.members]
     extra = [] if node.extra is None else [f"({show(node.extra)})*"]
     return "any-order(" + ", ".join(parts + extra) + ")"
@@ -106,7 +107,7 @@ def _show_operand(node: Node) -> str:
 
 
 def _show_quantifier(least: int, most: int | None) -> str:
-    """Return the quantifier of a repeat: `*`, `+`, `?` or `{least,most}`."""
+    """Return the quantifier of a repeat: `*`, `+`, `?` or `{least,most}`, `{least,}` without an upper limit."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
 
@@ -142,8 +143,8 @@ class Drawn(NamedTuple):
 
 
 def svg(grammar: Grammar, tool: str) -> str:
-    """Return an SVG with the rules of this tool's call, one below the other. Raises `CallerError` if the grammar has
-    no call of the tool."""
+    """Return an SVG with the rules of this tool's call and those that they refer to, except `space`, one below the
+    other. Raises `CallerError` if the grammar has no call of the tool."""
     if tool not in grammar.called:
         raise CallerError(f"the grammar has no call of {tool!r}; it has {', '.join(grammar.called[:10]) or 'none'}")
     rules = _rules_to_draw(grammar, f"call_{grammar.called.index(tool)}")
@@ -227,7 +228,8 @@ def _draw_column(parts: list[Drawn]) -> Drawn:
 
 
 def _draw_node(node: Node) -> Drawn:
-    """Return the SVG drawing of a grammar node, with its width and height."""
+    """Return the SVG drawing of a grammar node, with its width and height; a box with the node's notation for a kind of
+    node that has no drawing of its own."""
     match node:
         case Lit(text):
             return _draw_box(repr(text)[1:-1], "text")
@@ -249,7 +251,8 @@ def _draw_node(node: Node) -> Drawn:
 
 
 def _draw_sequence(items: tuple[Node, ...]) -> Drawn:
-    """Return the drawings of these nodes side by side, without optional white space."""
+    """Return the drawings of these nodes side by side, without optional white space; an empty box if nothing else is
+    there."""
     kept = [item for item in items if item != Repeat(Ref("space"), 0, 1)]
     return _draw_row([_draw_node(item) for item in kept]) if kept else _draw_box("", "text")
 
@@ -261,7 +264,7 @@ def _draw_alternatives(items: tuple[Node, ...]) -> Drawn:
 
 
 def _repeat_label(least: int, most: int | None) -> str:
-    """Return the label of a repeat; "" for an optional node, whose frame is enough."""
+    """Return the label of a repeat, such as `× 1 to any`; "" for an optional node, whose frame is enough."""
     return "" if (least, most) == (0, 1) else f"× {least} to {'any' if most is None else most}"
 
 

@@ -57,8 +57,9 @@ _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
 def emit_gbnf(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
-    """Return a grammar as GBNF text, dropping what GBNF cannot express. Special tokens are written as their text if
-    `tokens` is False, as `<name>` if it is True, and by their ids if it maps them to ids."""
+    """Return a grammar as GBNF text. What GBNF cannot express is relaxed without a report. Special tokens are written
+    as their text if `tokens` is False, as `<name>` if it is True, and by their ids if it maps them to ids; one of
+    another form, or without an id, as its text."""
     return emit_gbnf_with_limits(grammar, tokens)[0]
 
 
@@ -67,7 +68,7 @@ def emit_gbnf_with_limits(
 ) -> tuple[str, tuple[Relaxation, ...]]:
     """Return a grammar as GBNF text, and the constraints that GBNF cannot express beyond the grammar's own relaxations.
     Special tokens are written as their text if `tokens` is False, as `<name>` if it is True, and by their ids if it
-    maps them to ids."""
+    maps them to ids; one of another form, or without an id, as its text."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
 
@@ -97,7 +98,7 @@ class _Gbnf:
         self.lines.append(f"{name} ::= {self.node(node)}")
 
     def node(self, node: Node) -> str:
-        """Return the notation of a node."""
+        """Return the notation of a node; rules that it needs are added to `lines`."""
         return self.writers[type(node)](node)
 
     def _writers(self) -> dict[type, Callable[[Any], str]]:
@@ -177,9 +178,9 @@ class _Gbnf:
     # -- free text -----------------------------------------------------------------------------------------------------
 
     def upto(self, node: Upto) -> str:
-        """Return the notation of free text followed by its stop, and add the rules that it needs. A minimum length is
-        not enforced, which is reported in `limits` unless the stop begins with a token or a call follows; a maximum one
-        counts pieces, which is reported too. So is it if a text that must match a node may contain the stop."""
+        """Return the notation of free text followed by its stop, and add the rules that it needs. Relaxed, and reported
+        in `limits`: a minimum length, which is not enforced (not reported if the stop begins with a token or a call
+        follows), a maximum one, which counts pieces, and a text to match that may contain the stop."""
         stop = "".join(piece.text for piece in node.stop)
         if node.inside is not None:
             if may_begin_stop(node):
@@ -199,9 +200,9 @@ class _Gbnf:
         return f"{name}{_quantifier(0, node.most)} {name}-end"
 
     def text_before_call(self, stop: str, without: tuple[str, ...]) -> str:
-        """Return the notation of text before the opener `stop` of a call that opens nothing in which the call would be
-        a quotation. It consists of paragraphs without `<`, `stop` and the texts `without`, each ended by an empty line,
-        and of a last paragraph; the last one is empty or a space unless `stop` begins with `<`, `[` or `]`."""
+        """Return the notation of text before a call with the opener `stop`, so that the call is no quotation, and add
+        its rules: paragraphs without `<`, `stop` and `without`, then lines of plain prose (`before_call.states`), or at
+        most a space unless `stop` begins with `<`, `[` or `]`. It rejects some harmless text."""
         others = tuple(text for text in (stop, *without) if "<" not in text)
         paragraphs = f"{self.search(_EMPTY_LINE, ('<', *others))}*"
         if stop[0] not in "<[]":
@@ -252,9 +253,10 @@ class _Gbnf:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def word(self, node: Word) -> str:
-        """Return the notation of the name of an undeclared argument with its delimiters. It is none of the names
-        `node.without`, except those with an escape or of great length, and all of them beyond `MAX_PREFIXES`, which is
-        reported in `limits`; if `node.inside` is given, it only matches that."""
+        """Return the notation of the name of an undeclared argument with its delimiters: none of the names
+        `node.without`, of at least the node's length, while a maximum is not enforced. Allowed in spite of that, and
+        reported, are declared names with an escape, very long ones, and all of them beyond `MAX_PREFIXES`. With
+        `node.inside` it only matches that."""
         if node.inside is not None:
             return f"{_quote_literal(node.open)} {self.inside(node.inside)} {_quote_literal(node.close)}"
         key = ("word", node)
@@ -274,7 +276,8 @@ class _Gbnf:
 
     def write_other_names(self, words: list[str], node: Word, name: str) -> None:
         """Add the rules for a name, with the delimiters of `node`, that is none of `words`: one rule for every prefix
-        of a word. `name` is the start rule and the prefix of the other rules' names."""
+        of a word. `name` is the start rule and the prefix of the other rules' names. The node's maximum length is not
+        enforced."""
         self.rule(f"{name}-any", Repeat(node.char))
         plain, rest = _split_plain_chars(node.char)
         escapes: list[Node] = [Ref(self.as_symbol(alt(*rest)))] if rest else []
@@ -290,7 +293,7 @@ class _Gbnf:
 
     def any_order(self, node: AnyOrder) -> str:
         """Add the rules of members in any order and return the notation of their start. Above `MAX_ANY` members only
-        the declared order is allowed; limits of their number are lost then, which is reported in `limits`."""
+        the declared order is allowed, and limits of their number are not enforced, which is reported in `limits`."""
         prefix = f"order{len(self.known)}"
         self.known[prefix] = prefix
         for at, member in enumerate(node.members):
@@ -419,8 +422,8 @@ def _has_quantifier(node: Node) -> bool:
 
 
 def _quantifier(least: int, most: int | None) -> str:
-    """Return the quantifier for `least` to `most` repetitions (None: no upper limit): `*`, `+`, `?`, `{n}` or
-    `{m,n}`."""
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit): `*`, `+`, `?`, `{n}` (also for
+    exactly one), `{m,}` or `{m,n}`."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most)) or (
         f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
@@ -439,7 +442,7 @@ def _quote_literal(text: str) -> str:
 @lru_cache(4096)
 def _char_class(spans: tuple[tuple[int, int], ...]) -> str:
     """Return the character class of these spans of code points, negated where they begin at 0 and end at the last code
-    point."""
+    point. All characters become all but NUL."""
     if spans == ANY.spans:
         return "[^\\u0000]"
     if spans and spans[0][0] == 0 and spans[-1][1] == TOP:

@@ -132,12 +132,12 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that may be called, in the order of declaration."""
+        """The tools that are not omitted, whatever `choice` allows, in the order of declaration."""
         return tuple(tool.name for tool in self.tools if tool.name not in self.omitted)
 
     @property
     def called(self) -> tuple[str, ...]:
-        """The tools that this choice allows, in the order of the alternatives of `call`."""
+        """The tools that this choice allows, in the order of the alternatives of `call`; empty for "none"."""
         return self.names if self.choice in ("auto", "required") else tuple(n for n in self.names if n == self.choice)
 
     @property
@@ -169,35 +169,37 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
-        """Return the grammar in GBNF, for llama.cpp. Special tokens are written as their text, as names
-        (`tokens=True`), or as the given ids."""
+        """Return the grammar in GBNF, for llama.cpp; what GBNF cannot express is relaxed without a report. Special
+        tokens are written as their text, as names (`tokens=True`), or as the given ids."""
         from rightcall.constrain.gbnf import emit_gbnf
 
         return emit_gbnf(self, tokens)
 
     def lark(self, *, tokens: dict[str, int] | bool = False) -> str:
-        """Return the grammar in Lark, for llguidance. Pass `tokens=True` if the tokenizer has the format's special
-        tokens under their names; pass ids for names that are not written `<...>`."""
+        """Return the grammar in Lark, for llguidance. Special tokens are written as their text; pass `tokens=True` if
+        the tokenizer has them under their names, and ids for names that are not written `<...>`."""
         from rightcall.constrain.lark import emit_lark
 
         return emit_lark(self, tokens)
 
     def structural_tag(self) -> Json:
-        """Return a structural tag, for xgrammar, and therefore for vLLM and SGLang. Raises `GrammarCompileError` for a
-        grammar without calls."""
+        """Return a structural tag, for xgrammar, and therefore for vLLM and SGLang; what it cannot express is relaxed,
+        and only `for_server_with_limits` reports it. Raises `GrammarCompileError` for the choice "none"."""
         from rightcall.constrain.structural_tag import emit_structural_tag
 
         return emit_structural_tag(self)
 
     def json_schema(self, *, dialect: str = "") -> Json:
-        """Return a JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or the name
-        of a server to use only the keywords that it accepts. Raises `CallerError` for an unknown dialect."""
+        """Return a JSON Schema for a call, also for the choices "auto" and "none", or for a list of calls if `dialect`
+        is "" and calls may be parallel. `dialect` is "" for plain JSON Schema, or the name of a server to use only the
+        keywords that it accepts. Raises `CallerError` for an unknown dialect."""
         from rightcall.constrain.json_schema import emit_json_schema
 
         return emit_json_schema(self, dialect)
 
     def regex(self) -> str:
-        """Return a regular expression. Raises `GrammarCompileError` if the language is not regular."""
+        """Return a regular expression, in which more than three members of an object have the declared order. Raises
+        `GrammarCompileError` if the language is not regular, or the expression would be too large."""
         from rightcall.constrain.regex import emit_regex
 
         return emit_regex(self)
@@ -211,21 +213,21 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
         """Return the fields for this `server`, and everything that they do not enforce: `relaxations`, and what this
-        server does not support."""
+        server does not support. Raises as `for_server`."""
         from rightcall.constrain.server_requests import fragment_and_limits
 
         return fragment_and_limits(self, server)
 
     def svg(self, tool: str) -> str:
-        """Return a picture of the grammar of the `tool` with this name. Raises `CallerError` if the grammar has no call
-        of it."""
+        """Return a picture of the grammar of a call of the `tool` with this name, as SVG text. Raises `CallerError` if
+        the grammar has no call of it."""
         from rightcall.constrain.display import svg
 
         return svg(self, tool)
 
 
 def _alternatives_of(node: Node) -> tuple[Node, ...]:
-    """Return the alternatives of a node; any other node is its only alternative."""
+    """Return the alternatives of a node, none for an impossible one; any other node is its only alternative."""
     return node.items if isinstance(node, Alt) else (node,)
 
 
@@ -366,8 +368,8 @@ class _ToolShapes:
         self.left = MAX_ALL_SHAPES
 
     def read_tools(self, tools: list[Tool]) -> list[ArgumentsShape]:
-        """Return the shapes of the tools that can be expressed; none without tools. Raises `GrammarCompileError` if
-        there are tools and none of them can be expressed."""
+        """Return the shapes of the tools that can be expressed, none without tools; the others are in `omitted`. Raises
+        `GrammarCompileError` if there are tools and none of them can be expressed."""
         known = [shape for tool in tools if (shape := self.read_tool(tool)) is not None]
         if tools and not known:
             reasons = "; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3])
@@ -375,9 +377,10 @@ class _ToolShapes:
         return known
 
     def read_tool(self, tool: Tool) -> ArgumentsShape | None:
-        """Return the shape of the arguments of a tool; None if the tool is omitted, and the reason is then in
-        `omitted`. Any arguments are allowed, which is reported in `limits` unless it was asked for, if the size limit
-        of all tools is used up, or for a tool that cannot be expressed with the option `isolate="open"`."""
+        """Return the shape of the arguments of a tool, and report in `limits` what it does not express; None for an
+        omitted tool, with the reason in `omitted`. Any arguments are allowed with `arguments="any"`; also, and
+        reported, beyond the size limit, and with `isolate="open"` for a tool that would be omitted, unless the format
+        cannot write its name."""
         body = self.format.bodies[0]
         if not BODIES[type(body)].carries_name(body, tool.name):
             self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name unambiguously"
@@ -417,8 +420,8 @@ class _ToolShapes:
         return shapes, shape
 
     def _any_arguments(self, tool: Tool, prefix: str) -> ArgumentsShape:
-        """Return a shape that allows any arguments; only declared names if the format writes each argument in tags with
-        its name. `prefix` distinguishes the rules of different tools."""
+        """Return a shape that allows any arguments. If the format writes each argument in tags with its name, the
+        declared ones are fields of the shape. `prefix` distinguishes the rules of different tools."""
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
@@ -458,8 +461,8 @@ def value_grammar(
     schema: Json | bool, *, undeclared: bool = False, formats: bool = False, bounds: GrammarBounds | None = None
 ) -> Grammar:
     """Return the grammar of JSON text that fits this schema, which must be plain 2020-12 as returned by
-    `Toolset.schema`. With `undeclared`, members that it neither declares nor forbids are allowed; with `formats`,
-    `format` is enforced. `bounds` limits lengths; None for the defaults."""
+    `Toolset.schema`; what it cannot express is in `relaxations`. With `undeclared`, members that it neither declares
+    nor forbids are allowed; with `formats`, `format` is enforced. `bounds` limits lengths; None for the defaults."""
     root: Json = schema if isinstance(schema, dict) else {"allOf": [schema]}
     shapes = Shapes("", root, extras=undeclared, formats=formats)
     shape = shapes.read()

@@ -120,7 +120,7 @@ class Intersection:
 
     def limit_pattern(self, node: Node, least: int, most: int | None, path: str) -> Shape:
         """Return the shape of the texts of a pattern's node that have `least` to `most` characters; of all its texts,
-        which is reported in `limits`, if their lengths cannot be limited."""
+        which is reported in `limits`, if their lengths cannot be limited or none fits."""
         fitting = limit_length(node, least, most)
         if fitting is None:
             self.limit(
@@ -181,7 +181,7 @@ class Intersection:
         return found
 
     def _parts_of(self, shape: Shape) -> tuple[Shape, ...]:
-        """Return the shapes whose intersection a reference names; any other shape itself."""
+        """Return the shapes whose intersection a reference names; any other shape or reference itself."""
         known = self._parts.get(shape.name) if isinstance(shape, ShapeReference) else None
         return (shape,) if known is None else known[0]
 
@@ -221,7 +221,7 @@ class Intersection:
 
     def declared_names(self, shapes: list[Shape]) -> list[str]:
         """Return the names of the members that the objects among these shapes declare, with their alternatives and the
-        shapes that they refer to, each once."""
+        shapes that they refer to, each once. Members that are forbidden or only required are left out."""
         found: dict[str, None] = {}
         seen: set[Shape] = set()
         waiting = shapes[::-1]
@@ -339,8 +339,8 @@ class Intersection:
         return self.drop_member_limits(object_shape(found), path, path)
 
     def are_too_many_members(self, count: int, path: str) -> bool:
-        """Return whether a grammar cannot have an object with this number of members, which is reported in `limits`, as
-        is a number of which Lark does not keep count."""
+        """Return whether an object has more members than a grammar can have (`MAX_MEMBERS`), which is reported in
+        `limits`. More than Lark keeps count of (`MAX_ANY_ORDER`) are reported too, but are not too many."""
         if count > MAX_MEMBERS:
             self.limit(path, "properties", f"any members: a grammar supports at most {MAX_MEMBERS:,}")
         elif count > MAX_ANY_ORDER:
@@ -361,8 +361,9 @@ class Intersection:
 
     def undeclared_fields(self, side: Object, names: list[str], path: str) -> Callable[[str], Field]:
         """Return a function that returns what an object allows under one of `names` that it does not declare, as a
-        field. Its shape is `NOTHING` if the object forbids the name, and `ANYTHING` if its schema does not mention
-        undeclared members, or if matching the names is beyond the budget, which is reported in `limits`."""
+        field: with the shape of its undeclared members, `NOTHING` if their pattern excludes the name. It is `ANYTHING`
+        if its schema does not mention them, or if matching the names is beyond the budget, which is reported in
+        `limits`."""
         if not side.said and side.extra == NOTHING:
             return lambda name: Field(name, ANYTHING, evaluated=False)
         if side.keys is None:
@@ -389,7 +390,7 @@ class Intersection:
         return found
 
     def item_shape(self, array: Array, at: int) -> Shape:
-        """Return the shape of the item at this position of an array."""
+        """Return the shape of the item at this position of an array; its use behind the prefix is counted in `left`."""
         return array.prefix[at] if at < len(array.prefix) else self.count_reuse(array.items)
 
 
@@ -431,7 +432,8 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 
 def number_shape(shape: Number) -> Shape:
-    """Return the range of numbers unchanged, or `NOTHING` if it is empty."""
+    """Return the range of numbers unchanged, or `NOTHING` if its bounds exclude each other. A range of integers without
+    an integer between its bounds is not noticed."""
     low, high = shape.low, shape.high
     if low is not None and high is not None and (low > high or (low == high and (shape.low_open or shape.high_open))):
         return NOTHING

@@ -36,8 +36,10 @@ class SchemaDialect(msgspec.Struct, frozen=True):
     """The JSON Schema keywords that a server accepts.
 
     `words`: the accepted keywords, None for all. `closed`: objects take no undeclared members. `all_required`: optional
-    members are sent as null instead of being omitted. `recursive`: a schema may contain itself. `formats`: the values
-    of `format` that are sent, None for all; an engine that asserts formats narrower than they are gets none."""
+    members are sent as null instead of being omitted. `recursive`: a schema may contain itself.
+    `anchored`: a `pattern` is sent only if it begins with `^` and ends with `$`. `min_items`: the largest `minItems`
+    that is sent, None for any. `formats`: the values of `format` that are sent, None for all; an engine that asserts
+    formats narrower than they are gets none."""
 
     words: frozenset[str] | None = None
     closed: bool = False
@@ -104,15 +106,16 @@ def dialect_of(name: str) -> SchemaDialect:
 
 
 def emit_json_schema(grammar: Grammar, dialect: str = "") -> Json:
-    """Return the JSON Schema of a call, or of a list of calls if `dialect` is "" and calls may be parallel. Raises
-    `CallerError` for an unknown dialect."""
+    """Return the JSON Schema of a call, whatever the choice requires, or of a list of calls if `dialect` is "" and
+    calls may be parallel. Raises `CallerError` for an unknown dialect."""
     return call_schema(grammar, dialect)[0]
 
 
 def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
     """Return the JSON Schema of a call, or of a list of calls if `dialect` is "" and calls may be parallel, and the
-    constraints that the dialect cannot express. For "openai", several tools are alternatives under the key `call`.
-    Raises `CallerError` for an unknown dialect."""
+    constraints that the dialect cannot express. The choice only selects the tool: for "auto" and "none" it is a call of
+    any. For "openai", several tools are alternatives under the key `call`. Raises `CallerError` for an unknown
+    dialect."""
     body = grammar.format.bodies[0]
     keys = BODIES[type(body)].keys(body)
     names = (keys[0][0], keys[1][0]) if keys is not None else ("name", "arguments")
@@ -158,9 +161,9 @@ def _rebase_member(key: str, item: Any, under: str) -> Any:
 def project(
     schema: Json, dialect: str, tool: str = "", *, formats: bool = False
 ) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return a copy of the schema with only the keywords that the dialect accepts, and the constraints that it
-    therefore loses, reported for `tool`. With `formats`, a dropped `format` counts as one. Raises `CallerError` for an
-    unknown dialect."""
+    """Return a copy of the schema with only the keywords that the dialect accepts, its objects closed and their members
+    required if it demands that, and the constraints that are thereby lost or changed, reported for `tool`. With
+    `formats`, a dropped `format` counts as one. Raises `CallerError` for an unknown dialect."""
     projector = _Projector(schema, dialect_of(dialect), tool, formats)
     made = projector.project_schema(schema, "")
     moved: Json = {}
@@ -189,9 +192,9 @@ class _Projector:
         self.limits.append(Relaxation(self.tool, path, word, allows))
 
     def project_schema(self, schema: Any, path: str) -> Any:
-        """Return the copy of a subschema in the dialect, and record in `limits` the constraints that it loses. A schema
-        that contains itself, where the dialect forbids that, becomes any value, or an empty object if the dialect is
-        `closed`."""
+        """Return the copy of a subschema in the dialect, and record in `limits` the constraints that it loses or
+        changes. A schema that contains itself, where the dialect forbids that, becomes any value, or an empty object if
+        the dialect is `closed`."""
         if not isinstance(schema, dict):
             return self._project_boolean(schema)
         if not self.dialect.recursive and self._is_circular(schema):
@@ -223,7 +226,8 @@ class _Projector:
         return f"#/$defs/{self.names[id(target)]}"
 
     def _project_boolean(self, schema: Any) -> Any:
-        """Return true or false as an object where the dialect takes no booleans; any other value unchanged."""
+        """Return true or false as `{}` or `{"enum": []}` where the dialect takes no booleans; any other value
+        unchanged."""
         return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
 
     def _is_circular(self, schema: Json) -> bool:

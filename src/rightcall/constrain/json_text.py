@@ -100,7 +100,8 @@ def json_strings(text: str) -> list[str]:
 
 @lru_cache(4096)
 def json_string(text: str, after: str = "") -> Node:
-    """Return the node of a string constant in JSON, in any of its spellings and followed by the text `after`."""
+    """Return the node of a string constant in JSON, in either of the spellings of `json_strings`, followed by the text
+    `after`."""
     return alt(*[Lit(spelled + after) for spelled in json_strings(text)])
 
 
@@ -114,8 +115,8 @@ class Json:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:
-        """Return the node of all values of this shape. Strings, numbers, lists and objects become rules of the grammar,
-        and a reference to them is returned."""
+        """Return the node of all values of this shape; `NEVER` if none can be written. Strings, numbers, lists and
+        objects become rules of the grammar, recursive shapes deferred ones, and a reference to them is returned."""
         if type(shape) is TextShape:
             return self.text(shape)
         if type(shape) is OneOf:
@@ -150,12 +151,13 @@ class Json:
     # -- scalars -------------------------------------------------------------------------------------------------------
 
     def constants(self, texts: Sequence[str]) -> Node:
-        """Return the node of any of these constants, each given as JSON text; those with lone surrogates are left
-        out."""
+        """Return the node of any of these constants, each given as JSON text; those with lone surrogates are left out.
+        `NEVER` if none remain."""
         return alt(*[self.constant(text) for text in texts if _has_no_surrogates(text)])
 
     def constant(self, text: str) -> Node:
-        """Return the node of a constant, given as JSON text, in all spellings that stand for the same value."""
+        """Return the node of a constant, given as JSON text, in the usual spellings of its value: a text with or
+        without escapes beyond ASCII, 3.0 also as 3, a list or an object with any white space and order of members."""
         if text[0] in "[{":
             return self.value(shape_of_value(json.loads(text)))
         return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text, self.book.points)))
@@ -206,7 +208,7 @@ class Json:
         return seq(Lit(","), self.book.gap(" "))
 
     def array(self, shape: Array) -> Node:
-        """Return the node of a list in square brackets."""
+        """Return the node of a list in square brackets; `NEVER` if a required item cannot be written."""
         gap = self.book.gap()
         return seq(Lit("["), gap, self.items(shape, self.value, self.separator()), gap, Lit("]"))
 
@@ -232,17 +234,18 @@ class Json:
 
     def members(self, fields: Sequence[Field], shape: Object) -> Node:
         """Return the node of an object's members in any order, the declared `fields` and the undeclared ones that
-        `shape` allows, with separators between them; `NEVER` if a required member cannot be written."""
+        `shape` allows, with separators between them; `NEVER` if a required member cannot be written, `EMPTY` if there
+        can be none."""
         made = [Member(self.member(field), field.required) for field in fields]
         return members_in_any_order(made, self.separator(), self.undeclared_member(shape), shape)
 
     def member(self, field: Field) -> Node:
-        """Return the node of a declared member, name and value."""
+        """Return the node of a declared member, name and value; `NEVER` if the value cannot be written."""
         return seq(json_string(field.name, ":"), self.book.gap(" "), self.value(field.shape))
 
     def undeclared_member(self, shape: Object) -> Node | None:
-        """Return the node of a member, name and value, whose name is none of the declared ones; None if the shape
-        allows none."""
+        """Return the node of a member, name and value, whose name is none of the declared ones and matches the shape's
+        pattern of names, if it has one; None if the shape allows none."""
         if shape.extra == NOTHING:
             return None
         if self.kind == "json" and not shape.fields and shape.keys is None:
@@ -253,15 +256,15 @@ class Json:
         return seq(word, self.book.gap(" "), self.value(shape.extra))
 
     def any_name(self) -> Node:
-        """Return the name of a member where none is declared. The colon belongs to it: an alternative may declare the
-        same name, and a lexer takes the longer of two lexemes."""
+        """Return the terminal of any name, with its quotes and the colon, for an object that declares none. The colon
+        belongs to it: an alternative may declare the same name, and a lexer takes the longer of two lexemes."""
         return Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('":')))
 
 
 def members_in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
-    """Return a node for the members in any order with separators, and any number of `extra` (None: none), without
-    optional members that cannot be written. `NEVER` if a required one cannot be written, or fewer than `shape.least`
-    members remain; `EMPTY` if there are none, or none are allowed."""
+    """Return a node for the members in any order with separators, and any number of `extra` (None: none; with it,
+    `shape.least` and `shape.most` are not enforced). Optional members that cannot be written are left out. `NEVER` if a
+    required one cannot, or fewer than `shape.least` remain; `EMPTY` if there are none, or none are allowed."""
     if any(member.node == NEVER and member.required for member in members):
         return NEVER
     members = [member for member in members if member.node != NEVER]
@@ -345,12 +348,13 @@ class ArgumentsShape:
         self.body: list[Node] | None = None  # as its format writes it, once that was asked for
 
     def write_json(self, builder: Builder) -> Node:
-        """Return the node of all arguments as one JSON object."""
+        """Return the node of all arguments as one JSON object; `NEVER` if a required one cannot be written."""
         return Json(builder, self.prefix, self.named).value(self.shape)
 
     def object_shape(self) -> Object | None:
         """Return the shape of the arguments as one object, for formats that write members one by one: references are
-        followed, and of several alternatives the first object is used. None if there is no object."""
+        followed, and of several alternatives only the first object is used. None if there is no object, also for
+        `ANYTHING`."""
         shape = self.shape
         for _ in range(32):
             name = getattr(shape, "name", None)

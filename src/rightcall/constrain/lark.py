@@ -42,7 +42,8 @@ _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
 
 def emit_lark(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
     """Return a grammar as Lark text for llguidance. Special tokens are written as their text if `tokens` is False, as
-    `<name>` if it is True, and by their ids if it maps them to ids."""
+    `<name>` if it is True, and by their ids if it maps them to ids; one of another form, or without an id, as its
+    text."""
     return _Lark(grammar, tokens).text()
 
 
@@ -188,8 +189,8 @@ class _Lark:
 
     def upto_token(self, node: Upto) -> str:
         """Return the notation of free text followed by `node.stop`, which begins with a token. The text has the node's
-        length and contains neither `node.without` nor the stop spelled in other tokens; where the node is `closed`, it
-        opens nothing in which a call would be a quotation."""
+        length and contains neither `node.without` nor the stop spelled in other tokens. Where the node is `closed`, it
+        is text as in `before_call`, without some harmless text too."""
         # The text of the token, spelled in other tokens, would be read as the marker as well.
         stop = "".join(piece.text for piece in node.stop)
         # What must not come right before the stop must not end the text.
@@ -204,8 +205,8 @@ class _Lark:
 
     def upto_text(self, node: Upto) -> str:
         """Return the notation of free text followed by `node.stop`, which begins with plain text. The text has the
-        node's length and does not contain `node.without`; where the node is `closed`, it opens nothing in which a call
-        would be a quotation."""
+        node's length and does not contain `node.without`. Where the node is `closed`, it is text as in `before_call`,
+        without some harmless text too."""
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         end = regex_text(Lit("".join(piece.text for piece in node.stop[:size])))
         notation = f"/{_sized_text(node)}{end}/"
@@ -219,7 +220,7 @@ class _Lark:
 
     def text_before_call(self, end: str) -> str:
         """Return conditions to append to the regular expression of a terminal that ends with the expression `end`: its
-        text opens nothing in which a call would be a quotation, and contains `end` only at its end."""
+        text is as in `before_call` (plain prose at its end, no transcript), and contains `end` only at its end."""
         return f" & /{before_call.regex()}{end}/ & ~/{before_call.transcript_regex()}{end}/{_only_at_end(end)}"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
@@ -231,7 +232,8 @@ class _Lark:
 
     def word(self, node: Word) -> str:
         """Return the name of the terminal for the name of an undeclared argument with its delimiters, which is none of
-        the names `node.without`; if `node.inside` is given, the name must match that."""
+        the names `node.without` and has the node's length; if `node.inside` is given, it must match that instead of a
+        length."""
         counted = f"{{{node.least},{'' if node.most is None else node.most}}}"
         inside = f"(?:{regex_text(node.char)}){counted}" if node.inside is None else regex_text(node.inside)
         opens, closes = regex_text(Lit(node.open)), regex_text(Lit(node.close))
@@ -315,12 +317,13 @@ def _sized_text(node: Upto) -> str:
 
 
 def _any_of_texts(words: Iterable[str]) -> str:
-    """Return a regular expression that matches any of these texts."""
+    """Return a regular expression that matches any of these texts, without a group around it."""
     return "|".join([regex_text(Lit(word)) for word in words])
 
 
 def _quantifier(least: int, most: int | None) -> str:
-    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit): `*`, `+`, `?`, `{m,}` or
+    `{m,n}`."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
 

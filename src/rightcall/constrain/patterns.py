@@ -67,7 +67,7 @@ def read_pattern(pattern: str) -> Node:
 
 @lru_cache
 def read_format(name: str) -> Node:
-    """Return the node of the texts of a `format`, a key of `FORMAT_PATTERNS`."""
+    """Return the node of the texts of a `format`, which must be a key of `FORMAT_PATTERNS` (KeyError)."""
     return _parse_pattern(FORMAT_PATTERNS[name])
 
 
@@ -233,7 +233,8 @@ class _PatternReader:
 
     def escaped_char(self, char: str) -> str:
         """Return the character that a backslash and `char` mean; the digits of a hexadecimal code are read from the
-        pattern. Raises `Irregular` for an unknown letter or digit."""
+        pattern, and ASCII punctuation means itself. Raises `Irregular` for any other character that is not known, such
+        as a letter."""
         if char == "x":
             return self.hex_code(2)
         if char == "u":
@@ -319,8 +320,9 @@ _ESCAPED = chars((0, 0x1F), '"\\')
 
 
 def escape_in_json(node: Node) -> Node:
-    """Return a node for the same texts as they are written between the quotes of a JSON string. A node without fixed
-    texts, such as a reference, is an error of the caller (TypeError)."""
+    """Return a node for the same texts as they are written between the quotes of a JSON string, each character in one
+    spelling: escaped only where needed. A node without fixed texts, such as a reference, is an error of the caller
+    (TypeError)."""
     match node:
         case Lit(text):
             return Lit("".join(map(json_char, text)))
@@ -371,8 +373,8 @@ _HEX = "[0-9a-fA-F]"
 
 
 def _ipv6() -> str:
-    """Return the pattern of an IPv6 address: eight groups, where `::` replaces one or more and an IPv4 address may
-    replace the last two."""
+    """Return the pattern of an IPv6 address, without anchors: eight groups, where `::` replaces one or more and an IPv4
+    address may replace the last two."""
     group = f"{_HEX}{{1,4}}"
     last = f"(?:{group}:{group}|{_IPV4})"
     forms = [f"(?:{group}:){{6}}{last}", f"::(?:{group}:){{5}}{last}"]

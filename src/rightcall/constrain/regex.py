@@ -47,8 +47,8 @@ _SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
 
 @lru_cache(4096)
 def regex_text(node: Node) -> str:
-    """Return a regular node as a regular expression for Rust and Python, without anchors. A node that is not regular,
-    such as a reference, is an error of the caller (TypeError)."""
+    """Return a regular node as a regular expression for Rust and Python, without anchors, and without a group around
+    alternatives. A node that is not regular, such as a reference, is an error of the caller (TypeError)."""
     match node:
         case Lit(text) | Token(text):
             return "".join(map(regex_char, text))
@@ -82,7 +82,8 @@ def _operand(node: Node) -> str:
 
 
 def _quantifier(least: int, most: int | None) -> str:
-    """Return the quantifier for `least` to `most` repetitions (None: no upper limit)."""
+    """Return the quantifier for `least` to `most` repetitions (None: no upper limit): `*`, `+`, `?`, `{n}` (also for
+    exactly one), `{m,}` or `{m,n}`."""
     known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
     return known.get((least, most)) or (
         f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
@@ -130,7 +131,8 @@ _NO_SHORT_REGEX: dict[type[Node], str] = {
 
 
 def emit_regex(grammar: Grammar) -> str:
-    """Return a grammar as one regular expression. Raises `GrammarCompileError` if it is not regular or too large."""
+    """Return a grammar as one regular expression. More than `MAX_ORDERS` members of an object must be in the declared
+    order. Raises `GrammarCompileError` if the grammar is not regular or too large."""
     return regex_text(_Regular(grammar).expand(Ref(grammar.start)))
 
 
@@ -195,8 +197,9 @@ class _Regular:
         return node
 
     def expand_upto(self, node: Upto) -> Node:
-        """Return free text with its stop as a regular node. Raises `GrammarCompileError` if the stop has no short
-        expression."""
+        """Return free text with its stop as a regular node; `node.without` and `node.closed` are not enforced. Raises
+        `GrammarCompileError` if the stop has no short expression, or its first character may be in the text that
+        `inside` matches."""
         stop = "".join(piece.text for piece in node.stop)
         if may_begin_stop(node):
             raise GrammarCompileError("a pattern before a marker has no short regular expression; ask for JSON")
@@ -237,8 +240,8 @@ def _reject_member_limits(node: AnyOrder) -> None:
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:
     """Return a regular node for `least` to `most` pieces of text in which `stop` does not occur, not even overlapping
-    its end; any text if `stop` is empty. Raises `GrammarCompileError` if the first character of `stop` occurs in it
-    again."""
+    its end; any text if `stop` is empty. A piece is a character, or more if `stop` begins in it; many beginnings of
+    `stop` in a row do not match. Raises `GrammarCompileError` if the first character of `stop` occurs in it again."""
     if not stop:
         return repeat(ANY, least, most)
     if stop[0] in stop[1:]:

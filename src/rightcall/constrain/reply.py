@@ -230,7 +230,7 @@ class Replies:
         rules["call"] = Alt(tuple(made)) if len(made) != 1 else made[0]
 
     def _one_or_more_calls(self) -> Node:
-        """Return the node of one call or more, up to the limit of calls."""
+        """Return the node of one call or more, with separators, up to the number `bounds.calls` (None: no limit)."""
         most = self.book.bounds.calls
         return seq(
             Ref("call"), repeat(seq(self.separator_of_calls(), Ref("call")), 0, None if most is None else most - 1)
@@ -314,7 +314,8 @@ class Replies:
         return seq(*opens, close)
 
     def delimited_text(self) -> Node:
-        """Return the node for text between any of the format's pairs of text markers; `NEVER` if it has none."""
+        """Return the node for one text between any of the format's pairs of text markers, both included; `NEVER` if it
+        has none."""
         pairs = [pair for pair in self.format.content if first(pair[1]).strip(BLANKS)]
         return alt(*map(self._delimited_by, pairs)) if pairs else NEVER
 
@@ -329,11 +330,12 @@ class Replies:
         return Seq((opener, self._section(pair, opened=True)))
 
     def text(self) -> Node:
-        """Return free text up to the end of the reply, in which no call begins."""
+        """Return free text up to the end of the reply, in which no call begins and no section marker occurs."""
         return Free(self.openers() + self._section_markers(), self.book.bounds.text)
 
     def _no_bracket(self) -> Node:
-        """Return text that does not begin with a bracket, for calls without an opener."""
+        """Return the node of text, or none, that begins neither with `[` or `{` nor with white space, for calls without
+        an opener."""
         return maybe(seq(inverse(chars("[{" + BLANKS)), self.text()))
 
     def openers(self) -> tuple[str, ...]:
@@ -359,7 +361,8 @@ class Replies:
 
     def _forbidden_before_call(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
         """Return the texts that must not occur in text before a call that begins with `opener`: openers of other calls,
-        section markers, code fences and markers of tool results. Those that overlap the opener are left out."""
+        section markers, code fences and markers of tool results. Those that contain the opener are left out, and
+        openers that are part of it."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
         sections = [section for section in self._section_markers() if text not in section]
@@ -389,7 +392,7 @@ def _remove_opener(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[N
 
 
 def build_without_calls(replies: Replies) -> str:
-    """Define the rule `reply` for a reply without calls, and return its name."""
+    """Define the rule `reply` for a reply without calls, and return its name. The choice must be "none"."""
     channels = replies.format.channels
     if channels is not None:
         return replies.define_reply(Messages(replies, channels).reply(EMPTY, EMPTY))

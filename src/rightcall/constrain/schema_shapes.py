@@ -70,8 +70,7 @@ class ScalarShapes(Intersection):
 
     def read_count(self, schema: Json, word: str, path: str) -> int | None:
         """Return the value of a keyword that counts, such as `minLength`; None if the schema does not have it. A value
-        that is larger than engines can repeat is reported in `limits`; then a minimum is lowered, and a maximum is
-        None."""
+        above `MAX_COUNT` is reported in `limits`; then a minimum is `MAX_COUNT`, and a maximum is None."""
         value = schema.get(word)
         if value is None:
             return None
@@ -83,7 +82,8 @@ class ScalarShapes(Intersection):
 
     def read_string(self, schema: Json, path: str) -> Shape:
         """Return the shape of the texts that the keywords for strings accept; `NOTHING` if no length is allowed. A
-        pattern or format that is too large or not supported is left out, which is reported in `limits`."""
+        pattern or format that is too large or not supported, and a format beside a pattern, is left out, which is
+        reported in `limits`."""
         least, most = self.read_count(schema, "minLength", path) or 0, self.read_count(schema, "maxLength", path)
         if most is not None and least > most:
             return NOTHING
@@ -110,8 +110,8 @@ class ScalarShapes(Intersection):
 
     def read_number(self, schema: Json, path: str, integer: bool) -> Shape:
         """Return the range of the numbers that the keywords for numbers accept, of integers with `integer`; `NOTHING`
-        if it is empty. A bound with too many digits and `multipleOf` other than 1 are left out, which is reported in
-        `limits`."""
+        if it is empty. Reported in `limits`: a bound with too many digits, which is left out, and a `multipleOf` other
+        than 1, of which only that a whole one allows no fractions is kept."""
         if _NUMBER_WORDS.isdisjoint(schema):
             return _ANY_INTEGER if integer else _ANY_NUMBER
         bounds = {
@@ -130,8 +130,8 @@ class ScalarShapes(Intersection):
         return number_shape(Number(integer, low, high, low_open, high_open))
 
     def is_small_bound(self, value: float, word: str, path: str) -> bool:
-        """Return whether the bound `value` of the keyword `word` has few enough digits to be written out. If not,
-        report in `limits` that it is not enforced."""
+        """Return whether the bound `value` of the keyword `word` has at most `MAX_DIGITS` digits, so that it can be
+        written out. If not, report in `limits` that it is not enforced."""
         small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
         if not small:
             self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
@@ -204,8 +204,8 @@ class MemberShapes(ScalarShapes):
 
     def either(self, parts: list[Shape], path: str) -> Shape:
         """Return a shape for the values that any of the alternatives accepts. If one of them is any value, the members
-        that the others declare may still be written, with any values. If there are too many of these, any value is
-        returned, which is reported in `limits`."""
+        that the others declare may still be written, with any values. `ANYTHING` if these declare none, or too many,
+        which is reported in `limits`."""
         if ANYTHING not in parts:
             return union(*parts)
         names = self.declared_names(parts)
@@ -437,8 +437,8 @@ class Shapes(MemberShapes):
 
     def apply_unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
         """Return the shape `found` with `unevaluatedProperties` of the schema applied, if that allows all or forbids
-        all of them; unchanged, which is reported in `limits`, for another schema, and where conditions, references or
-        constants decide which members are evaluated."""
+        all of them; unchanged for another schema, and where conditions, references or constants decide which members
+        are evaluated, which is reported in `limits` unless it allows all."""
         value, at = schema["unevaluatedProperties"], f"{path}/unevaluatedProperties"
         if _accepts_all(value) and _is_plain(found):
             opened = [self.drop_member_limits(_allow_undeclared(one), at, at) for one in options(found)]
@@ -548,7 +548,7 @@ _WORDS = frozenset(
 
 
 def _accepts_all(schema: Any) -> bool:
-    """Return whether a schema accepts every value."""
+    """Return whether a schema is `true` or `{}`, which accept every value; others that do are not recognized."""
     return schema is True or schema == {}
 
 

@@ -45,8 +45,9 @@ def fragment_and_limits(grammar: Grammar, server: str) -> Made:
 
 
 def _llama_cpp_fields(grammar: Grammar) -> Made:
-    """Return the fields for llama.cpp, and the constraints that they lose: the grammar in GBNF, with triggers if calls
-    are optional and have an opener."""
+    """Return the fields for llama.cpp, and the constraints that they lose: `grammar`, as GBNF. If calls are optional
+    and have an opener, that is the grammar of the calls alone, with `grammar_lazy`, `grammar_triggers` and, if it has
+    special tokens, `preserved_tokens`."""
     if grammar.choice != "auto" or not grammar.lazy:
         text, limits = emit_gbnf_with_limits(grammar)
         return {"grammar": text}, limits
@@ -58,8 +59,9 @@ def _llama_cpp_fields(grammar: Grammar) -> Made:
 
 
 def _vllm_fields(grammar: Grammar) -> Made:
-    """Return the fields for vLLM, and the constraints that they lose: a structural tag as JSON text. For the choice
-    "none" there is no tag, and it is reported that calls are not forbidden."""
+    """Return the fields for vLLM, and the constraints that they lose: a structural tag as JSON text in
+    `structured_outputs`, and `skip_special_tokens`, which is False. For the choice "none" there is only
+    `skip_special_tokens`, and it is reported that calls are not forbidden."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
@@ -70,8 +72,9 @@ def _vllm_fields(grammar: Grammar) -> Made:
 
 
 def _sglang_fields(grammar: Grammar) -> Made:
-    """Return the fields for SGLang, and the constraints that they lose: a structural tag. For the choice "none" there
-    is no tag, and it is reported that calls are not forbidden."""
+    """Return the fields for SGLang, and the constraints that they lose: a structural tag as `response_format`, and
+    `skip_special_tokens`, which is False. For the choice "none" there is only `skip_special_tokens`, and it is reported
+    that calls are not forbidden."""
     if grammar.choice == "none":
         return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_structural_tag_with_limits(grammar)
@@ -91,8 +94,8 @@ def _ollama_fields(grammar: Grammar) -> Made:
 
 
 def _openai_fields(grammar: Grammar) -> Made:
-    """Return the fields for OpenAI, and the constraints that they lose: strict tools, the tool choice and whether calls
-    may be parallel."""
+    """Return the fields for OpenAI, and the constraints that they lose: all tools that are not omitted, as strict
+    tools, the tool choice, also "none", and whether calls may be parallel."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("chat")
@@ -110,8 +113,8 @@ def _openai_fields(grammar: Grammar) -> Made:
 
 
 def _anthropic_fields(grammar: Grammar) -> Made:
-    """Return the fields for Anthropic, and the constraints that they lose: strict tools and the tool choice, which also
-    says whether calls may be parallel."""
+    """Return the fields for Anthropic, and the constraints that they lose: all tools that are not omitted, as strict
+    tools, and the tool choice, which also says, except for "none", whether calls may be parallel."""
     tools: list[Json] = []
     limits: list[Relaxation] = []
     names = grammar.tools.wire_names("messages")

@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 
 
 def emit_structural_tag(grammar: Grammar) -> Json:
-    """Return the structural tag of a grammar. Raises `GrammarCompileError` for a grammar without calls."""
+    """Return the structural tag of a grammar; what it cannot express is relaxed without a report. Raises
+    `GrammarCompileError` for the choice "none"."""
     return emit_structural_tag_with_limits(grammar)[0]
 
 
 def emit_structural_tag_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
-    """Return a structural tag, and the constraints that it cannot express. Raises `GrammarCompileError` for a
-    grammar without calls."""
+    """Return a structural tag, and the constraints that it cannot express beyond the grammar's own relaxations. Raises
+    `GrammarCompileError` for the choice "none"."""
     if grammar.choice == "none":
         raise GrammarCompileError("a grammar with choice='none' has no structural tag; send the request without one")
     writer = _Tags(grammar.rendered())
@@ -77,7 +78,7 @@ class _Tags:
 
     def whole_reply_grammar(self) -> Json:
         """Return the structural format of one grammar for the whole reply, for calls without an opener that could
-        trigger a tag."""
+        trigger a tag. Adds to `limits` what it cannot express."""
         text, made = emit_gbnf_with_limits(msgspec.structs.replace(self.grammar, lazy=""))
         self.limits += made
         return {"type": "grammar", "grammar": text}
@@ -111,7 +112,8 @@ class _Tags:
 
     def call_tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
         """Return the tag of a call of the tool `name` with these nodes: the texts at its beginning and end, and the
-        content between them. With `bare`, white space at the beginning is left out."""
+        content between them; if all is fixed text, the content is its last character. With `bare`, white space at the
+        beginning is left out. Adds to `limits`."""
         fixed = [isinstance(item, (Lit, Token)) for item in items]
         if all(fixed):
             text = _texts(items)

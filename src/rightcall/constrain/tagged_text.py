@@ -88,8 +88,9 @@ class TagShapes:
         )
 
     def _space_after_value(self, rendered: str) -> Node:
-        """Return the node of the white space after a value's closing tag. Other than a line break, it would make the
-        end of the body ambiguous."""
+        """Return the node of the white space after a value's closing tag, which a format renders as `rendered`. For
+        none or a line break it is an optional line break, since more would make the end of the body ambiguous; else
+        optional white space. In an `exact` grammar it is `rendered`."""
         return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
 
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
@@ -205,8 +206,8 @@ class TagShapes:
 
     def free_text(self, shape: TextShape, stop: Stop) -> Node:
         """Return the node of a text of the shape's length followed by its closing tag `stop`. If the format has quotes,
-        the text may be in them or not; without them it does not contain the opening quote. For a shape with a pattern,
-        return the node of the matching texts, without quotes."""
+        the text may also be in them, and without them does not contain the opening quote. For a shape with a pattern,
+        it is a matching text without quotes."""
         if shape.pattern is not None:
             return Upto(stop, inside=shape.pattern)
         most = self.json.max_length(shape)
@@ -232,8 +233,9 @@ class TagShapes:
 
     def nested_tags(self, shape: Shape, stop: Stop, depth: int) -> Node:
         """Return the node of a list or an object as nested tags, or of a scalar as text, followed by the closing tag
-        `stop`; `NEVER` if it cannot be written. An object with undeclared names is written as JSON at the top level,
-        since a grammar cannot make a free name agree with its closing tag."""
+        `stop`; `NEVER` if it cannot be written. A union or an object with undeclared names, whose end tags a grammar
+        cannot match, is JSON at the top level; further inside, and deeper than eight levels, only scalars are
+        written."""
         if isinstance(shape, ShapeReference):
             shape = self.unfold(shape)
         if depth > 8 or _has_free_names(shape):
@@ -249,7 +251,7 @@ class TagShapes:
 
     def nested_tag(self, name: str, shape: Shape, depth: int) -> Node:
         """Return the node of a member or item of this name and shape between its opening and closing tag; `NEVER` if
-        its name cannot be written in a tag."""
+        its name cannot be written in a tag, or its value cannot be written."""
         if not re.fullmatch(r'[^<>"\s/]{1,64}', name):
             return NEVER
         opener, close = first(self.body.param), first(self.body.value_close)
@@ -277,7 +279,8 @@ class TagShapes:
         return alt(*found, *[Upto(stop, inside=one.pattern) for one in texts if one.pattern is not None])
 
     def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
-        """Return the texts that a text inside tags must not contain, because they would be parsed as further tags."""
+        """Return the texts that a text inside tags must not contain, because they would be parsed as further tags;
+        those in `stop` are left out."""
         opens = first(self.body.param).partition("{key}")[0].strip(BLANKS)
         return tuple(opens + char for char in _NAME_BEGINS if opens + char not in text_of(stop))
 
@@ -292,9 +295,9 @@ def is_json(text: str) -> bool:
 
 
 def text_that_is_not_json(stop: Stop, least: int, most: int | None) -> Node:
-    """Return the node of text of `least` to `most` characters followed by `stop`. Texts that begin with white space or
-    as a JSON number, list, object or string, and `true`, `false` and `null`, are excluded, because a parser would read
-    them as JSON."""
+    """Return the node of text of `least` to `most` characters followed by `stop`, which a parser does not read as JSON.
+    Excluded, so also some harmless text, are texts that begin with white space, a digit, `-`, `"`, `[` or `{`, and
+    `true`, `false` and `null`, also before white space."""
     odd = chars('-0123456789"[{' + BLANKS)
     begins: list[Node] = [inverse(chars(*odd.spans, "tfn"))]
     whole = [] if least else [""]

@@ -163,7 +163,8 @@ def inner_shapes(shape: Shape) -> tuple[Shape, ...]:
 
 
 def accepts(shape: Shape, value: Any) -> bool | None:
-    """Return whether a shape accepts a value; None if only a regular expression or a reference can tell."""
+    """Return whether a shape accepts a value; None if only a regular expression or a reference, neither of which is
+    followed, can tell."""
     match shape:
         case Anything():
             return True
@@ -187,8 +188,8 @@ _CHARACTERS = 1024  # of a constant that take as long to check as an item
 
 
 def size_of_constants(values: Iterable[Any], item: int = 1) -> int:
-    """Return the number of values and of the items in them, at any depth, of which each counts `item`. Long texts count
-    more."""
+    """Return the size of these values: each counts 1, each item or member value inside them, at any depth, counts
+    `item`, and a text one more for each `_CHARACTERS` characters."""
     size, count, waiting = 0, 1, list(values)
     while waiting:
         inner: list[Any] = []
@@ -205,7 +206,8 @@ def size_of_constants(values: Iterable[Any], item: int = 1) -> int:
 
 
 def most_members(values: Iterable[Any]) -> int:
-    """Return the number of members of the largest object among these values and in them, at any depth."""
+    """Return the number of members of the largest object among these values and in them, at any depth; 0 without
+    objects."""
     most, waiting = 0, list(values)
     while waiting:
         here = waiting.pop()
