@@ -52,8 +52,9 @@ Row = list[tuple[Chars, str]]
 
 @cache
 def states() -> dict[str, Row]:
-    """Return a state machine that accepts the last paragraph of text before a call: for each state, pairs of the
-    accepted characters and the next state. It starts in "line" and may end in any state."""
+    """Return a state machine that accepts the last paragraph of text before a call, which must be plain prose; it
+    rejects some harmless text. For each state there are pairs of the accepted characters and the next state. It starts
+    in "line" and may end in any state."""
     rows: dict[str, Row] = {}
     for name, other in (("free", _OTHER), ("plain", _NO_COLON), ("note", _NO_DATE)):
         behind = f"{name}-a"  # the last was a letter or a digit

@@ -55,7 +55,8 @@ _TOP = seq(Lit("1"), maybe(seq(Lit("."), _TOP_PARTS)), Lit("e+308"))
 
 
 def any_integer(most: int | None = None, *, point: bool = False) -> Node:
-    """Return the node of any integer of at most `most` digits; with `point` it may be written 3.0."""
+    """Return the node of any integer, also -0, of at most `most` digits (None: no limit); with `point` it may be
+    written 3.0."""
     return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0")) if point else EMPTY))
 
 
@@ -72,8 +73,8 @@ def any_number(most: int | None = None) -> Node:
 
 @lru_cache(1024)
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
-    """Return the node of the integers from `low` to `high` (None: no bound); `NEVER` if there are none. `most` limits
-    the digits where there is no bound. With `point` they may be written 3.0."""
+    """Return the node of the integers from `low` to `high` (None: no bound), with 0 also as -0; `NEVER` if there are
+    none. `most` limits the digits where there is no bound. With `point` they may be written 3.0."""
     below = _non_negative_integers(None if high is None else -high, None if low is None else -low, most)
     above = _non_negative_integers(low, high, most)
     found = alt(seq(Lit("-"), below), above)
@@ -158,7 +159,8 @@ class Range:
         self.low, self.high, self.low_open, self.high_open, self.most = low, high, low_open, high_open, most
 
     def node(self) -> Node:
-        """Return the node of all numbers of the range, with and without an exponent; `NEVER` if it is empty."""
+        """Return the node of all numbers of the range, without an exponent and, where JSON writers use one, with it;
+        `NEVER` if the range is empty."""
         if self.high is not None and (
             self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
         ):
@@ -284,7 +286,8 @@ def numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
 ) -> Node:
     """Return the node of the numbers from `low` to `high` (None: no bound), a bound excluded if it is `open`; `NEVER`
-    if there are none. `most` limits the digits after the point, and those before it where there is no bound."""
+    if there are none. An exponent is allowed only where JSON writers use one. `most` limits the digits after the point,
+    and those before it where there is no bound."""
     below = _non_negative_numbers(
         None if high is None else -high, None if low is None else -low, high_open, low_open, most
     )

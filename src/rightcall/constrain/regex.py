@@ -155,8 +155,8 @@ class _Regular:
     def expand(self, node: Node) -> Node:
         """Return the node with references replaced by their rules, free text by an equivalent regular node, and members
         in any order by all their orders, but by the declared order alone for more than `MAX_ORDERS` members or with
-        undeclared members. Raises `GrammarCompileError` for a recursive rule, for free text without a short expression,
-        and if the result is too large."""
+        undeclared members. Raises `GrammarCompileError` for a recursive rule, for undeclared names or free text without
+        a short expression, and if the result is too large."""
         self.count(node)
         match node:
             case Ref(name):
