@@ -220,9 +220,10 @@ class Block:
         return "closed"
 
     def _check_missing_close(self, close: Probe, char: str) -> bool:
-        """Return whether the closing marker, which is not here, may still come behind text. At the end of the text
-        report it as missing; before punctuation that cannot follow a call reject the pending call. `char`: the next
-        character, or ""."""
+        """Return whether the closing marker, which is not here, may still come behind text: False at the end of the
+        text, where it is reported as missing if the block has an opener, or if bare calls end in a truncated fence,
+        which is taken. Before punctuation that cannot follow a call (in a fence, any text) reject the pending call; the
+        result is still True. `char`: the next character, or ""."""
         builder = self._builder
         is_partial = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_partial:
@@ -539,7 +540,8 @@ class Block:
 
     def _read_message_body(self, name: str) -> Steps[None]:
         """Parse the arguments of a message to the tool `name`: JSON, nothing before the end of the message, or any
-        other text, which the tolerant reader may repair and which is rejected otherwise."""
+        other text, which the tolerant reader may repair and which is rejected otherwise. Raises `NotACall` beyond the
+        limit of calls, `Broken` if arguments cannot be parsed or follow that end, `Cut` if the text ends."""
         builder, channels = self._builder, self._builder.compiled.channels
         turn_end = builder.compiled.call_ends.turn
         call = builder.begin(name)

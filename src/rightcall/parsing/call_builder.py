@@ -411,7 +411,8 @@ class CallBuilder(Buffer):
         self, code: str, message: str, path: str = "", *, end: int | None = None, is_end_uncertain: bool = False
     ) -> None:
         """Emit the current call as rejected, with this problem and its text up to the position `end` (None: all of it);
-        the text behind that is emitted as text. A call that has not begun begins without a name.
+        the text behind that is emitted as text. A call that has not begun begins without a name (a "truncated" one with
+        the name in its header), or raises `NotACall` beyond the limit of calls.
 
         `is_end_uncertain`: what follows may be part of the call.
         """

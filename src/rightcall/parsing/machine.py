@@ -420,8 +420,9 @@ class Machine:
         self.output.drop_marker(self.builder.base + end, begins_line=begins_line, continues_line=continues_line)
 
     def take_if_shown(self, found: Match, sign: Sign) -> bool:
-        """Emit a marker as text if it is only shown (in code, quotes or a shown opener), and note what it opens. Return
-        whether it was; if not, nothing is taken."""
+        """Emit a marker as text if it is only shown (in code, quotes or a shown opener), and remember what a shown
+        opener opens, so that its closing marker counts as shown too. Return whether it was; if not, nothing is
+        taken."""
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
@@ -1416,7 +1417,8 @@ class Machine:
 
     def _check_line_call(self, tools: Toolset, given: str) -> bool:
         """Return whether the call that begins here is runnable: a declared tool without a foreign label, given an
-        object or nothing. Otherwise count and report it as a problem. `given`: the first character of its arguments."""
+        object or nothing. Otherwise a declared tool, or an unknown one without a foreign label that is given an object,
+        is counted and reported as a problem. `given`: the first character of its arguments."""
         builder = self.builder
         label, name = call_parts(builder.buf, builder.pos)
         known = name in tools

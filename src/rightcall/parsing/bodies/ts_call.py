@@ -121,8 +121,8 @@ def _key(builder: CallBuilder, char: str) -> Steps[str]:
 
 
 def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-    """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A plain string is given while
-    it arrives. Raises `Broken` or `Cut`."""
+    """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A string is given while it
+    arrives if the schema declares plain text, any other value when it is complete. Raises `Broken` or `Cut`."""
     char = yield from _space(builder)
     if char in _STRINGS and builder.kind(key) == "plain":
         builder.give(prefix + '"')
