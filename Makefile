@@ -30,7 +30,8 @@ lint: $(VENV)/.dev ## run ruff and mypy
 	$(RUN) -m mypy
 
 unit: $(VENV)/.dev ## run the test suite: products with formats use one format of each shape
-	$(RUN) -m pytest -n 2 --dist worksteal
+	@# Three processes on two cores: many tests wait for a server, a file or a limit of time.
+	$(RUN) -m pytest -n 3 --dist worksteal
 
 sweep: $(VENV)/.dev ## run what the test suite leaves out: the same products with all other formats
 	@start=`date +%s`; RIGHTCALL_SWEEP=1 $(RUN) -m pytest -n 2 --dist worksteal -m sweep && echo "sweep: $$((`date +%s` - start)) s"
