@@ -46,8 +46,9 @@ def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> For
 
 
 def _likeliest_format(candidates: list[Candidate], text: str) -> CompiledFormat:
-    """Return the first format of which `text` begins a body that follows a name, else the first of which it begins a
-    malformed body, else the first of all."""
+    """Return the format of one of the candidates of an opener, by `text`, which follows the opener: the first in which
+    it begins a body whose reader can tell it from prose (`BodyReader.tells`), else the first in which it may begin a
+    malformed body, else that of the first candidate."""
     named = [
         each.compiled
         for each in candidates
@@ -97,8 +98,9 @@ class AutoMachine:
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text, or hold it until a format is found or the reply cannot be nothing but bare
-        calls."""
+        """Parse the next piece of text; `take` returns its events. While the reply may be nothing but bare calls all of
+        it is held unparsed; later, until the format is found, only an opener, or the beginning of one, that is not
+        decided yet."""
         if self._found:
             self.machine.feed(text)
             self.direct = self.machine.direct
@@ -136,8 +138,9 @@ class AutoMachine:
         self.machine.close(cut=cut)
 
     def _find_first_header(self, ended: bool) -> bool:
-        """Look for a header without its start, at the beginning of the reply or of its text after a thought, and take
-        its format. Return whether to look for openers: False after a format was found, or if more text is needed."""
+        """Test whether the held text begins with what only the beginning of a reply identifies (`_firsts`), such as a
+        header without its start, and if so take its format. Return True if openers must be searched for, because it
+        does not; False after a format was taken, or if more text is needed. `ended`: no more text comes."""
         builder, first = self.machine.builder, self._firsts
         start = len(builder.buf)  # all of it was passed on
         if builder.is_plain_text(start, start + len(self._held) - self._at):
@@ -190,8 +193,9 @@ class AutoMachine:
                 return
 
     def _pass_thought(self, end: int) -> None:
-        """Pass the usual end of a thought, up to index `end`, on to the machine. If the reply has no text so far, its
-        first header may follow."""
+        """Feed the held text up to index `end`, which ends with `</think>`, to the machine. If that is outside of
+        reasoning then and the reply has neither text nor a call yet, its first header may follow, so `_firsts` is
+        set."""
         self._pass_on(end)
         builder, state = self.machine.builder, self.machine.state
         is_over = isinstance(state, InText) and not state.late and builder.pos == len(builder.buf)
@@ -199,8 +203,10 @@ class AutoMachine:
             self._firsts = self._openers.headers
 
     def _take_opener(self, opener: Opener, found: FoundOpener, ended: bool) -> bool:
-        """Handle an opener: pass it on as text, take its format, or report that no call follows. Return False to stop:
-        a format was taken after an unmatched opener, or more text is needed."""
+        """Handle `opener`, which begins at the current place of the held text (`found`). It is text if it is only
+        shown, or is in a thought, or no call follows (that is reported); otherwise its format is taken, or its formats
+        become the only possible ones. Return True to search on; False if more text is needed or `_report_unmatched`
+        took the text. `ended`: no more text comes."""
         is_shown = self._take_shown(opener, found, ended)
         if is_shown is not False:
             return bool(is_shown)
@@ -263,11 +269,12 @@ class AutoMachine:
     def _report_unmatched(
         self, opener: Opener, found: FoundOpener, choices: list[Candidate], names: frozenset[str], ended: bool
     ) -> bool:
-        """Handle an opener whose text behind it begins no call of its formats (`choices`, all `names`): it is never
-        ignored.
+        """Handle an opener that the text behind it shows to open no regular call of its possible formats (`choices`, by
+        name `names`). If it is a special token, or a malformed body or a declared tool's name follows, take the
+        likeliest format, which reports the call. Otherwise add a note.
 
-        If a malformed body or the name of a declared tool follows, its likeliest format is taken, else a note is
-        emitted. Return True if the text was handled or more of it is needed; False if the opener is text.
+        Return False if the caller must pass the opener on as text. Return True if a format was taken, if more text is
+        needed, or beyond the limit of such openers: then the remainder is text, after a `too_large` problem.
         """
         behind = self._held[found.end : found.end + _MAX_BEGINNING].lstrip()
         name = name_at(behind)
@@ -291,8 +298,9 @@ class AutoMachine:
         return self._found
 
     def _first_match(self, choices: list[Candidate], ended: bool) -> CompiledFormat | Literal[False] | None:
-        """Return the first of these formats that the held text begins, None if there is none, False if more text is
-        needed to tell."""
+        """Return the first of these formats whose probe matches at the current place of the held text, None if none
+        does, False if more text is needed to decide, also about a format before the one that matches. Nothing is taken.
+        `ended`: no more text comes."""
         waiting = False
         for each in choices:
             at = each.probe.at(self._held, self._at, ended)
@@ -302,8 +310,10 @@ class AutoMachine:
         return False if waiting else None
 
     def _take_format(self, chosen: CompiledFormat, others: frozenset[str] = frozenset()) -> None:
-        """Parse the remaining held text in this format, which is now certain. `others`: the names of the formats with
-        the same opener."""
+        """Parse the remaining held text in this format, which is now certain; a new machine continues in the state of
+        the current one if that has another format. `others`: the names of the formats with the same opener, whose turn
+        ends the new machine also knows. Sets `is_bare`: whether all these formats have calls without markers; True
+        without others."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         formats, self._found = self._openers.known.formats, True
         choices = chain([chosen], (compile_format(formats[name]) for name in others))
@@ -314,8 +324,9 @@ class AutoMachine:
             self._start_machine(chosen, rest, others)
 
     def _start_machine(self, chosen: CompiledFormat, rest: str, others: frozenset[str]) -> None:
-        """Continue in the state of the current machine with a new one for the format `chosen`, and feed it `rest`. It
-        also knows the turn ends of `others`, the formats with the same opener."""
+        """Replace the current machine by one for the format `chosen`, which continues in its state with the text that
+        it had not taken and then `rest`. Events of the old machine are kept for `take`. `others`: the names of the
+        formats with the same opener; the special tokens that end a turn in them also end one for the new machine."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
@@ -329,8 +340,8 @@ class AutoMachine:
 
 
 def read_auto(text: str, options: ReadOptions, token_map: TokenMap | None = None) -> Piece:
-    """Parse a piece of a reply in whatever format it is written, with the options for a part of another reply. Return
-    its reply and spans."""
+    """Parse a piece of a reply in whatever format it is written, with the options for a part of another reply
+    (`quiet`). Return its reply and spans. `token_map`: which text is special tokens, None for unknown."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
     reading.set_token_map(token_map)
     reading.feed(text)

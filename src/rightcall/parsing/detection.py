@@ -51,8 +51,9 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
 
 
 def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], places: dict[str, int]) -> int:
-    """Return the first index in `text` of an opener of calls of this format, or -1. A first header without its start,
-    or a bare call, counts at the beginning (index 0).
+    """Return the first index in `text` of one of the format's openers of calls, or -1: of the first in the format's
+    order that occurs. Without one, 0 if the text begins with a first header without its start, or with a character with
+    which a bare call begins.
 
     - `characters`: those of the text. Most openers have one that it lacks.
     - `places`: a cache that is added to: the first places of openers and of literal text in them, -1 for none.
@@ -114,16 +115,16 @@ def _up_to_message(channels: Channels, others: set[str]) -> Pat:
 
 
 def header_without_recipient(format: Format) -> Pat:
-    """Return the pattern of the remainder of a header without a recipient, the message marker, before the opener of a
-    section of the format."""
+    """Return the pattern of the message marker with the opener of a section of the format behind it, which is not
+    consumed: the remainder of a header without a recipient."""
     message = format.channels.message if format.channels else ""
     opens = templates(format.section[0]) if format.section else []
     return seq(template(message), blanks(), lookahead(alt(*opens)))
 
 
 def _rank(text: str, found: CompiledFormat, tools: Toolset | None) -> tuple[int, int, int, int]:
-    """Parse the text in a format and return the rank of the format; higher is likelier: more calls, then fewer rejected
-    calls, then less remaining text, then a marker rather than none."""
+    """Parse the text in the format `found` and return the rank of the format; the highest is the likeliest: by more
+    runnable calls, then fewer rejected calls, then less text and reasoning, then a marker rather than none."""
     reply = read_whole(text, found, ReadOptions(tools))
     rest = len(reply.content) + len(reply.reasoning)
     return len(reply.calls), -len(reply.refused), -rest, 0 if found.bare_calls.first_characters else 1
