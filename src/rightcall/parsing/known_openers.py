@@ -59,8 +59,8 @@ Kind = Literal["section", "call", "body", "header", "mark"]
 
 
 class Candidate:
-    """A format that an opener may belong to. `pat` is the opener; for an opener of a call or a section (`kind`) also
-    the beginning of a body, which is known only when the format is compiled."""
+    """A format that an opener may belong to. `pat` is the pattern of the opener; for an opener of a call or a section
+    (`kind`) also that of the beginning of a body behind it, which is known only when the format is compiled."""
 
     def __init__(self, format: Format, opener: Pat, kind: Kind | None = None) -> None:
         self.format, self.kind = format, kind
@@ -68,7 +68,7 @@ class Candidate:
 
     @cached_property
     def compiled(self) -> CompiledFormat:
-        """Return the compiled format."""
+        """Return the compiled format. It is compiled at first use."""
         return compile_format(self.format)
 
     @cached_property
@@ -112,7 +112,9 @@ class Opener:
         self._tries = 0
 
     def add(self, candidate: Candidate, kind: Kind, sign: Sign) -> None:
-        """Add a format that has this opener, as this kind of marker."""
+        """Add the format of `candidate`, in which this opener is a marker of this `kind` with this `sign`. `level`
+        becomes the outermost level in any format; `is_special`, `is_token` and `opens_call` are True if they are for
+        any."""
         self.candidates.append(candidate)
         self._added.append((candidate, _LEVELS[kind]))
         self.level = min(level for _, level in self._added)
@@ -137,8 +139,8 @@ class Opener:
 
     @cached_property
     def closes(self) -> Closes | None:
-        """Return a search for what ends this opener, in any of its formats, if it is only shown; None if nothing
-        does."""
+        """Return a function that searches a text for what ends this opener, in any of its formats, if the opener is
+        only shown; None if nothing ends it."""
         sources = [closing_sources(each.format, level) for each, level in self._added]
         return search_any(list(dict.fromkeys(chain.from_iterable(sources))))
 
@@ -148,21 +150,23 @@ class Opener:
         return Probe(alt(*[each.pat for each in self.candidates]))
 
     def may_follow(self, text: str, pos: int, ended: bool) -> bool:
-        """Return whether the text at `pos`, an opener and what follows it, may belong to any of its formats. The first
-        seven times it is True without a test, which would compile all formats."""
+        """Return whether the text at `pos`, the opener and what follows it, matches any of its formats or may when more
+        text comes. The first seven times it is True without a test, which would compile all formats. `ended`: no more
+        text comes."""
         self._tries += 1
         return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
 
     @cached_property
     def body(self) -> Probe:
-        """Return a probe for the beginning of a body of any of its formats, even a malformed one."""
+        """Return a probe for the text behind the opener: the beginning of a body of any of its formats, even a
+        malformed one."""
         pats = {each.compiled.bodies.begin.pat.whole: each.compiled.bodies.begin.pat for each in self.candidates}
         return Probe(alt(*pats.values()))
 
 
 class FoundOpener(NamedTuple):
-    """An opener at a place in the text. Without `opener` it is the usual end of a thought, or, with `is_begun`, the end
-    of the text that may become an opener."""
+    """An opener at a place in the text. If `opener` is None, it is `</think>`, or with `is_begun` the end of the text,
+    which may become an opener when more text comes."""
 
     start: int
     end: int
@@ -197,8 +201,8 @@ class KnownOpeners:
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
     def search(self, text: str, pos: int, *, ended: bool) -> FoundOpener | None:
-        """Return the next opener from `pos` on, or the partial one that the text ends in; None if there is none.
-        `ended`: no more text comes."""
+        """Return the next opener, or `</think>`, from `pos` on; None if there is none. It may be a partial one that the
+        text ends in, of less than 8,192 characters, unless `ended` (no more text comes)."""
         while (place := self._places(text, pos)) is not None:
             start = place.start()
             scan = self._scan_at(text, start)
@@ -211,8 +215,8 @@ class KnownOpeners:
         return None
 
     def _scan_at(self, text: str, pos: int) -> Scan[Opener | None]:
-        """Return the scan for the openers whose literal beginning is at `pos`, or may still be arriving there; scans
-        are cached."""
+        """Return the matcher for the openers, and `</think>`, whose literal beginning is at `pos`, or may still be
+        arriving there. It is not run here. One is built for each set of beginnings and cached."""
         here = text[pos : pos + _MAX_START]
         starts = [here[:size] for size in range(1, len(here) + 1) if here[:size] in self._starts]
         if pos + _MAX_START > len(text):
@@ -223,8 +227,9 @@ class KnownOpeners:
         return self._scans[key]
 
     def _build_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
-        """Build the scan for the openers with these literal beginnings, and for `</think>`, whose action is None, if it
-        has one of them."""
+        """Return a new matcher for the openers that have one of these literal beginnings. The action of each is its
+        `Opener`, with a candidate for each of its formats. `</think>`, whose action is None, is included if it begins
+        with one of them."""
         openers: dict[str, Opener] = {}
         order = {format.name: i for i, format in enumerate(self._formats)}
         markers = [marker for start in starts for marker in self._markers.get(start, ())]
@@ -297,8 +302,8 @@ _KINDS = list(_LEVELS)  # in the order in which openers are tried
 
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
-    """Return the markers that identify this format: openers of sections, calls, bodies and headers, and distinctive
-    marks. `ends` counts the end markers of all formats."""
+    """Return the markers that identify this format: openers of sections and calls (without code fences), of bodies (one
+    for each literal beginning) and of headers, and distinctive marks. `ends` counts the end markers of all formats."""
     sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
     found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
@@ -316,8 +321,8 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
 
 
 def _start(text: str) -> str:
-    """Return the literal beginning of a marker, up to its first hole, blank, gap next to a special token, or eight
-    characters."""
+    """Return the literal beginning of a marker, at most eight characters: up to its first hole or blank, the place
+    between two tags, or a special token; of a marker that begins with a special token, up to the end of that token."""
     text = text.strip()
     hole = _HOLE_OR_BLANK(text)
     start = text[: hole.start()] if hole is not None else text
@@ -330,7 +335,8 @@ def _start(text: str) -> str:
 
 
 def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
-    """Return the pattern, the candidate and the sign of a marker; several for a body that several tags open."""
+    """Return the pattern of the opener, a candidate and the sign for a marker, in a list. For a body the list has each
+    opening tag with the marker's literal beginning that identifies the format; it may be empty."""
     format, kind, text = marker
     if kind == "body":
         start = _start(text)
@@ -350,9 +356,9 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
 
 
 def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
-    """Return the patterns that must follow the start of a header so that it is of this format and not of another: a
-    known kind or a recipient without arguments, or no recipient and the opener of calls. Empty if the format has a
-    channel token or no recipients."""
+    """Return the patterns that must follow the start of a header to tell this format from others, or an empty list if
+    the format has a channel token or no recipients. They are: a recipient that is a kind of message, or another name
+    (not `functions.`) whose message does not begin with `{`; or no recipient and the opener of a section."""
     if channels.channel or not channels.to:
         return []
     message = template(channels.message)
@@ -427,4 +433,5 @@ def known_openers() -> KnownOpeners:
 
 @lru_cache(4)
 def _openers_of(known: KnownFormats) -> KnownOpeners:
+    """Return the openers of these formats, from the cache if possible."""
     return KnownOpeners(known)

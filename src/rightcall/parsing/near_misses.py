@@ -95,9 +95,10 @@ _FEW = 64  # tools whose names are searched one by one, which costs less than th
 
 
 def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
-    """Return a note for each place where a declared tool seems to be called, at most eight; none without tools.
+    """Return a note for each place in `source` that looks like a call of a declared tool, or like what is left of a
+    call, at most eight; none without tools.
 
-    Text is searched, and the last reasoning if neither text nor a call follows it.
+    `spans` are those of the reply. Its text is searched, and its reasoning that neither text nor a call follows.
     """
     searched = _spans_to_search(source, spans)
     if not searched or not tools:
@@ -171,9 +172,9 @@ def _has_no_prose_before_arguments(source: str, end: int) -> bool:
 
 
 def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
-    """Return a note for the first declared name before a tag, between the beginning of a marker and arguments (the end
-    of the marker is lost), or a few characters before an object whose first key is an argument of the tool: `f, input:
-    {"x": 1}`. Empty if there is none."""
+    """Return a list with one note for a declared name before a tag; between the beginning of a marker and arguments
+    (the end of the marker is lost); or a few characters before an object whose first key is an argument of the tool:
+    `f, input: {"x": 1}`. It is the first such place of the first such tool in `tools`; empty if there is none."""
     for tool in tools:
         for at in _positions(source, tool.name, start, end):
             behind = at + len(tool.name)
@@ -187,16 +188,16 @@ def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[P
 
 
 def _at_token(source: str, start: int, end: int) -> list[Problem]:
-    """Return a note for the first special token that is between a name, declared or not, and an object; empty if there
-    is none."""
+    """Return a list with one note if a name, declared or not, is before the first special token behind which an object
+    begins and which some format has between a name and its arguments; else an empty list."""
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
 
 
 def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
-    """Return a note for what is left of a call without its opener: an opening tag of DeepSeek, a declared name with the
-    end of its tag, or closing tags that nothing opens. Empty if there is none."""
+    """Return a list with one note for the first place with what is left of a call without its opener: an opening tag of
+    DeepSeek, a declared name with the end of its tag, or closing tags that nothing opens. Empty if there is none."""
     for found in _REMAINS(source, start, end):
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
         is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
@@ -220,8 +221,8 @@ def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
 
 
 def near_miss(name: str, start: int, end: int, format: str) -> Problem:
-    """Return the note that the text between these positions looks like a call, as that format writes it, of the tool
-    `name` ("" if unknown)."""
+    """Return the note that the text between the positions `start` and `end` looks like a call of the tool `name` ("" if
+    unknown) as the format of the name `format` writes it."""
     called = f"a call of {name!r}" if name else "a call"
     return Problem(
         "looks_like_a_call",
