@@ -4,7 +4,7 @@
 - Text that holds no call of the format is parsed as calls outside its markers (`rescue`).
 - Text that looks like a call and is none is reported (`near_misses`).
 
-If the reply was truncated, the first two do not happen.
+If the reply was truncated, only open reasoning loses its calls, which are rejected, and no text is rescued.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ _IN_OPEN_REASONING = Problem(
 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Close a machine and add the events that only the end decides: calls out of reasoning, rescued calls, near misses.
-    `source` is the whole text, `finish` the finish reason of the provider; if it says that the reply was truncated,
-    only near misses are added."""
+    Nothing is added to a reply without text or final reasoning, or beyond its limit. `source`: the whole text.
+    `finish`: the provider's finish reason; if it means truncated, no text is rescued and closed reasoning keeps its
+    calls."""
     cut = finish is not None and was_cut(finish)
     if isinstance(reading, Machine):
         machine = reading
@@ -66,7 +67,8 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
 
 def _emit_calls_only(reading: AutoMachine, source: str) -> bool:
     """Emit the calls of a reply that was held back and is nothing but calls of declared tools; a code fence around them
-    and turn-end tokens behind them are ignored. Return False, with nothing emitted, if it is anything else."""
+    and turn-end tokens behind them are ignored. Return True then, and the machine parses nothing any more; False, with
+    nothing emitted, if it is anything else or its special tokens are known. `source`: the whole text."""
     machine = reading.machine
     held = reading.undecided_text if machine.builder.token_map is None else ""
     text = held.rstrip()
@@ -90,7 +92,9 @@ class _Conclusion:
         self._builder, self._output, self._options = machine.builder, machine.output, machine.builder.options
 
     def run(self) -> None:
-        """Add the events that only the end of the reply decides to the output of the machine."""
+        """Add the events that only the end of the reply decides to the output of the machine: of calls in its last
+        reasoning, of its text as calls if it has no call, and notes on near misses. Beyond the limit of calls only the
+        first."""
         builder, output, start = self._builder, self._output, self._machine.last_reasoning.start
         has_reported = False
         if start is not None:
@@ -112,11 +116,12 @@ class _Conclusion:
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
     def _read_reasoning(self, start: int) -> bool:
-        """Parse the reasoning from position `start` on, which nothing follows, and emit the calls that are taken out of
-        it. Return True if its calls stay in it and were reported, else False.
+        """Parse the reasoning from position `start` on, which nothing follows. Calls in open reasoning are taken out of
+        it and rejected; of closed reasoning only the calls at its end are taken out (vllm#39055, vllm-mlx#433).
 
-        In open reasoning every call is rejected. In closed reasoning the calls at its end are taken out of it; other
-        calls are reported (vllm#39055, vllm-mlx#433).
+        Other calls stay in it, and all do with `reasoning_calls` "never", or in closed reasoning of a truncated reply:
+        they are reported, and True is returned. False if calls were taken out, if there are none, or if the reasoning
+        is too long to parse. Openers in it that no call follows are reported too.
         """
         is_open = isinstance(self._machine.state, InReasoning)
         text = self._source[start : None if is_open else self._machine.last_reasoning.end]
@@ -152,8 +157,9 @@ class _Conclusion:
         return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
-        """Replace the reasoning from position `start + first` on by the parts of `piece` from `first` on: calls,
-        rejected if the reasoning `is_open`, with reasoning around them."""
+        """Replace the reasoning from position `start + first` on by the parts of `piece` from its position `first` on:
+        calls, rejected if the reasoning `is_open`, and reasoning between and behind them. A `Recast` event takes the
+        reasoning back first."""
         output = self._output
         output.events.append(Recast(output.spans.reasoning_since(start + first), "thought"))
         end = output.spans.end
@@ -171,8 +177,9 @@ class _Conclusion:
     # -- calls outside the markers of the format -----------------------------------------------------------------------
 
     def _rescue(self) -> None:
-        """Parse the text of a reply without calls as calls outside their markers, and replace the text if they are
-        accepted."""
+        """Parse the text of a reply without calls as calls outside the markers of its format, and replace the text if
+        they are accepted. Tried in turn: all text as nothing but calls, calls of an API, calls of another format, and
+        bare calls at the end of the last text. Nothing happens if reasoning follows the last text."""
         spans, output = self._output.spans.to_list(), self._output
         texts = [span for span in spans if span.kind == "text"]
         # Text that reasoning follows was not the last word of the model.
@@ -189,7 +196,7 @@ class _Conclusion:
         if piece is None and output.text_start is not None and compiled.format.name != "auto":
             text = self._source[output.text_start :]
             piece = api_calls(text, options) if compiled.bare_calls.can_begin_line else None
-            piece = piece or other_format(text, options, self._letters())
+            piece = piece or other_format(text, options, self._plain_token_map())
             if piece is not None:
                 start, end, chars = output.text_start, len(self._source), output.text_chars
         if piece is None and compiled.bare_calls.can_begin_reply and self._may_be_bare:
@@ -200,27 +207,28 @@ class _Conclusion:
             self.replace_text(piece, start, end, chars + (output.gap if is_gone else 0))
 
     def _read_whole(self, texts: list[Span], spans: list[Span]) -> Piece | None:
-        """Parse the text of the reply as nothing but calls, or as messages without their special tokens. Several spans
-        count as one text, because a token in a string of a call may have separated them
-        (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5, Pasta-Devs/Marinara-Engine#3009). Return None if it is anything
-        else."""
+        """Return what all text of the reply is, parsed as nothing but calls, or as messages without their special
+        tokens; None if it is neither. `texts` are the spans of text among all `spans`. Several count as one text,
+        because a token in a string of a call may have separated them (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5,
+        Pasta-Devs/Marinara-Engine#3009)."""
         first, is_all, format = texts[0].start, len(texts) == 1, self._machine.compiled.format
         text = self._source[first : texts[-1].end]
         is_begun = is_all or text.startswith(("{", "[", "call:"))
         if not is_begun or any(span.kind == "reasoning" and span.start > first for span in spans):
             return None
-        piece = whole_reply(text, self._options, self._letters(), self._machine.compiled)
+        piece = whole_reply(text, self._options, self._plain_token_map(), self._machine.compiled)
         stripped = parse_stripped_messages(text, format) if piece is None and is_all else None
         return piece if stripped is None else Piece(*stripped)
 
-    def _letters(self) -> TokenMap | None:
-        """Return a token map without special tokens for the remaining text, because those in the reply were parsed;
-        None if nothing is known of tokens."""
+    def _plain_token_map(self) -> TokenMap | None:
+        """Return a token map that says that nothing in a text of the reply is a special token, because those in the
+        reply were parsed; None if nothing is known of tokens."""
         return None if self._builder.token_map is None else TokenMap.of_plain_text(len(self._source))
 
     def replace_text(self, piece: Piece, start: int, end: int, chars: int) -> None:
-        """Replace the last `chars` characters of text that were emitted, those between the positions `start` and `end`,
-        by the parts, problems and spans of `piece`, with a note at each call."""
+        """Replace the last `chars` characters of text that were emitted, which are between the positions `start` and
+        `end` of the reply, by the parts, problems and spans of `piece`. A `Recast` event takes the text back first, and
+        each call gets a note (`rescued`)."""
         output = self._output
         if self._machine.compiled.format.name == "auto":
             self._machine.rename_format(piece.reply.format)
@@ -244,13 +252,14 @@ def _problems_of_no_call(reply: Reply) -> list[Problem]:
 
 
 def _before(spans: list[Span], end: int) -> list[Span]:
-    """Return the spans up to this position; one across it is shortened."""
+    """Return the spans that begin before the position `end`; one that goes on behind it is shortened."""
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
 
 
 def withheld_notes(reasoning: Reply, spans: list[Span]) -> list[Problem]:
-    """Return a near miss for each call in reasoning that stays there, at most eight. `spans` are those of the
-    reasoning, in positions of the reply."""
+    """Return a near miss for each call in `reasoning`, a reply parsed from reasoning where its calls stay, at most
+    eight; if the calls have no spans, one note `opener_without_call`. Empty without calls. `spans` are those of the
+    reasoning, in positions of the whole reply."""
     places = [span for span in spans if span.kind == "call"]
     if reasoning.attempts and not places:  # one of which nothing but the name is there
         return [_OPENED_IN_REASONING]
@@ -271,8 +280,8 @@ def last_calls(reply: Reply) -> tuple[int, int]:
 
 
 def _first_of_last_calls(spans: list[Span]) -> int | None:
-    """Return where the calls, with the markers before them, begin that a text ends with; None if it does not end with
-    calls."""
+    """Return the position where the calls at the end of a text begin, with the markers before, between and behind them;
+    None if other text is at its end."""
     first, has_call = None, False
     for span in reversed(spans):
         if span.kind not in ("call", "marker"):
@@ -282,7 +291,7 @@ def _first_of_last_calls(spans: list[Span]) -> int | None:
 
 
 def _first_call(spans: list[Span]) -> int | None:
-    """Return where the first call begins, with the marker before it; None if there is no call."""
+    """Return the position where the first call begins, or the marker directly before it; None if there is no call."""
     for i, span in enumerate(spans):
         if span.kind == "call":
             return spans[i - 1].start if i and spans[i - 1].kind == "marker" else span.start
@@ -290,7 +299,7 @@ def _first_call(spans: list[Span]) -> int | None:
 
 
 def _parts_from(piece: Piece, first: int) -> tuple[Part, ...]:
-    """Return the parts of a piece from the position `first` on, where a call begins; empty if no call begins there."""
+    """Return the parts of a piece from its first call at or behind the position `first` on; empty if there is none."""
     parts = piece.reply.parts
     spans = [span for span in piece.spans if span.kind == "call" and span.start < first]
     skipped = 0

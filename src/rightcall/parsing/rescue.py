@@ -52,8 +52,8 @@ def quiet(options: ReadOptions) -> ReadOptions:
 
 
 def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: TokenMap | None = None) -> Piece:
-    """Parse a text in a known format with the options for a part of another reply. Return its reply and spans. `told`:
-    which text is special tokens, None for unknown."""
+    """Parse a text in the format `found` with the options for a part of another reply (`quiet`). Return its reply and
+    spans. `told`: which text is special tokens, None for unknown."""
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
     machine.set_token_map(told)
     machine.feed(text)
@@ -116,11 +116,11 @@ _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:
 def whole_reply(
     text: str, options: ReadOptions, told: TokenMap | None = None, own: CompiledFormat | None = None
 ) -> Piece | None:
-    """Parse a reply that is nothing but calls of declared tools; return None for any other text, and without declared
-    tools.
+    """Parse a reply that is nothing but whole calls of declared tools, which may have problems, and return it with its
+    spans. Return None for any other text, and without declared tools.
 
-    All of it may be in one code fence (kronk#950, agent-zero#1811). `told`: which text is special tokens; `own`: the
-    named format.
+    All of it may be in one code fence (kronk#950, agent-zero#1811). `told`: which text is special tokens, None for
+    unknown. `own`: the named format, also tried in a fence if it is one that is only used when it is named.
     """
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MAX_CHARS:
@@ -183,8 +183,8 @@ def _one_per_line(text: str) -> str:
 
 
 def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece | None:
-    """Parse a text in whatever format it is written; return None unless it has calls and each is a runnable call of a
-    declared tool. `told`: which text is special tokens.
+    """Parse a text in whatever format it is written and return its calls with other text around them; None unless it
+    has calls and each is a runnable call of a declared tool. `told`: which text is special tokens, None for unknown.
 
     A model may write the format that it was trained on, whatever the prompt asks for (monomind#242).
     """
@@ -196,8 +196,9 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
 
 
 def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
-    """Parse the bare calls of the named format `found` that a text ends with. Return the text and the calls; None
-    unless each call is runnable and nothing but closing brackets follows (vllm#19024)."""
+    """Parse the bare calls of the named format `found` that a text ends with, from one of at most nine places on where
+    one may begin. Return them with the text before them as the first part; None unless each call is runnable and
+    nothing but closing brackets and separators follows (vllm#19024)."""
     if len(text) > _MAX_CHARS:
         return None
     formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
@@ -233,16 +234,16 @@ def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
 
 
 def _ends_with_calls(text: str, piece: Piece) -> bool:
-    """Return whether the text has nothing but calls and, behind them, closing brackets, and no repair completed a
-    call."""
+    """Return whether `text`, of which `piece` was parsed, has nothing but calls and, behind the last one, closing
+    brackets, backticks, separators and blanks, and no repair completed a call."""
     last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
     is_end = _CLOSERS_ONLY(text, last) is not None and _has_only_calls(piece.reply)
     return is_end and not any(map(_was_completed, piece.reply.attempts))
 
 
 def _candidate_starts(text: str) -> Iterator[int]:
-    """Yield the indexes where a bare call may begin that is not only shown and not in an open thought. A value inside
-    another call or object is left out."""
+    """Yield the indexes where a bare call may begin, an object with a key of a call first or a list, that is not only
+    shown. A value inside another call or object is left out. Nothing is yielded from an open `<think>` on."""
     shown = Shown()
     at = inside = 0
     for found in _CALL_BEGINS(text):
@@ -281,8 +282,8 @@ def _value_end(text: str, start: int) -> int:
 
 
 def _is_something_else(call: Call) -> bool:
-    """Return whether the arguments of a call are the definition of a tool, or have keys without a use. Such a key may
-    be an undeclared argument, and without it another call would run."""
+    """Return whether the arguments of a call are the schema of a tool, or members next to its arguments have no use
+    (`unknown_key`). Such a member may be an undeclared argument, and without it another call would run."""
     if any(problem.code == "unknown_key" for problem in call.problems):
         return True
     return call.arguments.get("type") == "object" and isinstance(call.arguments.get("properties"), dict)
@@ -295,8 +296,8 @@ def _was_completed(call: Call) -> bool:
 
 
 def _after_text(text: str, start: int, piece: Piece) -> Piece:
-    """Return the piece, which begins at index `start` of the text, with the text before it as its first part and its
-    spans counted from the beginning of the text."""
+    """Return a copy of `piece`, which begins at index `start` of `text`, with the text before it as its first part,
+    unless that is blank, and with spans counted from the beginning of the text."""
     before = text[:start].rstrip()
     parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
     edge = [Span(0, len(before), "text")] if before else []
