@@ -46,7 +46,8 @@ class Header(msgspec.Struct, frozen=True):
 
 @lru_cache(64)  # most headers of a conversation are the same few
 def header_of(compiled: CompiledFormat, text: str) -> Header:
-    """Parse the text between two markers, the start of a header (which may be missing) and the message marker."""
+    """Return what a header says. `text`: the header from its start marker, which may be missing, up to the message
+    marker, which is left out. Nothing is raised: `is_header` is False for text that cannot be a header."""
     channels = compiled.channels
     assert channels is not None
     recipient, kind = _recipient_and_kind(compiled, channels, text)
@@ -58,9 +59,10 @@ def header_of(compiled: CompiledFormat, text: str) -> Header:
 
 
 def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
-    """Return the tool that a header addresses (None: no tool) and the kind of its message: "reasoning", "content" or,
-    for a call, None. If the channel token is repeated, the part behind the last one counts. A header in the name of
-    somebody else is content."""
+    """Return the tool that a header addresses and the kind of its message: "reasoning", "content" or, for a call, None.
+    The tool is None if it addresses none, and "" if the name is missing, or if somebody else addresses a tool, whose
+    message is content. A word for a kind in place of the tool is returned as the tool too. If the channel token is
+    repeated, the part behind the last one counts."""
     for i, start in enumerate(compiled.headers.starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
@@ -85,8 +87,9 @@ def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str)
 
 
 def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str:
-    """Return the different recipients in a header, separated by commas, if there are several. Of one recipient return
-    all the text behind its introduction, or "" if the format takes the name from the header anyway."""
+    """Return the different recipients in the header `text`, separated by commas, if there are several. For one
+    recipient return all the text behind its introduction, or "" if the format takes the name from the header anyway.
+    Also "" without a recipient."""
     if not channels.to:
         return ""
     parts = text.split(channels.to.strip())[1:]
@@ -134,8 +137,8 @@ _IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?
 
 
 def may_be_partial_header(channels: Channels, text: str) -> bool:
-    """Return whether this text, which the reply ends in, consists only of parts of a header: tokens, a recipient, or
-    the beginning of either. False if words of a message follow."""
+    """Return whether this text, which follows the start marker or the channel token of a header, consists only of parts
+    of a header: tokens, a recipient, or the beginning of either at its end. False if words of a message follow."""
     to = channels.to.strip()
     behind = _TOKENS(text)
     rest = text[behind.end() :] if behind else text
