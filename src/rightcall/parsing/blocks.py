@@ -96,7 +96,8 @@ class Block:
 
     def read(self, size: int) -> Steps[Ending]:
         """Take the opener, which has `size` characters, and parse the calls of the block and its closing marker. Return
-        how the block ended. What is no call becomes text or a rejected call; nothing is raised."""
+        how the block ended. What is no call becomes text or a rejected call; nothing is raised. A block that is text is
+        taken and emitted here."""
         builder = self._builder
         opening = builder.capture()
         builder.advance(size)
@@ -166,8 +167,8 @@ class Block:
         yield from reader.read(builder, bare=self.bare)
 
     def _report_empty(self) -> None:
-        """Report a block whose closing marker follows its opener at once: a blocking problem in a protocol, else a
-        note."""
+        """Report a block that a closing marker or another opener follows at once: a blocking problem in a protocol,
+        else a note. Nothing is taken."""
         builder = self._builder
         self._is_empty = True
         builder.output.drop_blanks()
@@ -177,8 +178,8 @@ class Block:
             builder.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _take_fence(self) -> Steps[str]:
-        """Take a code fence between the opener and the calls, if one is here and repairs are on, and keep its receipt
-        (agentscope-java#847). Return the next character, "" at the end of the text."""
+        """Take the first line of a code fence between the opener and the calls, if one is here and repairs are on, and
+        keep the receipt in `fenced` (agentscope-java#847). Return the next character, "" at the end of the text."""
         builder = self._builder
         found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
@@ -189,8 +190,13 @@ class Block:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def read_end(self) -> Steps[Ending]:
-        """Take the closing marker of the block. Return "closed", also if the format has none or the text ends; "due"
-        (or "late", if no marker opened the block) if the marker is missing and may still come (colibri#505)."""
+        """Take the closing marker of the block, and before it that of a fence that `_take_fence` took. Return "closed",
+        also if the format has none or the text ends; "due" (or "late", if no marker opened the block) if the marker is
+        missing and may still come (colibri#505).
+
+        When "closed", the pending call is final, unless it has raw values or an uncertain end. Arguments behind the
+        marker of a call without arguments reject it and are not taken.
+        """
         builder = self._builder
         close = builder.compiled.call_ends.close
         if self.fenced and (builder.char() or (yield from builder.peek())) == "`":
@@ -241,9 +247,9 @@ class Block:
     # -- blocks that are text ------------------------------------------------------------------------------------------
 
     def _emit_text(self, opening: Capture) -> Ending:
-        """Emit as text what was taken since the last whole call of the block, else since its opener (`opening`); then a
-        note reports the opener, and a special token is dropped. Return "full" beyond the limit of calls, else
-        "text"."""
+        """Emit text without its calls and return "full" beyond the limit of calls, else "text". The text is what was
+        taken since the last call of the block, or without a call what was taken since `opening`, the capture of the
+        block, which ends. An opener without a call is reported in a note, and dropped if it is a special token."""
         builder, output = self._builder, self._builder.output
         ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
@@ -283,8 +289,9 @@ class Block:
     # -- truncated calls -----------------------------------------------------------------------------------------------
 
     def _end_of_text(self, opening: Capture, *, is_call: bool = False) -> Ending:
-        """Reject the call that the text ends in and return "closed", or emit it as text if too little of it is there.
-        `opening`: the capture of the block; `is_call`: all text behind the opener belongs to the call."""
+        """Reject the call that the text ends in and return "closed", or emit it as text and return "text" (beyond the
+        limit of calls "full") if too little of it is there. `opening`: the capture of the block, which ends. `is_call`:
+        all text behind the opener belongs to the call."""
         builder = self._builder
         if is_call and not builder.update_full():
             builder.begin_text_at(self._content)
@@ -312,9 +319,9 @@ class Block:
         return is_body or compiled.openers.begin.is_begun(text, 0)
 
     def _reject_truncated(self, opening: Capture) -> bool:
-        """Take the remaining text and reject the call in it. Return False, with nothing emitted, if so little of it is
-        there that it is text. If only the opener is there, or a comma is last, report that a call was about to begin.
-        `opening`: the capture of the block."""
+        """Take the remaining text and reject the call in it. If only the opener is there, or a comma is last, report a
+        blocking `truncated` problem without a call instead. Return False, with nothing emitted, if so little of it is
+        there that it is text. `opening`: the capture of the block, which goes on."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
@@ -356,7 +363,8 @@ class Block:
 
     def _recover(self, broken: Broken) -> Steps[None]:
         """Skip to the end of a broken call; then emit what the tolerant reader finds in it, or reject it with the
-        problem of `broken`. Beyond the limit of calls nothing is emitted."""
+        problem of `broken`, or because its name is missing. Without a closing marker the text behind the place where it
+        broke is emitted as text. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         found = yield from self._skip_to_end()
         if builder.update_full():
@@ -375,7 +383,8 @@ class Block:
 
     def _reject_unreadable(self) -> Steps[None]:
         """Skip to the end of what follows the opener and is no call of the format, and emit it as a rejected call that
-        keeps its text. It gets the name of a declared tool at its beginning."""
+        keeps its text, with the code `invalid_name`, `truncated` or `invalid_call`. It gets the name of a declared tool
+        at its beginning. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         builder.drop_text()
         found = yield from self._skip_to_end()
@@ -396,7 +405,8 @@ class Block:
 
     def _begin_declared(self, text: str) -> tuple[str, re.Match[str] | None]:
         """Begin a call if `text`, a body, begins with the name of a declared tool, with or without its opening tag.
-        Return that tag, or "", and the match of the name, declared or not, or None."""
+        Return that tag, or "", and the match in `text` of the name behind it, declared or not, or None. Nothing is
+        taken."""
         tags = [tag.rstrip(_QUOTES) for tag in self._builder.compiled.bodies.tags]
         tag = next((tag for tag in tags if text.startswith(tag)), "")
         name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
@@ -419,9 +429,9 @@ class Block:
         return None if (found and builder.compiled.recovery.has_close) or end <= builder.text.start else end
 
     def _skip_to_end(self, *, headed: bool = False) -> Steps[bool]:
-        """Take everything up to the call's closing marker, or to what can only follow the call. Return False if the
-        text ended first. A turn end counts only if no closing marker follows. `headed`: a header opened the call, not a
-        tag."""
+        """Take everything up to the call's closing marker, or to what can only follow the call; the marker is not
+        taken. Return whether such a marker was found before the text ended. A turn end counts only if no closing marker
+        follows. `headed`: a header opened the call, not a tag."""
         builder, recovery = self._builder, self._builder.compiled.recovery
         if not builder.text.is_open:
             builder.begin_text()
@@ -465,8 +475,8 @@ class Block:
         return is_all
 
     def _skip_to_sign(self, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
-        """Take everything up to the next marker of `scan`. Return its action and length, ("", 0) at the end of the
-        text. No marker is found in the first `skip` characters."""
+        """Take everything up to the next marker of `scan`, which is not taken. Return its action and length, ("", 0) at
+        the end of the text. No marker is found in the first `skip` characters."""
         builder = self._builder
         while True:
             found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos + skip)
@@ -483,10 +493,12 @@ class Block:
     # -- the tolerant reader -------------------------------------------------------------------------------------------
 
     def reparse(self, *, closed: bool = True) -> bool:
-        """Parse the text of a broken call again with the tolerant reader and emit the calls that it finds. Return
-        False, with nothing emitted, if it finds none, too many, or its repairs are not allowed.
+        """Parse the text of a broken call again with the tolerant reader and finish the calls that it finds; the
+        current call is the first of them. Return False, with nothing emitted, if it finds none, too many, or its
+        repairs are not allowed.
 
-        `closed`: the end of the call is known, so that open brackets were forgotten and not truncated.
+        `closed`: the end of the call is known, so that open brackets were forgotten and not truncated. If not, text
+        behind the calls is emitted as text.
         """
         builder, reader = self._builder, self._reader
         if reader is None or not builder.text.is_open:
@@ -516,8 +528,9 @@ class Block:
     # -- messages to a tool --------------------------------------------------------------------------------------------
 
     def read_message(self, name: str) -> Steps[None]:
-        """Parse a message to the tool `name`, which holds nothing but the arguments of one call. A broken or truncated
-        call is repaired or rejected; beyond the limit of calls nothing is emitted."""
+        """Parse a message to the tool `name`, which holds nothing but the arguments of one call. The end of the message
+        is not taken. A broken or truncated call is repaired or rejected; beyond the limit of calls nothing is
+        emitted."""
         builder = self._builder
         self.holds = True
         self._reader = builder.compiled.bodies.readers[0]
@@ -539,9 +552,10 @@ class Block:
             builder.block = None
 
     def _read_message_body(self, name: str) -> Steps[None]:
-        """Parse the arguments of a message to the tool `name`: JSON, nothing before the end of the message, or any
-        other text, which the tolerant reader may repair and which is rejected otherwise. Raises `NotACall` beyond the
-        limit of calls, `Broken` if arguments cannot be parsed or follow that end, `Cut` if the text ends."""
+        """Begin the call of a message to the tool `name` and parse its arguments: JSON, nothing before the end of the
+        message, or any other text, which the tolerant reader may repair and which is rejected otherwise. Raises
+        `NotACall` beyond the limit of calls, `Broken` if arguments cannot be parsed or follow that end, `Cut` if the
+        text ends."""
         builder, channels = self._builder, self._builder.compiled.channels
         turn_end = builder.compiled.call_ends.turn
         call = builder.begin(name)
