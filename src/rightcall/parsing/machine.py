@@ -198,7 +198,8 @@ class Machine:
 
     def continue_from(self, before: Machine) -> str:
         """Take over the position, output, number of calls and reasoning state of `before`, a machine of another format,
-        which is stopped. Return the text that it had not taken; the caller must feed it to this machine."""
+        which is stopped. Return the text that it had not taken; this machine has not parsed it, so the caller must feed
+        it."""
         before._steps.close()
         builder, state = self.builder, before.state
         rest = builder.start_behind(before.builder)
@@ -287,9 +288,9 @@ class Machine:
         self.direct = None
 
     def close(self, *, cut: bool = False) -> None:
-        """End the text: parse the remainder with its end known and finalize everything open. `cut`: the reply was
-        truncated, so a special token behind open reasoning did not end it, nor a marker an unclosed argument. A second
-        call does nothing."""
+        """End the text: parse the remainder with its end known and finalize everything open. A second call does
+        nothing. `cut`: the reply was truncated. Then a call that ends in an unclosed argument is rejected, and what
+        follows a special token in reasoning that no marker closed becomes reasoning again."""
         if self.builder.ended:
             return
         self.builder.end()
@@ -356,7 +357,8 @@ class Machine:
 
     def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
         """Try to read a call without an opener at this place, where a reply or a line begins: bare, on a line, or
-        headless. Return True if the main loop must look again for such a call, False to look for markers."""
+        headless (its opener was the end of the prompt). Return True if the main loop must look again for such a call,
+        False to look for markers."""
         if compiled.bare_calls.can_begin_reply and (yield from self._try_bare()):
             return True
         if compiled.bare_calls.can_begin_line and (yield from self._try_line()):
@@ -367,8 +369,9 @@ class Machine:
         return (yield from self._try_headless(headless))
 
     def _finish(self, cut: bool) -> None:
-        """Finalize what is open at the end of the text: pending and held calls, section, message, blanks, reasoning.
-        With `cut` what followed a special token inside reasoning becomes reasoning again."""
+        """Finalize what is open at the end of the text: pending and held calls, section, message, blanks, reasoning. A
+        message to a tool without its call becomes a truncated call. With `cut` (the reply was truncated) what followed
+        a special token inside reasoning becomes reasoning again."""
         builder, output = self.builder, self.output
         if builder.pending is not None:
             self._end_tool_message(marked=False)
@@ -391,7 +394,7 @@ class Machine:
             self.commit_reasoning()
 
     def _scan(self) -> Scan[Sign]:
-        """Return the scan for the markers that count in the current state."""
+        """Return the compiled search for the markers that count in the current state. It is not run here."""
         state = self.state
         if isinstance(state, InReasoning):
             return self.compiled.scans.reasoning_in_content if self.in_content else self.compiled.scans.reasoning
@@ -445,8 +448,8 @@ class Machine:
     # -- speculation ---------------------------------------------------------------------------------------------------
 
     def _speculate(self) -> Speculation:
-        """Return the current state, to which `_rollback` can return. Events so far move into it, so that they are not
-        undone."""
+        """Begin a speculation here and return it, for `_commit` or `_rollback`, one of which must end it. The events so
+        far move into it, so that they are not undone."""
         builder, output = self.builder, self.output
         return Speculation(
             builder.capture(),
@@ -458,13 +461,14 @@ class Machine:
         )
 
     def _commit(self, begun: Speculation) -> None:
-        """Make final what was parsed since the speculation began, and put its earlier events before the new ones."""
+        """End a speculation: make final what was parsed since it began, and put its earlier events that were not yet
+        taken before the new ones."""
         self.builder.drop(begun.start)
         self.output.prepend_events(begun.ready)
 
     def _rollback(self, begun: Speculation) -> str:
-        """Undo what was parsed since the speculation began: calls, events, notes and output. Return its text, which
-        remains taken, so that the caller can emit it."""
+        """End a speculation: undo the calls, events, notes and output since it began. Return its text, which remains
+        taken, so that the caller can emit it."""
         self.builder.rollback(begun.index, begun.notes)
         self.output.restore(begun.output, begun.ready)
         self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=begun.reasoning_start)
@@ -475,7 +479,8 @@ class Machine:
     def block(
         self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
-        """Read a block of calls: at once if all of it has arrived and is regular, else return steps that read it.
+        """Read a block of calls: at once if all of it has arrived and is regular (then the result is empty), else
+        return steps that read it. The opener is taken either way.
 
         - `start`: the index in the buffer where its content begins, behind the opener.
         - `bare`: no marker opens it. `special`: its opener is a special token.
@@ -524,8 +529,9 @@ class Machine:
         return ()
 
     def _block(self, block: Block, size: int, whole: WholeBlock | None, before: State) -> Steps[None]:
-        """Parse a block step by step and set the state behind it. `size`: the length of its opener; `whole`: its calls
-        if the fast path found all of them, else None; `before`: the state to which a block that is text returns."""
+        """Parse a block step by step and set the state behind it; beyond the limit of calls the remaining reply becomes
+        text. `size`: the length of its opener. `whole`: its calls if the fast path found all of them, else None; text
+        that arrives later may show that they are not all. `before`: the state to which a block that is text returns."""
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
@@ -556,7 +562,8 @@ class Machine:
             yield from self.read_rest_as_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def end_block(self, taken: Capture) -> None:
-        """End the capture `taken` that began before a block. If a marker was last, hold the blanks behind it."""
+        """End the capture `taken` that began before a block. If a marker was last, the output holds the blanks at the
+        end of what was captured, because they decide whether text behind the calls begins a line."""
         builder = self.builder
         if self.output.after_marker and builder.buf[builder.pos - 1 : builder.pos] <= " ":
             self._pass_blanks(builder.captured(taken))
@@ -632,7 +639,7 @@ class Machine:
 
     def _on_call(self, found: Match, sign: Sign) -> Iterable[None]:
         """Handle an opener of a call: text if only shown, else read the block behind it. It ends open reasoning for
-        now."""
+        now. An opener that the text ends in behind its name becomes a truncated call."""
         if not self.output.shown.is_new and self.take_if_shown(found, sign):
             return ()
         if (edges := self.compiled.openers.name_edges) is not None and not self._read_opener_name(found.group()):
@@ -642,8 +649,9 @@ class Machine:
         return self.block(found.end(), False, sign.special)
 
     def _on_cut_opener(self, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
-        """Handle an opener that the text ends in, at or behind its name: reject a truncated call, or, if no tool has
-        that name and nothing follows it, treat the opener (`opens` matches it) as the end of a turn."""
+        """Handle an opener that the text ends in, at or behind its name: reject a truncated call. If the text ends
+        directly behind a name that is not declared, the opener counts as the end of a turn instead. `opens` matches the
+        part of the opener before the name."""
         builder = self.builder
         start = opens.match(builder.buf, builder.pos)
         assert start is not None
@@ -659,7 +667,8 @@ class Machine:
         return ()
 
     def _on_body(self, found: Match, sign: Sign) -> Steps[None]:
-        """Read a call without its opener, from the opening tag of its body on (ollama#16686, vllm-mlx#597)."""
+        """Read a call without its opener, from the opening tag of its body on (ollama#16686, vllm-mlx#597). The tag is
+        text if only shown. If no call follows and nothing was taken, its first character is taken as text."""
         if self.take_if_shown(found, sign):
             return
         self.suspend_reasoning()
@@ -669,8 +678,9 @@ class Machine:
             self.take_exact(self.builder.pos + 1)
 
     def _on_section(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the opener of a section of calls: text if only shown. If a call or the closing marker follows, enter
-        the section, else let a block report what follows as no call."""
+        """Handle the opener of a section of calls: text if only shown. If a call, the closing marker or the end of the
+        text follows, take it and enter the section (at the end of the text with a `truncated` problem), else let a
+        block report what follows as no call."""
         builder, start, size = self.builder, self.compiled.openers.section_start, len(found.group())
         if start is None or self.take_if_shown(found, sign):
             return
@@ -746,9 +756,10 @@ class Machine:
         return pending is not None and any(each.code == "unclosed" for each in pending[1].problems)
 
     def _on_value_close(self, found: Match, sign: Sign) -> Iterable[None] | None:
-        """Handle the closing marker of a raw value or of a body outside a block: it rejects a pending call, which had
-        not ended before it. It is text if only shown, and stray if no call is pending or it only repeats the end of a
-        body."""
+        """Handle the closing marker of a raw value or of a body outside a block. One that also closes calls or sections
+        is handled as that. Else it is text if only shown, rejects a pending call, which had not ended before it, or is
+        stray if none is pending or it only repeats the end of a body. A shown one also rejects a pending call without
+        its closing marker."""
         builder = self.builder
         marker = found.group()
         for other, is_it in self.compiled.call_ends.markers:
@@ -778,7 +789,8 @@ class Machine:
 
     def _on_content_close(self, found: Match, sign: Sign) -> Steps[None]:
         """Handle the closing marker of content. In this order it ends open reasoning, closes reasoning that a call
-        interrupted, is text if only shown, closes a call late, ends the content, or is stray."""
+        interrupted, is text if only shown, closes a call late, ends the content (without open content a marker that is
+        no special token is dropped too, without a note), or is stray."""
         marker, closers = found.group(), self.compiled.call_ends.markers
         if isinstance(self.state, InReasoning):  # that was opened inside the text
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, end=self.builder.at)
@@ -836,8 +848,9 @@ class Machine:
         self.output.begin_line()
 
     def _on_end(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the end of a turn or a message: text if only shown, else finalize calls and the message and return to
-        text. In a format whose header is a line, read the header behind it."""
+        """Handle the end of a turn or a message: text if only shown, else finalize calls and the message, drop the
+        marker and return to text. A token that begins a truncated opener at the end of the text is reported as such. In
+        a format whose header is a line, read the header behind it."""
         builder = self.builder
         marker = found.group()
         # Behind a call or another marker nothing shows it.
@@ -871,9 +884,10 @@ class Machine:
             yield from self._read_first_header(self.compiled.headers.next)
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
-        """Return whether the marker here, which ends a turn or a message, is only shown: it ends something shown, or it
-        is in code or quotes and text follows. The end of a message before another message or a call is real. A special
-        token, or a marker behind another one, is never shown."""
+        """Return whether the marker here, which ends a turn or a message, is only shown: it ends something shown, a
+        quotation mark or a backtick is directly behind it, or it is in code or quotes and text follows. The end of a
+        message before another message or a call is real, as is a known special token or a marker behind another one.
+        Nothing is taken."""
         builder, shown = self.builder, self.output.shown
         if self.output.after_marker or builder.is_token(builder.pos, builder.pos + len(marker)):
             return False  # behind a call or another marker nothing shows it
@@ -893,7 +907,8 @@ class Machine:
 
     def _text_behind(self, size: int, in_code: bool) -> Steps[str]:
         """Return up to 64 characters behind the current marker of `size` characters, waiting until enough of them have
-        arrived to decide whether the marker is shown."""
+        arrived to decide whether the marker is shown. `in_code`: it is in code or quotes, so blanks alone are not
+        enough."""
         builder = self.builder
         while True:
             behind = builder.buf[builder.pos + size : builder.pos + size + _LOOKAHEAD]
@@ -914,8 +929,8 @@ class Machine:
             yield
 
     def _on_header(self, found: Match, sign: Sign) -> Iterable[None]:
-        """Handle the beginning of a message header: text if it is only a mention or shown, else finalize what was open
-        and read the header."""
+        """Handle the beginning of a message header: text if it is shown, or (only its first character) a recipient
+        without a start marker outside of reasoning. Otherwise finalize what was open and read the header."""
         channels = self.compiled.channels
         # A recipient without the start of a header may only be mentioned in text.
         to = channels.to.strip() if channels is not None and not self.output.in_reasoning else ""
@@ -1096,7 +1111,8 @@ class Machine:
 
     def _try_bare(self) -> Steps[bool]:
         """Try to read a call without an opener here, where a reply may begin, after a separator if calls were before
-        it. Return True if another may begin behind it."""
+        it; a code fence may open it. Return True if another may begin at the place that was reached. Without a call
+        only blanks and the separator are taken, or the block has emitted its text, and the result is False."""
         builder, compiled = self.builder, self.compiled
         char = yield from self._take_blanks()
         if compiled.bare_calls.between is not None and builder.index:
@@ -1131,8 +1147,8 @@ class Machine:
         return True
 
     def _try_line(self) -> Steps[bool]:
-        """Read a call outside all blocks at the beginning of this line, or take lines that cannot hold one. Return True
-        if the next line may begin with a call."""
+        """Read a call outside all blocks at the beginning of this line, or take lines that cannot hold one as text.
+        Return True if the main loop must look again for such a call. If no call is here, only blanks are taken."""
         builder = self.builder
         is_plain = not (self.output.after_marker or self.output.tag) and self.held is None
         if is_plain and (plain := PLAIN_LINES(builder.buf, builder.pos)):
@@ -1162,7 +1178,9 @@ class Machine:
 
     def _drop_stray(self, marker: str, sign: Sign) -> None:
         """Drop a marker that closes nothing, with a note, if it is a special token or follows other markers; else emit
-        it as text. A truncated marker at the end of the text is dropped as a whole."""
+        it as text. A truncated marker at the end of the text is dropped as a whole, with a `truncated` problem if it
+        may open a call. Where a call may have been about to begin, the last reasoning is not searched for calls any
+        more."""
         end = self.builder.pos + len(marker)
         if not (sign.special or self.output.after_marker):
             self.take_exact(end)
@@ -1200,7 +1218,7 @@ class Machine:
     def _on_think_close(self, found: Match, sign: Sign) -> Steps[None]:
         """Handle the closing marker of reasoning: end the reasoning, or resume and end suspended reasoning. Without any
         opener all text so far becomes reasoning, if the prompt may have opened it. Otherwise it is text if only shown,
-        else stray."""
+        else stray. A sentence as a marker is text where no reasoning is open or suspended."""
         state, marker, shown = self.state, found.group(), self.output.shown
         if isinstance(state, InReasoning):
             # It may close a call that is shown in the reasoning.
@@ -1243,8 +1261,8 @@ class Machine:
     # -- messages with headers -----------------------------------------------------------------------------------------
 
     def _read_first_header(self, probe: Probe) -> Steps[None]:
-        """Read a header without its start marker and its message, if `probe` finds one here: the prompt may have ended
-        with the start, or the header is a line. Otherwise only blanks are taken."""
+        """Read a header without its start marker if `probe` finds one here, and its message if that is a call: the
+        prompt may have ended with the start, or the header is a line. Otherwise only blanks are taken."""
         builder = self.builder
         taken = builder.capture()
         if not builder.char():
@@ -1291,8 +1309,12 @@ class Machine:
 
     def _reject_header(self, taken: Capture, end: int, bare: bool) -> None:
         """Handle a header that no message follows (llama.cpp#27720, harmony#82): reject a truncated call of a declared
-        tool, or drop what is certainly a marker and report it, or emit the first character as text. `end`: the index of
-        the message marker, or -1."""
+        tool, or drop what is certainly a marker and report it, or emit the first character as text (all of it if the
+        text ends in it).
+
+        - `taken`: the capture that begins at the header, which ends.
+        - `end`: the index of the message marker, or -1. `bare`: the header has no start marker.
+        """
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         most = _MAX_HEADER + len(compiled.headers.message_marker)
@@ -1336,7 +1358,8 @@ class Machine:
 
     def _enter_message(self, header: Header, kind: str | None, length: int, size: int) -> Steps[None]:
         """Take a header of `length` characters with the message marker of `size` characters behind it, and begin its
-        message of this `kind` (None: a call). A message that is only a call's arguments is read too."""
+        message of this `kind` (None: a call). Reasoning ends for now. A message that is only a call's arguments is read
+        too."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         self.suspend_reasoning()
@@ -1418,7 +1441,8 @@ class Machine:
     def _check_line_call(self, tools: Toolset, given: str) -> bool:
         """Return whether the call that begins here is runnable: a declared tool without a foreign label, given an
         object or nothing. Otherwise a declared tool, or an unknown one without a foreign label that is given an object,
-        is counted and reported as a problem. `given`: the first character of its arguments."""
+        is counted and reported as a problem. Nothing is taken. `given`: the first character of its arguments, or
+        `)`."""
         builder = self.builder
         label, name = call_parts(builder.buf, builder.pos)
         known = name in tools
