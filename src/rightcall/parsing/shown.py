@@ -247,8 +247,9 @@ class Marks:
 
 
 def _opens(before: str, text: str, at: int) -> bool:
-    """Return whether a straight mark that ends at `at` may open a quotation, by the character `before` it and the text
-    behind it: no blank and text may follow, and behind `=` no single value."""
+    """Return whether a straight mark that ends at `at` may open a quotation: not if blanks and then text follow on the
+    line (`to=` is not counted). If `before`, the character before the mark, is "=", that is not checked: then it may
+    not open only if a word that ends before white space follows, and is a value by `_is_value`."""
     if before != "=":
         return _TEXT_BEHIND(text, at) is None
     word = _FIRST_WORD(text, at)

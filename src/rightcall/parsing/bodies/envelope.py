@@ -469,8 +469,9 @@ class EnvelopeReader(BodyReader):
         builder.fail(broken.code, broken.message)
 
     def _read_list(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Parse and finish the calls of a list, behind its `[`; the last one when what follows the list is known.
-        Raises `NotACall` if `bare` and no call begins it, `Broken` or `Cut`."""
+        """Parse and finish the calls of a list, behind its `[`, each when what follows it is known. Missing commas or a
+        missing `]` are accepted; an entry that is no object becomes a rejected call. Raises `NotACall` if `bare` and
+        the first entry is no call, `Broken` if the end of a malformed entry is not found, `Cut` if the text ends."""
         first = builder.index
         parts: Parts | None = None  # of a call that is not finished
         while True:

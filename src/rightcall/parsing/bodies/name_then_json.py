@@ -153,9 +153,10 @@ class NameThenJsonReader(BodyReader):
         return tool, id, (Repair("namespace", "schema", "", name, tool),)
 
     def _take_name(self, builder: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
-        """Take a name, in an opener of `size` characters, that no marker separates from its arguments (ollama#16932).
-        Without `{` behind it, raises `Broken` if it means a declared tool, `NotACall` if not, or `Cut` if the text ends
-        (`cut`: in the opener)."""
+        """Move behind an opener of `size` characters that ends in `name`; if `{` follows, return without beginning the
+        call (ollama#16932). Otherwise raises `NotACall` if the name means no declared tool, else begins the call and
+        raises `Broken`. If the text ends (`cut`: in the opener), begins the call if its name is known, and raises
+        `Cut`."""
         rest = builder.buf[builder.pos :] if cut else ""
         builder.advance(size)
         char = yield from builder.peek()

@@ -108,8 +108,10 @@ class NestedTags:
         return Places(tool.parameters) if tool else _NO_PLACES
 
     def _value(self, node: _Node, schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of an element. If its schema accepts several types, the elements in it decide. Raises
-        `Broken` if it has both text and elements."""
+        """Return JSON and value of an element. Without elements it is its text by the schema's type (blank: an empty
+        list or object if that is the type), with `depth` as the limit for JSON; elements are a list if the schema
+        accepts one and all are named `item`, or it accepts no object, else an object. Raises `Broken` if it has both
+        text and elements."""
         tag, pieces, children = node
         text = "".join(pieces)
         is_blank = not text.strip()
