@@ -161,7 +161,8 @@ class AutoMachine:
         return False
 
     def _can_still_be_bare(self) -> bool:
-        """Return whether the reply may still be nothing but bare calls, and so is held. Once False it stays False."""
+        """Return whether the reply may still be nothing but bare calls, by the beginning of the held text; while it
+        may, all of it is held. Once False it stays False."""
         if self._may_be_bare:
             text = self._held
             is_no_call = _OTHER_OBJECT(text) is not None and not self._options.choice
@@ -240,8 +241,9 @@ class AutoMachine:
         return True
 
     def _take_shown(self, opener: Opener, found: FoundOpener, ended: bool) -> bool | None:
-        """Pass an opener on as text and return True if it is only shown, or is known to be plain text. Return False if
-        it counts, None if more text is needed; nothing is taken then."""
+        """Pass an opener, at the place `found`, on as text and return True if it is only shown, or is known to be plain
+        text. Return False if it counts, None if more text is needed; nothing is passed on then. Before that the machine
+        parses all text that it has, also a partial marker at its end. `ended`: no more text comes."""
         self.machine.flush_partial_marker()
         openers, shown, builder = self._openers, self.machine.output.shown, self.machine.builder
         if builder.token_map is not None:

@@ -135,7 +135,9 @@ class Block:
 
     def _read_calls(self) -> Steps[None]:
         """Parse the calls with the reader of their body, behind a code fence if there is one. An empty block is
-        reported. Raises `NotACall` if none begins here, `Cut` if the text ends, `Broken` if one cannot be parsed."""
+        reported. Where a body has only arguments and the request names the tool, an object is its arguments. Raises
+        `NotACall` if no call begins here or beyond the limit of calls, `Cut` if the text ends, `Broken` if a call
+        cannot be parsed."""
         builder, compiled = self._builder, self._builder.compiled
         char = builder.char() or (yield from builder.peek())
         if not char:
@@ -274,7 +276,7 @@ class Block:
 
     def _has_body(self) -> Steps[bool]:
         """Return whether the beginning of a body, or the name of a declared tool, follows the opener; wait for text
-        until that is decided. If not, the text only mentions the opener."""
+        until that is decided. If not, the text only mentions the opener. Only blanks are taken."""
         builder = self._builder
         text = builder.captured(self._content).strip()
         if not text or text in [repair.before for repair in self.fenced]:

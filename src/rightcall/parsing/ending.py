@@ -270,8 +270,8 @@ def withheld_notes(reasoning: Reply, spans: list[Span]) -> list[Problem]:
 
 
 def last_calls(reply: Reply) -> tuple[int, int]:
-    """Return how many calls a text ends with, and where they begin: only markers are between and behind them. (0, 0) if
-    it does not end with calls. The reply must have its spans."""
+    """Return how many calls a text ends with, and the position where they begin, with the markers before them: only
+    markers are between and behind them. (0, 0) if it does not end with calls. The reply must have its spans."""
     spans = list(reply.spans or ())
     first = _first_of_last_calls(spans)
     if first is None:

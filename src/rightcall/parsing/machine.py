@@ -710,8 +710,9 @@ class Machine:
             yield from self.read_rest_as_text()
 
     def _on_section_close(self, found: Match, sign: Sign) -> None:
-        """End the section of calls; report an empty one, a missing closing marker of its last call, and text in it.
-        Outside a section the marker is text if only shown, else stray."""
+        """End the section of calls and take the marker. A note reports an empty section, a missing closing marker of
+        its last call, or text in it; text behind a last call without its closing marker rejects that call. Outside a
+        section the marker is text if only shown, else stray."""
         if isinstance(self.state, InSection):
             if self.state.before == self.builder.index:
                 message = f"the section of calls that ends at {self.builder.at} holds none"
@@ -742,7 +743,8 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _reject_pending(self, marker: str) -> None:
-        """Reject the pending call, because `marker`, a closing marker behind it, makes its end uncertain."""
+        """Add the blocking problem `ambiguous_end` to the pending call, which stays pending: `marker`, a closing marker
+        behind it, makes its end uncertain. The marker is not taken."""
         self.builder.reject_pending(
             "ambiguous_end",
             f"{marker[:60]!r} stands behind the call, so that its end is not certain; "
@@ -834,7 +836,8 @@ class Machine:
         self.take_marker(found.end(), begins_line=True)
 
     def _on_done(self, found: Match, sign: Sign) -> None:
-        """Emit the end of a protocol's task with the text between the markers of `found`. It is text if only shown."""
+        """Take the block of a protocol that reports the end of the task, `found`, and emit a `Done` event with the text
+        between its markers. It is text if only shown."""
         protocol = self.compiled.format.protocol
         if self.take_if_shown(found, sign) or protocol is None:
             return
@@ -953,16 +956,16 @@ class Machine:
     # -- closing markers of calls: late, missing, or preceded by text --
 
     def _close_late(self) -> None:
-        """Accept a closing marker that is separated from its call by text. That text rejects the call, because it may
-        belong to it; otherwise the call is final unless its end is uncertain."""
+        """Accept a closing marker that is separated from its call by text; the caller takes it. That text rejects the
+        call, because it may belong to it. Then the call is final, unless it has raw values or its end is uncertain."""
         self.state = msgspec.structs.replace(self.state, due="")
         self._reject_text_before_close()
         if not (self.builder.is_end_uncertain or self.compiled.bodies.has_raw_values):
             self.builder.finalize_pending()
 
     def _reject_text_before_close(self) -> None:
-        """Reject the pending call if text is between it and the closing marker here, because that text may be part of
-        it."""
+        """Add the blocking problem `trailing_content` to the pending call, which stays pending, if text is between it
+        and the closing marker here, because that text may be part of it. The marker is not taken."""
         if self.builder.pending is not None and not self.output.after_marker:
             message = "words stand between the call's arguments and what closes the call"
             self.builder.reject_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
@@ -1164,8 +1167,8 @@ class Machine:
         return True
 
     def _unhold_calls(self, held: Speculation) -> None:
-        """Undo the held calls and emit their text as text, because other text follows them. A note reports an opener in
-        it."""
+        """Undo the calls since the speculation `held` and emit their text, which was taken, as text, because other text
+        follows them. A note reports an opener in it."""
         builder, self.held = self.builder, None
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
@@ -1301,7 +1304,7 @@ class Machine:
 
     def _is_recipient(self, name: str, ahead: int) -> Steps[bool]:
         """Return whether `name`, a line at the beginning of a reply, is a header: a known kind of message, a declared
-        tool, or a word before `{`. The message would begin `ahead` characters from here."""
+        tool, or a word before `{`. The message would begin `ahead` characters from here. Nothing is taken."""
         builder, channels = self.builder, self.compiled.channels
         if (channels is not None and name in channels.kinds) or builder.is_declared(name):
             return True
