@@ -53,7 +53,7 @@ _BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1
 
 def unfinished(text: str) -> int:
     """Return the index of a partial opener of shown content, such as `<tool_resp`, at the end of the text; the length
-    of the text if there is none."""
+    of the text if there is none, also if the opener there is whole. Case does not matter."""
     tail = text[-_LONGEST_OPENER:].lower()
     for start in (tail.rfind("<"), tail.rfind("[")):
         end = tail[start:] if start >= 0 else ""
@@ -159,14 +159,16 @@ class Marks:
         self._last = " " if is_indented else "\n"
 
     def skip(self, text: str) -> None:
-        """Skip the text of a shown call. If it continues as JSON does behind a string, what looked like a quotation
-        around it was that string and is closed."""
+        """Record that a shown call with this text follows: nothing in it opens or closes anything. Only if a double
+        quotation mark is open, and the text has an odd number of unescaped ones and a JSON member behind a string, that
+        mark was the beginning of the string: it is closed, with all that was opened inside it."""
         if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
             del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
-        """Follow code spans and quotations from index `at` up to `stop`, or up to a tag that shows its content. Return
-        the index that was reached and the search for what closes that tag, or None without one."""
+        """Follow code spans and quotations from index `at` up to `stop`, or up to and with a tag that shows its content
+        (in a code span none counts). Return the index that was reached, and the search for what closes that tag, or
+        None without one."""
         while at < stop:
             found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
             if found is None:
@@ -179,7 +181,7 @@ class Marks:
                 before = text[start - 1] if start else self._last
                 is_apostrophe = char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
                 may_open = char in _STRAIGHT and char not in self.open[-64:]
-                if not is_apostrophe and (not may_open or _opens(before, text, at)):
+                if not is_apostrophe and (not may_open or _may_open(before, text, at)):
                     self._quote(char, before, text[at : at + 1] or "<")
             elif char in _BRACKETS and at - start == 1:
                 self.open.append(char)
@@ -192,8 +194,8 @@ class Marks:
         return stop, None
 
     def _quote(self, char: str, before: str, behind: str) -> None:
-        """Open or close a quotation at the mark `char`, between the characters `before` and `behind`. An apostrophe in
-        a word does neither."""
+        """Open or close a quotation at the mark `char`, straight or typographic, between the characters `before` and
+        `behind`. Nothing changes at an apostrophe in a word, or where the mark closes none and may not open one."""
         if char in "'\u2019" and before.isalnum() and behind.isalnum():
             return  # an apostrophe
         if char in _STRAIGHT:
@@ -204,15 +206,16 @@ class Marks:
             self.open.append(char)
 
     def _opener_of(self, closes: str) -> int:
-        """Return the index in `open` of the innermost mark that the mark `closes` closes; -1 for none. Only the last 64
-        are searched."""
+        """Return the index in `open` of the innermost opening mark to which `closes` is the closing mark; -1 for none.
+        Only the last 64 entries are searched; straight marks have no such pair."""
         opened = self.open
         places = range(len(opened) - 1, max(-1, len(opened) - 65), -1)
         return next((i for i in places if closes in _PAIRS.get(opened[i], "")), -1)
 
     def _straight(self, char: str, before: str, behind: str) -> None:
-        """Open or close a quotation at a straight mark, between the characters `before` and `behind`. Closing one ends
-        all that was opened inside it."""
+        """Open or close a quotation at the straight mark `char`, between the characters `before` and `behind`. If none
+        with this mark is open, one is opened where these characters allow it. Else it opens a string inside the
+        quotation (`_is_inner`), or closes the quotation with all that was opened inside it."""
         opened = self.open
         if char not in opened[-64:]:
             is_year = char == "'" and behind.isdigit() and before in _BLANK  # the '90s
@@ -225,8 +228,9 @@ class Marks:
                 pass
 
     def _is_inner(self, char: str, before: str, behind: str) -> bool:
-        """Return whether a straight mark, whose kind is open already, opens a string inside the quotation. Otherwise it
-        closes the quotation."""
+        """Return whether a straight mark, whose kind is open already, opens a string inside the quotation, by the
+        characters `before` and `behind` it. Otherwise it closes the quotation. It opens one behind a blank or `=`, in a
+        bracket also behind other punctuation of JSON, unless what follows ends a phrase."""
         top = self.open[-1]
         if top in _BRACKETS:
             return before in _BEFORE_STRING and not (before == top and behind in _ENDS_PHRASE)
@@ -246,10 +250,10 @@ class Marks:
                 return
 
 
-def _opens(before: str, text: str, at: int) -> bool:
+def _may_open(before: str, text: str, at: int) -> bool:
     """Return whether a straight mark that ends at `at` may open a quotation: not if blanks and then text follow on the
-    line (`to=` is not counted). If `before`, the character before the mark, is "=", that is not checked: then it may
-    not open only if a word that ends before white space follows, and is a value by `_is_value`."""
+    line (`to=` is not counted). If `before`, the character before it, is "=", that is not checked: the mark may not
+    open only if a word that ends before white space follows, and is a value by `_is_value`."""
     if before != "=":
         return _TEXT_BEHIND(text, at) is None
     word = _FIRST_WORD(text, at)
@@ -257,8 +261,10 @@ def _opens(before: str, text: str, at: int) -> bool:
 
 
 def _is_value(word: str, has_text_behind: bool) -> bool:
-    """Return whether a quoted word is the whole value of an attribute or a variable, and not the first word of prose.
-    `has_text_behind`: other text follows it on the line."""
+    """Return whether `word`, which follows a mark behind `=` and ends before white space, is a whole value, not the
+    first word of prose. One of letters is a value only if it has one letter, no word of its own such as `a`, and
+    punctuation or text behind it; any other if it ends with punctuation, or if it begins with no digit and text follows
+    on the line (`has_text_behind`)."""
     said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
     if said.isalpha():
         is_word = len(said) > 1 or said in "aAIoO"
@@ -298,8 +304,8 @@ class _ShownCall:
         self._is_call = False  # a body follows the opener: prose does not only mention it
 
     def holds(self, level: int) -> bool:
-        """Return whether a marker of this level is inside the opener, which the level decides alone. If so, a call
-        follows the opener, and `is_prose` returns False from then on."""
+        """Return whether `level` is deeper than the level of the opener, so that a marker of that level is inside it.
+        If so, record that a call follows the opener: `is_prose` returns False from then on."""
         self._is_call = self._is_call or level > self.level
         return level > self.level
 
@@ -342,10 +348,11 @@ class Shown:
     # -- queries -------------------------------------------------------------------------------------------------------
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
-        """Return whether the text so far only shows the marker that comes next. Repeated calls give the same answer.
+        """Return whether the text so far only shows the marker that comes next, so that it is text.
 
-        `level`: that of the marker, such as `CALL`; a shown opener shows what is inside it. `special`: it is a special
-        token, which may follow the run that closes a fence.
+        `level`: that of the marker, such as `CALL`. A shown opener that is not closed shows every marker of a deeper
+        level; a marker of any other level ends it, and the text behind it is then read like any other. `special`: the
+        marker is a special token, which may follow the run that closes a fence.
         """
         self._catch_up()
         if self._inside is not None:
@@ -363,7 +370,7 @@ class Shown:
         return not self._begun and self._is_code()
 
     def is_closing(self, marker: str) -> bool:
-        """Return whether this marker closes an opener that is shown; it is still open afterwards."""
+        """Return whether this marker closes the shown opener that is open. Nothing changes: the opener stays open."""
         self._catch_up()
         return self._inside is not None and self._inside.closes(marker, 0) is not None
 
@@ -399,8 +406,8 @@ class Shown:
         self._messages += 1
 
     def leave_message(self) -> bool:
-        """Record that a closing marker of a message is shown, and return True. Return False if no shown marker opened
-        one."""
+        """Return whether a message is open that a shown marker opened (`enter_message`), and count one message less
+        then: its closing marker, which comes next, is shown too."""
         if not self._messages:
             return False
         self._messages -= 1
@@ -424,15 +431,15 @@ class Shown:
             self._inside = _ShownCall(level, closes)
 
     def begin_result(self, marker: str) -> None:
-        """Record a special token that was parsed as a marker: if it begins the result of a tool, what follows is shown
-        up to the end of the result."""
+        """Record a special token that was parsed as a marker. If it begins the result of a tool, what follows is shown
+        up to the end of the result; any other token ends a result, or a tag that shows its content, that is open."""
         self._tag_closes = RESULTS.get(marker.strip().lower())
         if self._tag_closes is not None:
             self.is_new = False
 
     def end_quotations(self, header: str) -> None:
-        """End open quotations if `header`, the beginning of another message, is on a line of its own. Code may still
-        show it."""
+        """End open quotations if `header`, the beginning of another message, begins with a line break or is the first
+        of its line without blanks before it. Nothing changes in a code span: code may still show the header."""
         self._catch_up()
         if self._marks.open and not self._marks.span and (header[0] == "\n" or not (self._begun or self._indent)):
             self._marks.end()
@@ -451,8 +458,9 @@ class Shown:
             self._read(text)
 
     def _read_inside(self, inside: _ShownCall, text: str) -> str:
-        """Collect text inside a shown opener. Return the text that is not inside: all collected text if the opener was
-        only mentioned in prose, what follows its closing marker, or ""."""
+        """Add text to that of the shown opener `inside`, and return what is not inside it, to be read as usual: "" if
+        the opener is still open; if it was only mentioned in prose, all text behind it; else the text behind its
+        closing marker, and the text before that is skipped. In both last cases no opener is open any more."""
         if inside.is_prose(text):
             self._inside = None
             return "".join(inside.text) + text
@@ -534,8 +542,9 @@ class Shown:
         return at
 
     def _begin_line(self, text: str, at: int, stop: int) -> int:
-        """Read the beginning of a line: its indentation, list items, and what kind of line it is. Return the index of
-        its remainder, `stop` if that cannot open anything."""
+        """Read the beginning of a line: its indentation, list items, and what kind of line it is. Return the index from
+        which the line is read on, `stop` if nothing in it can open anything. If it has only blanks so far, only the
+        indentation is updated."""
         blanks = BLANKS(text, at, stop)
         assert blanks is not None
         self._indent = columns(self._indent, blanks.group())
@@ -562,8 +571,8 @@ class Shown:
         return self._indent >= _CODE and (self._code or self._before == "empty")
 
     def _read_in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
-        """Read the beginning of a line inside `fence`, which the line may close. Return the index of its remainder,
-        `stop` if it does not close the fence."""
+        """Read the beginning of a line inside `fence`. If it has the run that closes the fence, record that in `_edge`
+        and return the index behind it (the fence ends with the line, unless text follows); else return `stop`."""
         run = RUN(text, at, stop)
         self._line = "fenced"
         if run is None or run[0][0] != fence.char or len(run[0]) < fence.size or self._indent - fence.base >= _CODE:
@@ -603,8 +612,9 @@ class Shown:
         return stop
 
     def _classify(self, text: str, at: int, stop: int) -> int:
-        """Recognize a block quote, fence, diff, record or heading by the beginning of its line at index `at`. Return
-        the index from which the line is read on: `stop` if the whole line is shown, else `at`."""
+        """Recognize a block quote, fence, diff, record or heading by the beginning of its line at index `at`, and
+        record it in `_line`, `_edge` or `_diff`. Return the index from which the line is read on: `stop` if the whole
+        line is shown, else `at`."""
         marks, char = self._marks, text[at]
         if char == ">":
             marks.end()
