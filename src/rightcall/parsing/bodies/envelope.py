@@ -61,8 +61,9 @@ class EnvelopePatterns:
 
 
 def _usual(body: Envelope) -> Pat:
-    """Return the pattern of an envelope that is written as usual, from its `{` up to its arguments, with groups for its
-    keys, name and id."""
+    """Return the pattern of an envelope that is written as usual, from its `{` up to its arguments, which are not
+    matched. The groups are `object` (the bracket), `name`, `id`, and `name_key`, `id_key` and `args_key` for the
+    keys."""
     opens = Pat(r"(?P<object>\{)", "")
     colon, comma = ([blanks(), literal(sign), blanks()] for sign in ":,")
     if body.names:
@@ -96,7 +97,7 @@ def _quoted(keys: tuple[str, ...]) -> list[Pat]:
 
 
 def _any_of(keys: tuple[str, ...]) -> str:
-    """Return the source for any of these keys."""
+    """Return the source of a regular expression for any of these keys, without quotes or a group."""
     return "|".join(map(re.escape, keys))
 
 
@@ -128,7 +129,8 @@ class Parts(msgspec.Struct):
     again: list[ExtraMember] = []
 
     def add_again(self, key: str, value: Any) -> None:
-        """Record a member whose key was there before, as a repetition or, with another value, as a clash."""
+        """Record in `again` the member `key`, which `seen` must contain: with the role "again" if `value` is the same
+        JSON value as the first one, else "clash"."""
         is_same = is_same_json(self.seen[key], value)
         self.again.append(ExtraMember(key, value, "again" if is_same else "clash"))
 
@@ -153,8 +155,9 @@ class EnvelopeReader(BodyReader):
         self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """Return the calls of a block with its end, if all of it has arrived and is regular; None for anything else.
-        Nothing is taken."""
+        """Return the calls of the block that begins at index `start` of `buf`, the index behind the block, and whether
+        it is certainly over. Return None if not all of it has arrived or it is not written as usual. Nothing is taken
+        or emitted."""
         buf, patterns = builder.buf, self._patterns
         usual = patterns.first(buf, start)
         if usual is None:
@@ -193,7 +196,8 @@ class EnvelopeReader(BodyReader):
         return None if is_more else (found, last.end(), is_more is False)
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
-        """Return whether no lost member of the call can follow index `end`, where `quick` stopped."""
+        """Return whether it is certain that no lost member of the call follows index `end`, where `quick` stopped;
+        False also if more text is needed to tell."""
         return LOST_MEMBER.at(builder.buf, end, builder.ended) is False
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
@@ -208,9 +212,10 @@ class EnvelopeReader(BodyReader):
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse the envelopes of a block: a list (vLLM's tests/tool_parsers/test_xlam_tool_parser.py has one between
-        `<tool_call>` tags), an object with the calls in it, or, where a marker will close them, several in a row.
-        Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse and finish the calls of a block: a list (vLLM's tests/tool_parsers/test_xlam_tool_parser.py has one
+        between `<tool_call>` tags), an object with the calls in it if the format has `outer` keys, else one envelope,
+        or several in a row if a closing marker follows and it is not `bare`. Raises `NotACall` if none of these is
+        here, `Broken` if the end of a malformed call is not found, `Cut` if the text ends."""
         char = builder.char() or (yield from builder.peek())
         if char == "[":
             if not (yield from builder.test(_BEGINS)) and not (
@@ -238,9 +243,10 @@ class EnvelopeReader(BodyReader):
                 char = (builder.char() or (yield from builder.peek())) if closed else ""
 
     def _read_call(self, builder: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
-        """Parse one call from its `{` to its `}` and return its parts. The caller finishes it, because what follows may
-        still reject it. None if it was repaired or rejected, and so is finished. `listed`: it is in a list. Raises
-        `NotACall`, `Broken` or `Cut`."""
+        """Parse one call from its `{` to its `}`, begin it, and return its parts; the caller finishes it, because what
+        follows may still reject it. Return None if it was malformed, and so is already repaired or rejected. `listed`:
+        it is in a list. Raises `NotACall` only if `bare`, `Broken` if the end of a malformed call is not found, and
+        `Cut` if the text ends; then a call whose name is known has begun (if `bare`, only one of a declared tool)."""
         builder.begin_text()
         while (usual := self._patterns.usual.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
@@ -277,9 +283,10 @@ class EnvelopeReader(BodyReader):
         return parts
 
     def _read_members(self, builder: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
-        """Take the members of an envelope up to and with its closing bracket into `parts`; with `usual`, those behind
-        the arguments. The call begins when its name and the key of its arguments are known. Raises `OddMember` for
-        invalid JSON, `NotACall`, `Cut`."""
+        """Take the members of an envelope up to and with its closing bracket into `parts`; with `usual`, the match of
+        its beginning, only those behind the arguments. The call begins when the name and the key of the arguments are
+        known; if they are not, it has not begun on return. Raises `OddMember` or `LostJsonEnd` for invalid JSON,
+        `NotACall` for a foreign key if `bare`, `Cut` if the text ends."""
         is_comma_due = usual is not None
         if usual is None:
             builder.advance()
@@ -308,7 +315,8 @@ class EnvelopeReader(BodyReader):
 
     def _read_member(self, builder: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """Take a key and its value into `parts` and return True. Return False if the value is a `function` object, of
-        which only the bracket is taken: its members are parsed as part of the envelope."""
+        which only the bracket is taken: its members are parsed as part of the envelope. Raises `OddMember` if no key
+        with a colon is here, else as `_read_members`."""
         key = yield from builder.take_json_string()
         if key is None:
             raise OddMember
@@ -356,8 +364,8 @@ class EnvelopeReader(BodyReader):
             parts.value = Undecodable
 
     def _read_arguments(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        """Take the value of `key` as the arguments. The call begins if its name is known, else they are kept in
-        `parts`."""
+        """Take the value of `key` as the arguments. If the name is known, begin the call and give them to it; else keep
+        their JSON and value in `parts`. Raises `LostJsonEnd` if their end cannot be found, `Cut` if the text ends."""
         parts.has_args, parts.before_args = True, len(parts.members)
         parts.seen[key] = ARGUMENTS
         if parts.name is None:
@@ -367,8 +375,10 @@ class EnvelopeReader(BodyReader):
             parts.value = yield from builder.read_arguments()
 
     def _read_other(self, builder: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """Take the value of `key`, which is neither the name nor the arguments, into `parts`. Raises `NotACall` for a
-        key that no call has, if no marker precedes the envelope (`bare`), `OddMember` for an invalid value."""
+        """Take the value of `key`, which is neither the name nor the arguments, into `parts`: as an id, a further
+        member or a repeated one. Raises `NotACall` if no marker precedes the envelope (`bare`), no call has begun, and
+        a call has no such key: no id, no type, no argument of the tool, no key of the name with null, a number or a
+        boolean. Raises `OddMember` for an invalid value."""
         # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
         is_foreign = (
             bare and builder.call is None and not self._is_of_call(key) and not self._is_argument(builder, parts, key)
@@ -402,9 +412,10 @@ class EnvelopeReader(BodyReader):
         return any(key in tools.kinds(name) for name in names)
 
     def _begin_late(self, builder: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
-        """Begin and return a call whose envelope ended before both name and arguments were known; a missing name may be
-        found, with a receipt. Without an opener (`bare`) raises `NotACall` unless it is whole, or in a list lacks only
-        the name, so that its siblings are still parsed."""
+        """Begin and return a call whose envelope ended before name and arguments were both known. If the name is
+        missing and repairs are on, `_find_name` may supply it; else the call begins with the name "". If `bare`, raises
+        `NotACall` for a call without arguments or name, unless it names a declared tool, or is in a list (`listed`) and
+        has arguments and a key of the name, so that its siblings are still parsed."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
         has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
         lacks_name = has_args and any(key in self.names for key in parts.seen)
@@ -420,9 +431,9 @@ class EnvelopeReader(BodyReader):
         return call
 
     def _find_name(self, parts: Parts, tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
-        """Return the name of a call that has none, and receipts: under another key or among the arguments (vllm#32146),
-        or as the only tool that accepts the arguments (NousResearch/hermes-agent#103752). "" if none is certain. The
-        name is removed from `parts`."""
+        """Return the name of a call that has none, and the receipts: found under another key or among the arguments
+        (vllm#32146), or the only tool that accepts the arguments (NousResearch/hermes-agent#103752). Return "" and no
+        receipt if none is certain. Where the name was found as a member, it is removed from `parts`."""
         members = {key: value for key, value in parts.members if not self._is_no_name(key, value)}
         hoisted = hoist_name(members, tools)
         if hoisted is not None:
@@ -453,8 +464,10 @@ class EnvelopeReader(BodyReader):
                     builder.problem(*two, call=call.index)
 
     def _reject_malformed(self, builder: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
-        """Take the remainder of a call that is not valid JSON, and repair or reject it, so that its siblings are
-        parsed. Raises `Broken` if the brackets of its envelope cannot be matched any more."""
+        """Finish a call that is not valid JSON: take it up to its closing bracket, then repair it with the tolerant
+        reader or emit it as rejected, so that its siblings are parsed. Raises `Broken` if `lost`, the error that ended
+        parsing, is no `OddMember`, if the bracket is not found, or if a call that cannot be repaired has a comment;
+        `Cut` if the text ends."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
@@ -506,8 +519,8 @@ class EnvelopeReader(BodyReader):
                 yield from self._reject_entry(builder)
 
     def _reject_entry(self, builder: CallBuilder) -> Steps[None]:
-        """Take an entry of a list of calls that is no object, and emit it as a rejected call. Raises `Broken` if it is
-        no JSON value."""
+        """Take an entry of a list of calls that is no object, and emit it as a call without a name, rejected with the
+        problem `call_not_object`. Raises `Broken` if it is no JSON value, `Cut` if the text ends in it."""
         builder.begin_text()
         try:
             yield from builder.take_json()
@@ -518,8 +531,10 @@ class EnvelopeReader(BodyReader):
         builder.fail("call_not_object", message)
 
     def _read_outer(self, builder: CallBuilder) -> Steps[None]:
-        """Parse an object that holds calls, `{"tool_calls": [...]}`, or text for the user, under keys of their own.
-        Raises `NotACall` if it begins with neither."""
+        """Parse an object that holds calls, `{"tool_calls": [...]}`, which are finished, or text for the user, which is
+        emitted. Other members behind these are dropped with the note `unknown_key`; a missing `}` is accepted. Raises
+        `NotACall` if the object begins with neither, `LostJsonEnd` for an invalid value, `Broken` as `_read_list`,
+        `Cut` if the text ends."""
         builder.advance()
         has_any = False
         while (yield from builder.peek()) == '"':

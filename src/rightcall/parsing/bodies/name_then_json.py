@@ -53,8 +53,9 @@ class NameThenJsonReader(BodyReader):
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """Return the call of a block with its end, if all of it has arrived and is regular; None for anything else.
-        Nothing is taken."""
+        """Return the one call of the block that begins at index `start` of `buf`, in a list, the index behind the
+        block, and whether it is certainly over. Return None if not all of it has arrived or it is not written as usual.
+        Nothing is taken or emitted."""
         buf = builder.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
@@ -80,8 +81,8 @@ class NameThenJsonReader(BodyReader):
         return [made], over, goes_on is False
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
-        """Return whether what follows index `end`, where `quick` stopped, cannot continue the arguments; at the end of
-        what has arrived, whether the text has ended."""
+        """Return whether it is certain that what follows index `end`, where `quick` stopped, cannot continue the
+        arguments. If only blanks have arrived behind it, return whether the text has ended."""
         end = _BLANK_RUN(builder.buf, end).end()  # type: ignore[union-attr]
         if end == len(builder.buf):
             return builder.ended
@@ -98,7 +99,9 @@ class NameThenJsonReader(BodyReader):
         )
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse one call: opener, name or id, and JSON arguments. Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse and finish one call: opener, name or id, and JSON arguments. Where the name is missing or is no name,
+        the arguments may tell it. Raises `NotACall` if no call is here (always for a body without an opener), `Broken`
+        for a missing name or invalid arguments, `Cut` if the text ends; then a call whose name is known has begun."""
         if self.open is None:
             raise NotACall
         builder.begin_text()
@@ -127,9 +130,9 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(builder, self.close)
 
     def _is_no_name(self, builder: CallBuilder, name: str, id: str) -> Steps[bool]:
-        """Return whether arguments follow something in place of the name: the number of the call
-        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146). Only blanks are taken. Raises
-        `Cut` if the text ends behind a number."""
+        """Return whether `name`, taken where the name belongs, is none: the number of the call
+        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146) before an object. `id`: the id that
+        the opener gave, or "". Only blanks are taken. Raises `Cut` if the text ends behind a number."""
         is_counter = "index" in self._id_holes and name.isdigit()
         if not is_counter and (id or builder.tools is None or not _FOREIGN_ID(name) or _declared(builder, name)):
             return False
@@ -139,8 +142,9 @@ class NameThenJsonReader(BodyReader):
         return is_counter or char == "{"
 
     def _resolve_imitated_id(self, builder: CallBuilder, name: str) -> tuple[str, str, tuple[Repair, ...]]:
-        """Return the tool, the id and the receipt for an id in the spelling in which clients give it back,
-        `functions_f_0`, and models then imitate it (exo#2281). Any other name is returned with "" and no receipt."""
+        """Return the tool, the id and the receipt if `name` is an id in the spelling in which clients give it back,
+        `functions_f_0`, and models then imitate it (exo#2281). Otherwise, or if repairs are off, return `name`, "" and
+        no receipt."""
         imitated = self._imitated_id(name)
         tool = (
             tool_in_sanitized_id(imitated[1], imitated[2], builder.tools)
@@ -171,9 +175,10 @@ class NameThenJsonReader(BodyReader):
         raise Broken("invalid_json", _NO_ARGUMENTS)
 
     def _read_without_opener(self, builder: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
-        """Parse what follows the call's marker without the opener of this body: arguments alone, or a name and an
-        object with nothing between them, which is rejected. Raises `NotACall` for anything else, `Cut` if the text ends
-        in an opener (`cut`)."""
+        """Parse and finish a call without the opener of this body: arguments alone, which may tell the tool, or a name
+        and an object with nothing between them, which is a call rejected with the problem `invalid_json`. Raises
+        `NotACall` for anything else, and always if `bare`. If the text ends in an opener (`cut`), takes all of it,
+        begins the call if its name is known, and raises `Cut`."""
         if cut:
             self._begin_truncated(builder, builder.buf[builder.pos :])
         char = yield from builder.peek()
@@ -190,8 +195,9 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(builder, self.close)
 
     def _begin_truncated(self, builder: CallBuilder, text: str) -> NoReturn:
-        """Take the remaining text, begin the call that `text` ends in before its arguments if its name is known, and
-        raise `Cut`."""
+        """Take the remaining text, begin a call if its name is known, and raise `Cut`. The name is the last declared
+        one in `text`, the end of the reply; without declared tools the first one, if the opener begins with the
+        name."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(builder, each))]
         first = (
@@ -206,7 +212,8 @@ class NameThenJsonReader(BodyReader):
         raise Cut
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
-        """Parse the arguments of the tool `name`, which the request names, and finish the call."""
+        """Begin a call of the tool `name`, which the request names, parse its arguments, which begin here, and finish
+        it. Raises `Broken` for invalid arguments, `Cut` if the text ends."""
         builder.begin_text()
         builder.begin(name)
         yield from read_arguments_of(builder, None)
@@ -230,15 +237,17 @@ def _any_of(pats: list[Pat]) -> str:
 
 
 def _declared(builder: CallBuilder, name: str) -> str:
-    """Return the declared tool that a name means, also one that must be repaired; "" for none."""
+    """Return the declared tool that a name means, also one that must be repaired by the policy; "" if it means none, or
+    without declared tools."""
     tool, _ = resolve_tool_name(name, builder.tools, builder.policy(name))
     return tool if builder.is_declared(tool) else ""
 
 
 def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
-    """Parse a call that is only arguments, or an id that names no tool and arguments, and finish it. Their keys may
-    tell the tool, with a receipt. `close`: the closing marker of arguments. Raises `Broken` for invalid JSON, `Cut` if
-    the text ends."""
+    """Parse and finish a call of which only arguments are here, behind `id`, which names no tool, or behind nothing
+    (""). The arguments may tell the tool, with a receipt; else `id` is its name. `close`: the closing marker of
+    arguments. For invalid JSON begins the call and raises `Broken`; if the text ends raises `Cut`, and has begun the
+    call only if there is an `id`."""
     builder.text.arguments = builder.at
     try:
         text, value = yield from builder.take_json()
@@ -260,9 +269,9 @@ def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> S
 
 
 def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
-    """Take arguments that are a string: an object that was encoded twice. Return what `read_arguments` returns. If the
-    string contains a closing marker of the call and no object, a quotation mark too many began it: raises `Broken` with
-    nothing taken, so that no text is lost."""
+    """Take arguments that are a string: an object that was encoded twice. Return what `CallBuilder.read_arguments`
+    returns, and raise its `LostJsonEnd` or `Cut`. But if the string contains a closing marker of the call and no
+    object, a quotation mark too many began it: then raises `Broken` with nothing taken, so that no text is lost."""
     taken = builder.capture()
     value, failure = Undecodable, None
     try:
@@ -283,8 +292,9 @@ def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
 
 def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, take what closes them, and finish the call; a closing marker
-    at once means no arguments (FastDeploy's test_deepseek_tool_parser.py). `close`: the closing marker of arguments, if
-    the body has one. Raises `Broken` or `Cut`."""
+    at once means no arguments (FastDeploy's test_deepseek_tool_parser.py). `close`: the closing marker of arguments,
+    None if the body has none. Raises `Broken` for invalid arguments or other text behind them, `Cut` if the text ends;
+    the call is not finished then."""
     if not (yield from builder.peek()):
         raise Cut
     # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.
@@ -307,8 +317,9 @@ def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
 
 
 def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
-    """Finish the call whose arguments, with this `value`, end here. Raises `Broken` if a comment, another object or
-    other text is between them and the closing marker."""
+    """Finish the call whose arguments, with this `value`, end here (`_finish`); surplus brackets are taken first.
+    Raises `Broken`, with the call not finished, if a comment, another object or, before a closing marker `close`, any
+    other text follows."""
     ends = builder.compiled.call_ends
     builder.end_text()
     yield from builder.take_extra_closers(ends.brackets_after_arguments)
@@ -327,9 +338,9 @@ def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Ste
 
 
 def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
-    """Take the closing marker `close` of the arguments, with a note if it is missing, and finish the call. What cannot
-    follow the call rejects it. A code fence may be left open before the call's own closing marker (LangChain's
-    test_json.py)."""
+    """Take the closing marker `close` of the arguments and finish the call; `empty`: it has no arguments. If `close` is
+    missing, the note `unclosed` is added, unless the call has a closing marker of its own. What cannot follow the call
+    rejects it. A code fence may be left open before the call's own closing marker (LangChain's test_json.py)."""
     yield from builder.peek()
     found = (yield from builder.test(close)) if close is not None else None
     closed = builder.compiled.call_ends.close is not None

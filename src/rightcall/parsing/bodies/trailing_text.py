@@ -33,11 +33,11 @@ ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(
 
 
 def find_unexpected(builder: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
-    """Return the character behind a call that cannot be there, or "" if what follows may; only blanks, and a separator
-    that `another` finds, are taken.
+    """Return the next character behind a call if it cannot be there, or "" if what follows may. The character is not
+    taken; only blanks are, and a separator that `another` finds.
 
-    `closed`: a marker must follow. Where none closes a call anything may follow it, except another member of it.
-    `another`: the probe for the text between this call and another one.
+    `closed`: a marker must follow. Otherwise anything may follow except another member of the call, for which "," is
+    returned. `another`: the probe for the text between this call and another one, which may then follow.
     """
     if not closed:
         return "," if (yield from builder.test(LOST_MEMBER)) else ""
