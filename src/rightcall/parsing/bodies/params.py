@@ -121,8 +121,9 @@ class ParamsReader(BodyReader):
     # -- the call ------------------------------------------------------------------------------------------------------
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse one call: an empty one, or an opening tag with tagged arguments or a JSON object. `bare`: no marker
-        precedes it. Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse and finish one call: an empty one, or an opening tag with tagged arguments or a JSON object. `bare`: no
+        marker precedes it. Raises `NotACall` if no call begins here, `Broken` if it cannot be parsed, `Cut` if the text
+        ends; then a call whose name is known has begun."""
         builder.begin_text()
         if self.empty is not None and (found := (yield from builder.test(self.empty.probe))):
             builder.take_match(found)
@@ -143,8 +144,9 @@ class ParamsReader(BodyReader):
             yield from self._params(builder)
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """Return the call of a block with its end, if the text is over and the call is regular: of a declared tool, its
-        arguments declared and without tags of the format in their values. None for anything else. Nothing is taken."""
+        """Return the one call of the block that begins at index `start` of `buf`, in a list, the index behind the
+        block, and True (it is over). Return None unless the text has ended and the call is regular: of a declared tool,
+        its arguments declared and without tags of the format in their values. Nothing is taken or emitted."""
         buf, tools, close = builder.buf, builder.tools, builder.compiled.call_ends.close
         begin = skip_blanks(buf, start)
         opener = self.open.probe.whole(buf, begin) if builder.ended and not (bare or self.body.item) else None
@@ -171,21 +173,24 @@ class ParamsReader(BodyReader):
         return [(begin, over, name, f"{{{', '.join(members)}}}", values, holes.get("id", ""))], last.end(), True
 
     def _match_param(self, text: str, start: int) -> re.Match[str] | None:
-        """Return the match of an argument's opening tag at index `start` of a text that is over, or None."""
+        """Return the match of an argument's opening tag at index `start` of a text that is over. Return None if none is
+        there, or another tag that only looks like one."""
         no_param = self.tags.no_param
         found = self.param.probe.whole(text, start)
         return None if found is None or (no_param is not None and no_param.whole(text, start)) else found
 
     def _key_of(self, found: re.Match[str]) -> tuple[str, str | None]:
-        """Return the name of the argument whose opening tag was matched, and the type that the tag says, or None."""
+        """Return the name of the argument whose opening tag was matched, and the type that the tag says: None if it
+        says none or an unknown one."""
         if not self.body.types:  # then the tag has no other hole
             return self.tags.plain(found[found.lastindex or 0]), None
         holes = self.param.fill(found)
         return self.tags.plain(holes["key"]), self.body.types.get(holes.get("type", ""))
 
     def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
-        """Take the opening tag that `opener` matched and begin its call. Raises `NotACall` if the tag is a bare name in
-        prose, `Cut` if the text ends before that is decided."""
+        """Take the opening tag that `opener` matched and begin its call; the name of an argument glued to that of the
+        tool is left. Where the tag is only a name, raises `NotACall` if it is a word of prose (`_really_opens`), `Cut`
+        if the text ends before that is decided; the tag is taken then."""
         holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
         if self.is_name_only and builder.tools is not None and name not in builder.tools:
@@ -198,7 +203,8 @@ class ParamsReader(BodyReader):
 
     def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's, as in `bashcommand</arg_key>`
-        (vllm#47190), where only one division of `name` is possible; else "". `size`: the length of the opening tag."""
+        (vllm#47190), where only one division of `name` is possible; else "". `size`: the length of the opening tag.
+        Nothing is taken."""
         assert builder.tools is not None
         for _, closes, _ in self.tags.split_params:
             if (yield from builder.test(Probe(literal(closes)), size)):
@@ -211,7 +217,8 @@ class ParamsReader(BodyReader):
 
     def _really_opens(self, builder: CallBuilder) -> Steps[bool]:
         """Take blanks and return whether a bare undeclared name opens a call: an argument or the call's closing marker
-        follows. Otherwise it is prose about the marker. Raises `Cut` if the text ends behind the name."""
+        follows, or, without declared tools, anything that may follow a call. Otherwise it is prose about the marker.
+        Raises `Cut` if the text ends behind the name."""
         if not (yield from builder.peek()):
             raise Cut
         if (yield from builder.test(self.param.probe)):
@@ -223,8 +230,9 @@ class ParamsReader(BodyReader):
         )
 
     def _begin_damaged(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Begin the call of a damaged opening tag, with a repair receipt, if it can only mean one. Otherwise raises
-        `Broken` for a call without a name or a broken tag, `Cut` for a truncated one, `NotACall` if it is none."""
+        """Take a damaged opening tag and begin its call, with a receipt, if it can only mean one. Otherwise raises
+        `Broken`, with one character taken and no call begun, for arguments without a name or a broken tag, `Cut` if the
+        text ends in the tag (`_cut_in_opener`), `NotACall` if none is here or the call is `bare`."""
         if bare:
             raise NotACall
         if builder.ended:
@@ -297,9 +305,9 @@ class ParamsReader(BodyReader):
         builder.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _json(self, builder: CallBuilder, close: Probe | None = None) -> Steps[None]:
-        """Parse a JSON object in place of the tagged arguments (SGLang's deepseekv32_detector.py lists both forms), up
-        to its own closing marker `close`, if there is one, and finish the call. Raises `Broken` if it is invalid, `Cut`
-        if the text ends."""
+        """Take a JSON object in place of the tagged arguments (SGLang's deepseekv32_detector.py lists both forms), its
+        own closing marker `close`, if there is one, and the end of the body, and finish the call. Raises `Broken` if
+        the object is invalid or not followed by its end, `Cut` if the text ends."""
         if not (builder.char() or (yield from builder.peek())):
             raise Cut
         try:
@@ -312,8 +320,8 @@ class ParamsReader(BodyReader):
         builder.finish(value)
 
     def _end_json(self, builder: CallBuilder, close: Probe) -> Steps[None]:
-        """Take the closing marker behind a JSON object of arguments. Raises `Broken` for other text, `Cut` if the text
-        ends first."""
+        """Take the closing marker `close` behind a JSON object of arguments. Raises `Broken` for other text, `Cut` if
+        the text ends first."""
         char = builder.char() or (yield from builder.peek())
         found = yield from builder.test(close)
         if found:
@@ -324,8 +332,9 @@ class ParamsReader(BodyReader):
             raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
 
     def _params(self, builder: CallBuilder) -> Steps[None]:
-        """Parse the tagged arguments up to the end of the call, and finish it. Raises `Broken` for a repeated argument,
-        a broken tag or other text between them, `Cut` if the text ends."""
+        """Take the tagged arguments and the end of the body, and finish the call; a value that seems to contain another
+        argument rejects it (`ambiguous_end`). Raises `Broken` for a repeated argument, a broken tag or other text
+        between arguments, `Cut` if the text ends; the call is not finished then."""
         tags, param, call = self.tags, self.param, builder.call
         assert call is not None
         values: dict[str, Any] = {}
@@ -362,8 +371,9 @@ class ParamsReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
-        """Read a declared argument whose opening tag is damaged, with a receipt. Return its key and value; None, with
-        nothing taken, if there is none or repairs are off. `values`: the arguments so far."""
+        """Take a declared argument whose opening tag is damaged, with its value and a receipt, and return its key and
+        value. Return None, with nothing taken, if there is none, it is in `values`, the arguments so far, or repairs
+        are off. Raises `Broken` if its value does not certainly begin and end here, `Cut` if the text ends."""
         if (
             builder.call is None
             or not builder.text.is_open
@@ -395,8 +405,9 @@ class ParamsReader(BodyReader):
     def _value_without_tag(
         self, builder: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
     ) -> Steps[Any]:
-        """Read a value of `key` whose opening tag, `tag`, is missing (vllm#49249). Raises `Broken` if it is not certain
-        where the value begins.
+        """Take a value of `key` whose opening tag, `tag`, is missing (vllm#49249), give its JSON to the call and return
+        it. `values`: the arguments so far. Raises `Broken` if it is not certain where the value begins, `Cut` if the
+        text ends.
 
         A line break before the value is that of the missing tag if the argument's tag is on a line of its own
         (`is_on_line`).
@@ -415,8 +426,8 @@ class ParamsReader(BodyReader):
 
     def _take_stray_close(self, builder: CallBuilder) -> Steps[bool]:
         """Take the closing tag of a value between the name and the first argument, or after the name of a tool without
-        arguments, with a receipt (fw-ai-external/python-sdk#119). Return False, with nothing taken, if there is
-        none."""
+        arguments, and the blanks behind it, with a receipt, and return True (fw-ai-external/python-sdk#119). Return
+        False, with nothing taken, if none is here, something else follows it, or repairs are off."""
         if builder.call is None or self.damaged.stray_close is None or builder.policy(builder.call.name) == "off":
             return False
         found = yield from builder.test(self.damaged.stray_close)
@@ -437,8 +448,9 @@ class ParamsReader(BodyReader):
         return True
 
     def _take_end(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
-        """Take the closing marker of the body, or accept its absence before what ends the call. `last`: the value
-        before it. Raises `Broken` if the call does not end here, `Cut` at the end of the text."""
+        """Take the closing marker of the body, or accept its absence as `_accept_unclosed` does. `last`: the value of
+        the last argument. Raises `Broken` if the call does not end here, `Cut` at the end of the text. The call is not
+        finished."""
         char = builder.char() or (yield from builder.peek())
         if self.ends.body is not None:
             found = yield from builder.test(self.ends.body)
@@ -450,9 +462,11 @@ class ParamsReader(BodyReader):
         yield from self._accept_unclosed(builder, has_arguments, last)
 
     def _accept_unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        """Accept a body without its closing marker, with a note, before what certainly ends the call; nothing is taken
-        (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/function_markup.rs). Otherwise raises `Broken`, also if the
-        `last` value ends with a closing marker, or `Cut` if the text ends."""
+        """Return, with nothing taken, if a body without its closing marker ends here: before the call's closing marker,
+        or before what else ends a call if it has arguments or no such marker is required (burin-labs/harn,
+        crates/harn-vm/src/llm/tools/tests/function_markup.rs). A missing required marker adds the note `unclosed`.
+        Otherwise raises `Broken`, also if the `last` value ends with a closing marker, or `Cut` if the text ends in a
+        tag."""
         ends, is_required = self.ends, self.tags.closing.is_required
         if ends.call is not None and (yield from builder.test(ends.call)):
             if ends.body is None:
@@ -470,7 +484,8 @@ class ParamsReader(BodyReader):
             builder.problem("unclosed", message, blocking=False, call=builder.call.index)
 
     def _is_cut(self, builder: CallBuilder) -> Steps[bool]:
-        """Return whether the text ends inside one of the tags that may follow an argument."""
+        """Return whether the text has ended inside one of the tags that may follow an argument; False if a whole one is
+        here. Nothing is taken."""
         for probe in (self.param.probe, self.ends.body, self.ends.call, self.ends.other):
             if (
                 probe is not None

@@ -64,8 +64,8 @@ class NestedTags:
 
     def read(self, builder: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """Take the value of the argument `key` behind its opening tag, with its closing tag, and return its JSON and
-        its value. Raises `Broken` for a tag that is not closed, text between tags or too much depth, `Cut` if the text
-        ends."""
+        its value; nothing is given to the call. Raises `Broken` for a closing tag of another name, text between tags or
+        too much depth, `Cut` if the text ends."""
         root: _Node = key, [], []
         stack = [root]
         while stack:
@@ -103,7 +103,7 @@ class NestedTags:
         return allows_nesting(places.at([key]), places.refs)
 
     def _places(self, builder: CallBuilder) -> Places:
-        """Return the places of the schema of the current call's tool, empty for an unknown tool."""
+        """Return the `Places` of the parameters of the current call's tool, empty for an unknown tool."""
         tool = builder.tools.get(builder.call.name) if builder.tools is not None and builder.call is not None else None
         return Places(tool.parameters) if tool else _NO_PLACES
 
@@ -127,13 +127,14 @@ class NestedTags:
 
     def _list(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
         """Return JSON and value of a list whose items are these elements, whatever their tags, as in SGLang's
-        minimax_m3.py."""
+        minimax_m3.py. `schema`: that of the list; `places`, `depth`: as in `_value`."""
         made = [self._value(child, places.inner(schema, at), places, depth) for at, child in enumerate(children)]
         return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
 
     def _object(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of an object whose members are these elements by their tags; several of one tag are a
-        list (lablup/mlxcel#770)."""
+        """Return JSON and value of an object whose members are these elements, with their tags as keys; several of one
+        tag are one member, a list (lablup/mlxcel#770). `schema`: that of the object; `places`, `depth`: as in
+        `_value`."""
         named: dict[str, list[_Node]] = {}
         for child in children:
             named.setdefault(child[0], []).append(child)
@@ -222,16 +223,17 @@ class ValueEnd:
         self.ends_in_tag = self._remainder_of_close()
 
     def _remainder_of_close(self) -> Callable[[str], re.Match[str] | None]:
-        """Return the search for what may be left of a damaged closing tag at the end of a value: a tag character, a tag
-        without its last character, the beginning of a closing tag in the last line, or its name."""
+        """Return a search function for what may be left of a damaged closing tag at the end of a value: a tag
+        character, a tag without its last character, the beginning of a closing tag in the last line, or its name."""
         closes = [text.partition("{")[0].strip() for text in marker_alternatives(self.tags.body.value_close)]
         begins = [re.escape(close[:4]) + r"[^\n]*+" for close in closes if close]
         names = [re.escape(name) for close in closes if len(name := close.strip("<>/|")) >= _LEAST_NAME]
         return re.compile(rf"(?:[<>/|]|<[^<>\n]*+|{'|'.join([*begins, *names]) or '(?!)'})\s*\Z").search
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
-        """Return the patterns of what closes this value: its closing tags behind `quote`, with a line break of their
-        own before them if the opener had one (`line`) or the format writes it, unless `inline`."""
+        """Return the patterns of what closes this value: its closing tags, with `key` in them if they have a hole for
+        it, behind the closing `quote`. A line break before them belongs to them if the opener had one (`line`, "" for
+        none) or the format writes it, but not if `inline`."""
         body = self.tags.body
         own = marker_alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
@@ -287,8 +289,9 @@ class ValueEnd:
         return Probe(seq(first, *markers, blanks(), alt(*self.tags.turns, END)))
 
     def find(self, builder: CallBuilder, start: int, key: str, given: dict[str, Any]) -> re.Match[str] | None:
-        """Return the closing tag that ends the value of argument `key` at index `start` of a text that is over; None if
-        another tag of the format is before it. `given`: the arguments so far."""
+        """Return the match of the closing tag that ends the value of argument `key` at index `start` of a text that is
+        over. Return None if another tag of the format is before it, or if what follows shows that it does not end the
+        value. `given`: the arguments so far."""
         found = self.scan.ended(builder.buf, start)
         if found is None or not found.lastindex or self.scan.actions[found.lastindex] != "close":
             return None
@@ -296,9 +299,10 @@ class ValueEnd:
         return found if self._is_close(builder, follows, key, given) else None
 
     def take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
-        """Take a value and the marker that closes it, and return why it may hold too much, or None. Raises `Cut` if the
-        text ends in it, `Broken` if its end is uncertain; if another message begins in it, the text from there on is
-        given back."""
+        """Take a value into `value` up to and with its closing tag, or up to what shows that this tag is missing.
+        Return why it may hold too much, or None if its end is certain. Raises `Cut` if the text ends in it, `Broken` if
+        its end is uncertain; if another message begins in it, gives the text back from there on and raises `Broken` in
+        both cases."""
         try:
             return (yield from self._take(builder, value))
         except (Cut, Broken):
@@ -313,8 +317,8 @@ class ValueEnd:
                 builder.drop(value.message)
 
     def _take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
-        """Take a value up to what closes it or certainly follows it, and return why it may hold too much, or None.
-        Raises `Cut` if the text ends, `Broken` if another call begins behind a closing tag in it."""
+        """Do what `take` does, except for another message in the value. Raises `Cut` if the text ends, `Broken` if
+        another call begins behind a closing tag in the value."""
         scan, sink = self.scan, None
         while True:
             found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos)
@@ -347,8 +351,8 @@ class ValueEnd:
             self._add(builder, builder.buf[builder.pos], value)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the text up to what may be a marker, and its size; None if a whole marker is in it, so that the reader
-        must parse it."""
+        """Return the part of a piece before what may be a marker at its end, and the size of that part; None if a whole
+        marker is in it, so that the reader must parse it."""
         found = self.scan.search(text, 0) if self.is_special(text) else None
         if found is None:
             return text, len(text)
@@ -362,8 +366,9 @@ class ValueEnd:
             builder.give(quoted(text)[1:-1])
 
     def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, key: str, given: dict[str, Any]) -> bool:
-        """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None. A
-        key that was given before cannot follow, nor an undeclared one whose opening tag is damaged."""
+        """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None.
+        If another argument follows, it must not be `key` or in `given`, the arguments so far, and must be declared if
+        its opening tag is damaged; tags with the name of their own argument are not checked so."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, the call reports a repeated one.
             return bool(follows)
@@ -374,9 +379,9 @@ class ValueEnd:
         return other != key and other not in given and not (is_damaged and builder.kind(other) is None)
 
     def _end_at_next_argument(self, builder: CallBuilder, value: Value) -> Steps[bool]:
-        """End the value, with a note, if the next argument begins here and only the closing tag is missing
-        (ollama#14656, exo#1344). Return False, with nothing changed, if not: that argument must be declared or begin
-        with a special token, and must not be given yet."""
+        """End the value, with a note, and return True if the next argument begins here and only the closing tag is
+        missing (ollama#14656, exo#1344); its opening tag is not taken. Return False, with nothing changed, if not: that
+        argument must be declared or begin with a special token, and must not be given yet."""
         found = yield from builder.test(self.param.probe, break_at(builder))
         key = self.tags.plain(self.param.fill(found)["key"]) if found else ""
         is_known = self.tags.is_special or builder.kind(key) is not None
@@ -386,8 +391,9 @@ class ValueEnd:
         return True
 
     def _end_at_call_end(self, builder: CallBuilder, value: Value) -> Steps[bool]:
-        """End the value, with a note, if what is here certainly ends the call in place of the closing tag. Return
-        False, with nothing changed, if not."""
+        """End the value, with a note, and return True if what is here certainly ends the call in place of the closing
+        tag; it is not taken, but for a line break. Return False, with nothing changed, if not, or if the value may hold
+        a remainder of its closing tag or a line break of it."""
         found = yield from builder.test(self.end_of_call, break_at(builder))
         if not found:
             return False
@@ -398,16 +404,16 @@ class ValueEnd:
         return True
 
     def _end_unclosed(self, builder: CallBuilder, value: Value, message: str) -> None:
-        """End a value whose closing tag is missing, with the note `message`. A line break here was that of the tag and
-        is taken."""
+        """End a value whose closing tag is missing, with the note `unclosed_argument` and this `message`. A line break
+        here was that of the tag and is taken."""
         builder.advance(break_at(builder))
         value.has_edge = True
         assert builder.call is not None
         builder.problem("unclosed_argument", message, blocking=False, call=builder.call.index)
 
     def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
-        """Record in `value` that a tag of the format, of this action, is in it and does not end it. Raises `Broken` for
-        the opener of another call behind a closing tag."""
+        """Record in `value` that a tag of the format is here and does not end it; nothing is taken. `action`: its
+        meaning, as in `_inside`, or "quote". Raises `Broken` for the opener of another call behind a closing tag."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
             value.depth = max(0, value.depth - 1)
@@ -490,8 +496,8 @@ class TaggedValues:
 
     def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         """Take the value of argument `key` with what ends it, give its JSON to the call and return it. `said`: the type
-        that its tag says, or None; `values`: the arguments so far. A doubtful end rejects the call. Raises `Broken` or
-        `Cut`."""
+        that its tag says, or None; `values`: the arguments so far. An end that is doubtful rejects the call with a
+        problem. Raises `Broken` if the end cannot be told at all, `Cut` if the text ends."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = resolve_kind(said, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
@@ -510,9 +516,10 @@ class TaggedValues:
     def find(
         self, builder: CallBuilder, start: int, key: str, kind: str, values: dict[str, Any], inline: bool
     ) -> tuple[str, Any, int, bool] | None:
-        """Return JSON, value and end, its closing tag included, of a value of this `kind` at index `start` of a text
-        that is over, and whether arguments are written without line breaks; `inline`: the arguments before it are. None
-        if it is in quotes, of another type, or holds a tag."""
+        """Return JSON and value of argument `key`, a value of this `kind` at index `start` of a text that is over, the
+        index behind its closing tag, and whether arguments are written without line breaks (`inline`: those before it
+        are). Return None if it is in quotes, of another type, or holds a tag. Nothing is taken. `values`: the arguments
+        so far."""
         buf, size = builder.buf, 0
         if self._opens_line:
             size = 2 if buf.startswith("\r\n", start) else int(buf.startswith("\n", start))
@@ -533,8 +540,8 @@ class TaggedValues:
         return None if wrong is not None else (json, value, end.end(), inline)
 
     def _is_nested(self, builder: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
-        """Return whether the value that begins here is written in tags. A value that may be a text is so only if its
-        schema also allows a list or an object."""
+        """Return whether the value that begins here is written in tags of its own, by its first tag; nothing is taken.
+        One whose declared `kind` is text is so only if its schema also allows a list or an object."""
         if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(builder, key)):
             return False
         return bool((yield from builder.test(nested.tag)))
@@ -542,9 +549,9 @@ class TaggedValues:
     def _read_text(
         self, builder: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
     ) -> Steps[Any]:
-        """Take a value that is bare text, of this declared `kind`, give its JSON behind `prefix` to the call and return
-        it. Plain text is given while it arrives. `line`, `quote`: the line break and the closing quote that belong to
-        its opener."""
+        """Take a value that is bare text, with its closing tag, give its JSON behind `prefix` to the call and return it
+        as a value of the declared `kind`; text of kind "plain" is given while it arrives. `line`, `quote`: the line
+        break that its opener came with and the quote that closes it, or "". A doubtful end rejects the call."""
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
             builder.give(prefix + '"')
@@ -573,8 +580,8 @@ class TaggedValues:
         return value
 
     def _end_of(self, key: str, line: str, quote: str, inline: bool) -> ValueEnd:
-        """Return what finds the end of this argument's value, from a cache if possible. `line`, `quote`, `inline`: as
-        in `ValueEnd`."""
+        """Return the `ValueEnd` for the value of argument `key`, from a cache if possible; nothing is searched here.
+        `line`, `quote`, `inline`: as in `ValueEnd`."""
         which = (key if self._keyed else "", line, quote, inline and self._opens_line and not line)
         found = self._ends.get(which)
         if found is None:
@@ -585,7 +592,8 @@ class TaggedValues:
 
 
 def resolve_kind(said: str | None, declared: str | None) -> str:
-    """Return the kind of type of a value: what its tag says (`said`), unless the schema declares more than "string"."""
+    """Return the kind of type of a value: `said`, what its tag says; without that (None) `declared`, what the schema
+    says, or "any" if that is None too. If the tag says "string" and the schema "plain", return "plain"."""
     return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
 
@@ -624,7 +632,8 @@ class SwallowedArguments:
         ).finditer
 
     def find(self, values: dict[str, Any], declared: Collection[str] | None) -> str:
-        """Return the name of the first argument whose value seems to contain another one, or ""."""
+        """Return the name of the first argument in `values` whose value seems to contain another one, or "".
+        `declared`: the names that the tool declares; None without declared tools."""
         missing = [key for key in declared or () if key and key not in values]
         for key, value in values.items():
             if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared):
@@ -647,8 +656,8 @@ class SwallowedArguments:
         )
 
     def _is_in_tag(self, text: str, start: int, end: int) -> bool:
-        """Return whether the name at `text[start:end]` is directly after a closing tag, or before the remainder of an
-        opening tag."""
+        """Return whether the name of an argument at `text[start:end]` is directly after a closing tag, or before what
+        follows the name in an opening tag (if that is short, only at the beginning of a line or tag)."""
         before = text[max(0, start - _LONGEST_TAG) : start]
         if self._ends_in_close(before):
             return True

@@ -122,7 +122,7 @@ class Tags:
         return ClosingTags(body, call, section, after_arguments, bool(body) or is_call_closed)
 
     def _opening_tags(self, format: Format) -> OpeningTags:
-        """Return the opening markers of body, call and section; code fences are left out."""
+        """Return the opening markers of body, call and section; of those of calls, code fences are left out."""
         body = templates(self.body.open) + templates(self.body.empty)
         call = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         section = templates(format.section[0]) if format.section else []
@@ -142,8 +142,8 @@ class Tags:
         return Probe(alt(*clashes)) if clashes else None
 
     def _closer(self, text: str) -> Pat:
-        """Return the pattern of a value's closing tag, `text`, for whatever argument; a tag that closes a body, call or
-        section does not match."""
+        """Return the pattern of `text`, a closing tag of values, with any key in its hole; a tag that closes a body,
+        call or section does not match."""
         before, hole, after = text.partition("{key}")
         if not hole:
             return template(text)
@@ -170,19 +170,22 @@ class Tags:
 
     @cached_property
     def reopens(self) -> Callable[[str], re.Match[str] | None]:
-        """Return a search for a closing marker of a body, call or section, followed by an opener of a call."""
+        """Return a search function for a closing marker of a body, call or section, followed by an opener of a call or
+        section."""
         return re.compile(seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole).search
 
     @cached_property
     def ends_in_shut(self) -> Callable[[str], bool]:
-        """Return a test of whether a value ends with a closing marker of the body, the call or the section."""
+        """Return a function that tells whether a value ends with a closing marker of a body, a call or a section,
+        blanks not counted."""
         search = re.compile(alt(*self.closing.all).whole + r"\s*\Z").search
         return lambda text: search(text[-2 * _LONGEST_CLOSE :]) is not None
 
     @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
-        """Return a match of the remainder of an argument's own opening tag at the beginning of its value: the tag was
-        ended too early, or its end was written twice. It never matches if a tag has nothing but the key."""
+        """Return a function that takes a value and matches at its beginning what follows the key in an argument's
+        opening tag: the value's own tag was ended too early, or its end was written twice. It never matches if a tag
+        has nothing but the key."""
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         ends = [rest[at:] for rest in rests for at, char in enumerate(rest) if char == "<" or not at]
         known = [template(text) for text in dict.fromkeys(ends) if len(text) > _SURE]
@@ -196,7 +199,8 @@ class Tags:
 
     @cached_property
     def cut_opens(self) -> list[Probe]:
-        """Return probes for the body's opening tag where the text ends in it, in or behind the name (group `name`)."""
+        """Return probes for the opening tag of a body (also of an empty one) that the text ends in, in or behind the
+        name (group `name`)."""
         return [
             Probe(truncated_after_name(text, NAMED))
             for text in longest_first(self.body.open) + longest_first(self.body.empty)
@@ -239,12 +243,13 @@ def _unescape_with(escapes: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def _optional(tag: Pat, *, group: bool = False) -> Pat:
-    """Return the pattern of a tag that may be missing, with the blanks before it. `group`: it is a numbered group."""
+    """Return the pattern of a tag that may be missing, with the blanks before it. `group`: both are a numbered group,
+    None without the tag."""
     found = seq(blanks(), tag)
     return Pat(f"({'' if group else '?:'}{found.whole})?+", found.part)
 
 
 def _before_hole(text: str) -> str:
-    """Return the text of a marker before its first hole."""
+    """Return the text of a marker before its first hole, as `Special` if the marker is. It must have a hole."""
     end = text.find("{")
     return Special(text[:end], text.tokens) if isinstance(text, Special) else text[:end]
