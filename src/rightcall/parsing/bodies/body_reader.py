@@ -45,23 +45,25 @@ class BodyReader:
         """Compile the patterns of a body of this kind."""
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse all calls of the block into the builder, from behind its opener; with `bare` no marker precedes them.
-        Raises `NotACall`, `Broken` or `Cut` where the text is no call, is broken or ends."""
+        """Parse and finish all calls of the block, from behind its opener; with `bare` no marker precedes them. Raises
+        `NotACall` where the text is no call, `Broken` where a call cannot be parsed any further, `Cut` where the text
+        ends in one; calls before that are finished, and the current one may have begun."""
         raise NotImplementedError
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
-        """Parse the arguments of a call of the tool `name`, which the request names, and finish the call. Only for
-        bodies that have no name of their own."""
+        """Begin a call of the tool `name`, which the request names, parse its arguments, which begin here, and finish
+        it. Only for bodies that have no name of their own. Raises `Broken` or `Cut` as `read` does."""
         raise NotImplementedError
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
         """Return whether the text that has arrived shows that a block which `quick` parsed up to index `end` is over,
-        so that its calls count."""
+        so that its calls count; False if more text must tell."""
         return False
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """Parse the text of a broken call or block tolerantly and return its calls, or nothing if that does not help.
-        `closed`: the end of the text is the end of the block, so that open brackets are missing, not truncated."""
+        """Parse `text`, that of a broken call or block, with the tolerant reader and return its calls, which are not
+        emitted; none if that does not help. `closed`: the end of the text is the end of the block, so that open
+        brackets are missing, not truncated."""
         return []
 
     def tail(self, text: str, end: int) -> int:

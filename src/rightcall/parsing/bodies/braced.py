@@ -113,7 +113,8 @@ class LookaheadString:
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
-        the string is closed; then the index is behind its quote. `lost` is set if the call ends first."""
+        the string is closed; then the index is behind its quote. What later text may change is not decoded unless
+        `ended`. If a closing marker of the call comes first, `lost` is set, and the index is that of the marker."""
         start, scan = pos, self._syntax.scan
         search = scan.ended if ended else scan.search
         while (found := search(text, pos)) is not None:
@@ -135,23 +136,24 @@ class LookaheadString:
         return len(text), self._decode(text[start:]), False
 
     def _is_closed_at(self, text: str, at: int, ended: bool) -> bool | None:
-        """Return whether the quote at index `at` closes the string, by what follows it; None if more text is needed to
-        tell."""
+        """Return whether the quote at index `at` closes the string: structure follows it, or a key that `may_follow`
+        accepts, in a string without inner quotes. None if more text is needed to tell."""
         found = self._syntax.follows.at(text, at, ended)
         if not found or found.lastgroup is None:
             return None if found is None else bool(found)
         return self.may_follow is not None and not self.has_inner_quote and self.may_follow(found)
 
     def _decode(self, text: str) -> str:
-        """Return the text without escapes, if this kind of string has any; set `odd` if one of them is not JSON's."""
+        """Return the text with its escapes decoded, if this kind of string has any; set `odd` if one of them is not
+        JSON's."""
         if "\\" not in text or not self._syntax.has_escapes:
             return text
         self.odd = self.odd or _has_json_escapes(text) is None
         return PYTHON_ESCAPES.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the text up to what may be a quote or an escape, and its size; None if a whole one is in it, so that
-        the reader must parse it."""
+        """Return the part of a piece before what may be a quote, an escape or a closing marker at its end, and the size
+        of that part; None if a whole one is in the piece, so that the reader must parse it."""
         found = self._syntax.scan.search(text, 0)
         if found is None:
             return text, len(text)
@@ -179,8 +181,8 @@ class BracedValueReader(ValueReader):
             self.in_ordinary_quotes.append((self.text[begin : self.pos], string.has_inner_quote))
 
     def _key(self, char: str) -> str:
-        """Read a key at `pos`, bare or in quotes, which models write as they write any string, and return it. Raises
-        `BadValue` for no valid key, `Unfinished` if more text is needed."""
+        """Read the key that begins with `char` at `pos`, bare or in quotes, and return it without them; `pos` is behind
+        it then. Raises `BadValue` if no valid key is here, `Unfinished` if more text is needed."""
         quote = self.notation.quotes[0].open
         if char not in _QUOTE_MARKS and not self.text.startswith(quote, self.pos):
             return super()._key(char)
@@ -196,8 +198,8 @@ class BracedValueReader(ValueReader):
 
 @lru_cache(16)
 def _match_quoted_key(quote: str) -> Match:
-    """Return the match of a key in ordinary quotes (group 2) or between two quote tokens `quote` (group 3), before a
-    colon."""
+    """Return a function that matches a key in ordinary quotes (group 2) or between two quote tokens `quote` (group 3),
+    before a colon, which it does not consume."""
     mark, end = re.escape(quote), r"(?=[ \t\r\n]{0,8}+:)"
     return re.compile(rf"(?:([\"'`])({_QUOTED_KEY})\1|{mark}([^:{{}}\[\]<>\r\n]{{1,256}}+){mark}){end}").match
 
@@ -303,9 +305,9 @@ class ArgumentSyntax:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
-        """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call,
-        and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py. Raises `Broken` for an
-        invalid or repeated argument, `Cut` if the text ends."""
+        """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call
+        as it arrives, and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py. Raises
+        `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         follows_comma = True
         while True:
@@ -339,8 +341,9 @@ class ArgumentSyntax:
             follows_comma = False
 
     def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        """Take a key in quotes, or with `=` behind it, with a receipt, and return it (ollama#17882, omlx#1886). Raises
-        `Broken` for anything else, `Cut` if the text ends in a key."""
+        """Take a key in quotes with its colon, or one with its `=` that `_may_follow` accepts, with a receipt, and
+        return it (ollama#17882, omlx#1886). `values`: the arguments so far. Raises `Broken` for anything else or if
+        repairs are off, `Cut` if the text ends in a key."""
         call = builder.call
         assert call is not None
         found = yield from builder.test(self._quoted_key)
@@ -364,8 +367,9 @@ class ArgumentSyntax:
         raise Broken("invalid_argument_name", "an argument must be written key:value")
 
     def _may_follow(self, builder: CallBuilder, values: dict[str, Any], is_sure: bool, found: re.Match[str]) -> bool:
-        """Return whether the key that a pattern found is a declared argument that was not given yet. Without declared
-        tools True only for a key before `=` if `is_sure`; False if repairs are off."""
+        """Return whether the key in the last group of `found` is a declared argument that is not in `values`, the
+        arguments so far. Without declared tools True only for a key before `=` if `is_sure`. False if repairs are
+        off."""
         call = builder.call
         assert call is not None
         if builder.policy(call.name) == "off":
@@ -389,8 +393,9 @@ class ArgumentSyntax:
     def _read_value(
         self, builder: CallBuilder, key: str, prefix: str, values: dict[str, Any], *, is_assigned: bool
     ) -> Steps[Any]:
-        """Take the value of `key`, give its JSON behind `prefix` to the call and return it. `values`: the arguments so
-        far; `is_assigned`: the key is written with `=`. Raises `Broken` or `Cut`."""
+        """Take the value of `key`, give its JSON behind `prefix` to the call and return it as the schema wants it.
+        `values`: the arguments so far; `is_assigned`: the key is written with `=`, so that another such key may follow
+        a string. Raises `Broken` for an invalid value, `Cut` if the text ends."""
         kind = builder.kind(key) or "any"
         usual = self.notation.usual_value(builder.buf, builder.pos)
         if usual is not None:
@@ -431,8 +436,9 @@ class ArgumentSyntax:
         return parse_by_kind(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
 
     def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
-        """Take a string behind its opening quote, give its JSON behind `prefix` to the call and return its value. A
-        string of kind "plain" is given while it arrives."""
+        """Take the string `text` behind its opening quote, give its JSON behind `prefix` to the call and return its
+        value of the declared `kind`. A string of kind "plain" is given while it arrives. Raises `Broken` if it is not
+        closed, `Cut` if the text ends."""
         if kind == "plain":
             builder.give(prefix + '"')
             value = yield from take_string(builder, text, give=True)
@@ -445,8 +451,9 @@ class ArgumentSyntax:
     def _read_ordinary_string(
         self, builder: CallBuilder, key: str, kind: str, prefix: str, may_follow: Callable[[re.Match[str]], bool]
     ) -> Steps[Any]:
-        """Take a string between quotes that are not this format's, with a receipt, give its JSON to the call and return
-        its value. Raises `Broken` if repairs are off or it is not closed, `Cut` if the text ends."""
+        """Take a string with its quotes, which are not this format's, with a receipt, give its JSON behind `prefix` to
+        the call and return its value of the declared `kind`. `may_follow`: decides whether a key may follow it, as in
+        `LookaheadString`. Raises `Broken` if repairs are off or it is not closed, `Cut` if the text ends."""
         self._require_repair(builder)
         taken = builder.capture()
         try:
@@ -471,8 +478,9 @@ class ArgumentSyntax:
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
     def _add_quote_repair(self, builder: CallBuilder, key: str, strings: list[tuple[str, bool]]) -> None:
-        """Add one receipt for the strings of argument `key` in ordinary quotes, pairs of text and whether its end is a
-        guess: that of the first guess, else of the first string."""
+        """Add one receipt for the `strings` of argument `key` in ordinary quotes to the current call. Each is a pair:
+        the text with its quotes, and whether its end is a guess. The receipt shows the first whose end is a guess, else
+        the first."""
         assert builder.call is not None
         written, is_guess = next((each for each in strings if each[1]), strings[0])
         after = self.body.quote + written[1:-1] + self.body.quote
@@ -480,8 +488,8 @@ class ArgumentSyntax:
         builder.call.add_repairs(Repair("ordinary_quotes", "guess" if is_guess else "exact", *shown))
 
     def _read_nested(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """Take a list or an object, the value of `key`, and return it. Raises `Broken` if it is invalid or repairs of
-        its quotes are off, `Cut` if the text ends."""
+        """Take a list or an object, the value of `key`, and return it; nothing is given to the call but a receipt for
+        ordinary quotes. Raises `Broken` if it is invalid or repairs of its quotes are off, `Cut` if the text ends."""
         depth = builder.limits.depth - 1
         reader = BracedValueReader(self, builder.buf, builder.pos, depth=depth, ended=False)
         found = take_whole_value(builder, reader)
@@ -497,8 +505,9 @@ class ArgumentSyntax:
         return found
 
     def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
-        """Take a number, a word, or text that should have been quoted, and return it. Raises `Broken` for no value or a
-        number that is not finite, `Cut` if the text ends."""
+        """Take a number, a word, or text that should have been quoted, and return it, unless the declared `kind` is
+        text: then a number, and of kind "plain" also `true` or `false`, is a string. Raises `Broken` for no value or a
+        number that is not finite, `Cut` if the text ends with it."""
         text = (yield from take_run(builder, self.notation.bare_value)).strip()
         char = builder.buf[builder.pos]
         if not text or char in "<[{(" or char == self.body.quote[0]:
@@ -538,7 +547,8 @@ class BracedReader(BodyReader):
         return ArgumentSyntax(self.body, self._markers, "()")
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse a call and, unless `bare`, all calls that directly follow it. Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse and finish a call and, unless `bare`, all calls that directly follow it. Raises `NotACall` if none
+        begins here, `Broken` if one is invalid, `Cut` if the text ends in one."""
         yield from self._read_call(builder, bare)
         # More calls may follow between the same markers (openvinotoolkit/model_server#4179).
         while not bare and (builder.char() or (yield from builder.peek())):
@@ -547,8 +557,9 @@ class BracedReader(BodyReader):
             yield from self._read_call(builder, bare)
 
     def _read_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Parse one call and finish it; values whose end is uncertain reject it. Raises `NotACall` if none begins here,
-        `Broken` or `Cut`."""
+        """Parse one call, begin it and finish it; values whose end is uncertain reject it (`ambiguous_end`). Raises
+        `NotACall` if none begins here, `Broken` for a missing bracket or an invalid argument, `Cut` if the text ends;
+        the call is not finished then."""
         builder.begin_text()
         yield from self._begin_call(builder, bare)
         char = builder.char() or (yield from builder.peek())
@@ -573,8 +584,10 @@ class BracedReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _begin_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Take the opening tag with the name and begin the call; a missing word before the name is repaired behind a
-        special token. Raises `NotACall`, `Broken` for a missing name, `Cut` if the text ends in an undeclared name."""
+        """Take the opening tag with the name and begin the call; behind a special token (not `bare`) a missing word
+        before the name is repaired, with a receipt. Raises `NotACall` if no tag is here, or if no `{` follows and
+        neither a special token nor, unless `bare`, a declared name shows that it is a call; `Broken` if only the name
+        is missing; `Cut` if the text ends behind an undeclared name. No call has begun then."""
         is_sure = builder.block is not None and builder.block.is_special and not bare
         found = self.open.probe.at(builder.buf, builder.pos, builder.ended)
         if found is None:

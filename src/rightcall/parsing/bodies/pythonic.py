@@ -85,12 +85,12 @@ _NEXT_CALL = re.compile(
 
 
 def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
-    """Take the remainder of a string with unescaped quotes inside, with a receipt, and return it: word='grep 'owl'
-    notes'
+    """Take the remainder of a string with unescaped quotes inside, with a receipt, and return it decoded, from the
+    first of these quotes on: word='grep 'owl' notes'
 
-    `before` is the text up to the first of these quotes. The string ends at the only later quote of the block that
-    `,name=` or `)` follows; raises `Broken` if that is not certain or repairs are off. Evidence:
-    NousResearch/hermes-agent#36271, continuedev/continue#12738.
+    `before` is the text up to that quote, which was taken with it. The string ends at the only later quote of the block
+    that `,name=` or `)` follows; raises `Broken` if that is not certain or repairs are off, `Cut` if the text ends
+    first. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
     """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
     assert builder.text.is_open and builder.call is not None
@@ -143,8 +143,9 @@ def _is_argument(builder: CallBuilder, name: str) -> bool:
 
 
 def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
-    """Return the index in `buf` of the closing marker of the block, waiting for it with nothing taken. Raises `broken`
-    if it is more than 4,096 characters away, `Cut` if the text ends first, unless bare calls have no such marker."""
+    """Return the index in `buf` of the closing marker of the block, waiting for it with nothing taken. If the text ends
+    first, return the end of `buf` if the format has bare calls or no such marker; otherwise take all and raise `Cut`.
+    Raises `broken` if the marker is more than 4,096 characters away."""
     close, size = builder.compiled.call_ends.close, 0
     while True:
         most, found = min(len(builder.buf) - builder.pos, _MOST_HELD + 1), None
@@ -169,9 +170,10 @@ class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish all calls: lists of calls, also without the closing bracket (vllm#30722), or calls in a row
-        without brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises `NotACall`,
-        `Broken` or `Cut`."""
+        """Parse and finish all calls: a list of calls up to and with its closing bracket, or calls in a row without
+        brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises `NotACall` if none
+        begins here, `Broken` if a call has no parenthesis or its end is not found, `Cut` if the text ends, also where
+        only the closing bracket is missing: then all calls are finished (vllm#30722)."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
@@ -198,9 +200,10 @@ class PythonicReader(BodyReader):
                 return
 
     def _call(self, builder: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
-        """Parse a call and finish it; a broken one is rejected if its closing parenthesis can be found, so that its
-        siblings are parsed. `listed`: it is in a list; `is_first`: no call is before it. Raises `NotACall`, `Broken` or
-        `Cut`."""
+        """Parse one call, begin it and finish it. If its arguments are invalid or other text follows it, the text up to
+        its parenthesis, or then to the next comma or `]`, is emitted as a rejected call, so that its siblings are
+        parsed. `listed`: it is in a list; `is_first`: no call is before it. Raises `NotACall` as `_name`, `Broken`
+        without a name and `(` or if that end is not found, `Cut` if the text ends."""
         builder.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(builder, bare, is_first and (bare or not listed))
@@ -226,8 +229,9 @@ class PythonicReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _name(self, builder: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
-        """Take the name of a call and return it; `(` is the next character then. `strict`: raise `NotACall` unless the
-        name and its parenthesis are here. Raises `Broken` without a parenthesis, `Cut` if the text ends."""
+        """Take the name of a call and return it, "" if it is missing; `(` is the next character then, and the call has
+        not begun. `strict`: raise `NotACall` unless a call opens here (`_opens`). Raises `Broken` if no `(` follows,
+        `Cut` if the text ends in the name; then, unless `bare`, a call of a declared name has begun."""
         if strict and not (yield from self._opens(builder, bare)):
             raise NotACall
         yield from builder.test(NAME)
@@ -247,7 +251,7 @@ class PythonicReader(BodyReader):
 
     def _opens(self, builder: CallBuilder, bare: bool) -> Steps[bool]:
         """Return whether a name and its parenthesis are here. Behind a marker (not `bare`) the name may also be
-        missing, or the text may end in it."""
+        missing, or the text may have ended in it. Nothing is taken."""
         if (yield from builder.test(STRICT)):
             return True
         if bare:
@@ -280,8 +284,9 @@ class PythonicReader(BodyReader):
             values[key] = yield from self._value(builder, key, prefix)
 
     def _key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        """Take the name of an argument and its `=`, and return the name. Raises `Broken` without an equals sign or for
-        a name that is invalid or in `values`, `Cut` if the text ends."""
+        """Take the name of an argument and its `=`, and return the name. Raises `Broken` without an equals sign
+        (`positional_argument`, or `invalid_call` before the closing marker), or for a name that is invalid or in
+        `values`, the arguments so far; `Cut` if the text ends."""
         yield from builder.test(KEY_PROBE)
         found = KEY(builder.buf, builder.pos)
         assert found is not None
@@ -304,8 +309,9 @@ class PythonicReader(BodyReader):
         return key
 
     def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-        """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it. A missing value
-        is "": so vLLM's tool_chat_template_llama3.2_pythonic.jinja writes an empty string. Raises `Broken` or `Cut`."""
+        """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it as its schema
+        wants it. A missing value is "": so vLLM's tool_chat_template_llama3.2_pythonic.jinja writes an empty string.
+        Raises `Broken` if it is invalid or its end is uncertain, `Cut` if the text ends."""
         char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
@@ -324,9 +330,10 @@ class PythonicReader(BodyReader):
         return json[1]
 
     def _string(self, builder: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
-        """Take a string behind its opening quote, give its JSON behind `prefix` to the call and return it. A plain
-        string is given while it arrives. Raises `Broken` for an f-string with braces or unclear quotes, `Cut` if the
-        text ends."""
+        """Take the string `text` behind its opening quote, give its JSON behind `prefix` to the call and return its
+        content. A string of kind "plain" is given while it arrives. Unescaped quotes in it are repaired
+        (`read_inner_quotes`). Raises `Broken` if that fails or it is an f-string with braces, `Cut` if the text
+        ends."""
         quote = builder.buf[builder.pos - 1]
         give = builder.kind(key) == "plain"
         if give:
@@ -404,15 +411,15 @@ def _take_json_value(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
 
 
 def _ends(builder: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
-    """Return the search for the end of a value in Python's notation, which the closing marker of the call stops. The
-    arguments are those of `Ends`."""
+    """Return the search for the end of a value in Python's notation, in which the closing marker of the call is an
+    error. The arguments are those of `Ends`. Nothing is searched here."""
     close = builder.compiled.call_ends.close
     return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
 
 
 def _skip_to(builder: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
-    """Take everything up to where the brackets in `stack` are closed, or, without them, up to a comma or `]`. Raises
-    `broken` if that cannot be found, `Cut` if the text ends."""
+    """Take everything up to and with the brackets that close those in `stack`, or, if it is empty, up to a comma or
+    `]`, which is not taken. Raises `broken` if that cannot be found, `Cut` if the text ends."""
     try:
         yield from skip_to_end(builder, _ends(builder, until=",]", stack=stack))
     except Broken:

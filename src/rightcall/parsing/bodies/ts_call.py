@@ -62,8 +62,9 @@ def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tupl
 
 
 def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
-    """Take the object that begins here, give its JSON to the call and return it. Return {} and take nothing if it has
-    not all arrived, is empty or invalid, or has numbers in a spelling that the schema must interpret."""
+    """Take the object that begins here, give its JSON to the call and return it. Return {}, with nothing taken or
+    given, if it has not all arrived, is empty or invalid, or has numbers in a spelling that the schema must
+    interpret."""
     start = builder.pos
     read = take_whole_value(
         builder, ValueReader(TYPESCRIPT, builder.buf, start, depth=builder.limits.depth, ended=False)
@@ -77,8 +78,8 @@ def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
 
 
 def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
-    """Take the members of the object that begins here, give their JSON to the call as it arrives, and return them.
-    Raises `Broken` for an invalid or repeated member, `Cut` if the text ends."""
+    """Take the object that begins here, up to and with its `}`, give its JSON to the call as it arrives, and return it;
+    for an empty object nothing is given. Raises `Broken` for an invalid or repeated member, `Cut` if the text ends."""
     values: dict[str, Any] = {}
     builder.advance()
     while True:
@@ -122,7 +123,8 @@ def _key(builder: CallBuilder, char: str) -> Steps[str]:
 
 def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
     """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A string is given while it
-    arrives if the schema declares plain text, any other value when it is complete. Raises `Broken` or `Cut`."""
+    arrives if its declared kind is "plain", any other value when it is complete. Raises `Broken` if it is invalid,
+    `Cut` if the text ends."""
     char = yield from _space(builder)
     if char in _STRINGS and builder.kind(key) == "plain":
         builder.give(prefix + '"')
@@ -135,8 +137,8 @@ def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
 
 
 def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
-    """Take the value of `key`, which begins with `char`, and return its JSON and its value as the schema wants them.
-    Raises `Broken` or `Cut`."""
+    """Take the value of `key`, which begins with `char`, and return its JSON and its value as the schema wants them;
+    nothing is given to the call but receipts. Raises `Broken` if it is invalid, `Cut` if the text ends."""
     if char in _STRINGS:
         text = yield from _string(builder, give=False)
         return quoted(text), text
@@ -147,8 +149,9 @@ def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
 
 
 def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
-    """Take a string, template or heredoc and return its content; with `give` it is given to the call while it arrives.
-    Raises `Broken` if it is not closed, `Cut` if the text ends."""
+    """Take the string, template or heredoc that must begin here and return its content; with `give` it is given to the
+    call, without quotes, while it arrives. Raises `Broken` if it is not closed or an invalid heredoc, `Cut` if the text
+    ends."""
     text = yield from open_string(builder, TYPESCRIPT)
     assert text is not None
     return (yield from take_string(builder, text, give=give))
@@ -165,8 +168,8 @@ def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
 
 
 def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
-    """Take a number or a word, which begins with `char`, and return it. Raises `Broken` for no value, `Cut` if the text
-    ends."""
+    """Take a number or a word with a meaning, which begins with `char`, and return it. Raises `Broken` for anything
+    else, `Cut` if the text ends with it."""
     text = yield from take_run(builder, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
@@ -219,8 +222,9 @@ class TsCallReader(BodyReader):
         self.labels = frozenset(body.labels)
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish the calls of a block, each with a problem if there are several. `bare`: one call outside all
-        blocks. Raises `NotACall`, `Broken` or `Cut`."""
+        """Parse and finish the calls of a block, each rejected (`several_calls`) if there are several. `bare`: parse
+        one call outside all blocks instead. Raises `NotACall` if none begins here, `Broken` if a call is invalid, `Cut`
+        if the text ends."""
         if bare:
             yield from self._bare(builder)
             return
@@ -243,8 +247,9 @@ class TsCallReader(BodyReader):
 
     def _opening(self, builder: CallBuilder) -> Steps[str]:
         """Take the name of a call and its parenthesis, begin the call, and return the characters that may follow it and
-        belong to it. Raises `NotACall`, `Broken` without a name or with a foreign label, `Cut` if the text ends in
-        it."""
+        belong to it. Raises `NotACall` if no call is here, `Broken` if its name is missing, or, with the call begun,
+        for a foreign label. If the text ends here, takes all, begins the call if its name is declared, and raises
+        `Cut`."""
         builder.begin_text()
         found = yield from builder.test(_OPENING)
         if found is None:
@@ -279,8 +284,9 @@ class TsCallReader(BodyReader):
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
     def _bare(self, builder: CallBuilder) -> Steps[None]:
-        """Parse and finish a call outside all blocks, with a note, if it is whole and valid. Otherwise report a problem
-        and raise `NotACall`, so that its text is text."""
+        """Parse and finish a call outside all blocks, with the note `bare_call`, if it is whole and valid. Otherwise
+        raises `NotACall` with no call begun, so that its text is text; invalid or truncated arguments are reported as a
+        problem of the reply first. A call in backticks with other text behind it is text too."""
         builder.begin_text()
         wrapped = builder.buf.startswith("`", builder.pos)
         found = yield from builder.test(_OPENING)
@@ -314,7 +320,8 @@ class TsCallReader(BodyReader):
 
 
 def _give_back_opener(builder: CallBuilder, taken: Capture) -> None:
-    """End the capture `taken`, whose text is no call. If it contains an opener of a block, read on from that opener."""
+    """End the capture `taken`, whose text is no call. If it contains an opener of calls, move back to the first one,
+    which is read next; else the text stays taken."""
     text = builder.captured(taken)
     places = [place for _, finder in builder.compiled.openers.of_calls if (place := finder.first(text, 0)) >= 0]
     if places:
