@@ -42,14 +42,15 @@ class ParsedValue(msgspec.Struct, frozen=True):
 
 
 def _read_value(reader: ValueReader) -> ParsedValue:
-    """Read one value with the reader. Raises `BadValue` if there is none, `Unfinished` if more text is needed."""
+    """Read one value from the reader's position, and return it with what the reader recorded. Raises `BadValue` if
+    there is none, `Unfinished` if more text is needed."""
     value = reader.value()
     return ParsedValue(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
 
 
 def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue | None:
-    """Take the value that the reader, at the builder's place, reads. Return None and take nothing if it has not all
-    arrived or is invalid."""
+    """Take and return the value that `reader` reads; its text must be the builder's `buf`, its position the builder's.
+    Return None and take nothing if the value has not all arrived or is invalid."""
     try:
         found = _read_value(reader)
     except (Unfinished, BadValue):
@@ -73,8 +74,8 @@ def parse_value(reader: ValueReader) -> ParsedValue:
 
 
 def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
-    """Take everything up to the end that `ends` finds, waiting for text. Raises `Broken` if there can be no end, `Cut`
-    if the text ends first."""
+    """Take everything up to the end that `ends` finds (behind a bracket, before a character of `until`), waiting for
+    text. Raises `Broken`, with the text up to there taken, if there can be no end, `Cut` if the text ends first."""
     while True:
         try:
             found = ends.step(builder.buf, builder.pos, builder.ended)
@@ -91,8 +92,8 @@ def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
 
 
 def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
-    """Take everything up to the end that `ends` finds, and return it. Raises `Broken` if there can be no end, `Cut` if
-    the text ends first."""
+    """Take everything up to the end that `ends` finds, and return it as written, a closing bracket included. Raises
+    `Broken` if there can be no end, `Cut` if the text ends first."""
     taken = builder.capture()
     try:
         yield from skip_to_end(builder, ends)
@@ -103,7 +104,7 @@ def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
 
 
 def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
-    """Take and return all that the pattern matches here, "" if nothing. The character behind it has arrived then.
+    """Take and return all that `match` matches here, "" if nothing, waiting until the character behind it has arrived.
     Raises `Cut` if the text ends with it."""
     taken = builder.capture()
     while True:
@@ -118,8 +119,8 @@ def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
 
 
 def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | None]:
-    """Take the opening quote of a string and return what reads the string; None, with nothing taken, if no string
-    begins here. Raises `Broken` for an invalid opener."""
+    """Take the opening quote of a string, with its prefix, and return a new reader of the string; None, with nothing
+    taken, if no string begins here. Raises `Broken` for an invalid heredoc."""
     while True:
         try:
             found = opening(notation, builder.buf, builder.pos, builder.ended)
@@ -162,9 +163,9 @@ def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[
 def text_sink(
     builder: CallBuilder, text: OpenText, pieces: list[str], *, give: bool
 ) -> tuple[Sink, Callable[[str], None]]:
-    """Return a sink for what arrives inside a text, and its `record` function for `Buffer.listen`. The content is added
-    to `pieces` and, with `give`, to the call. The sink consumes only pieces that decode without the text before
-    them."""
+    """Return a sink for what arrives inside `text`, and its `record` function, the arguments of `Buffer.listen`. The
+    content is added to `pieces` and, with `give`, to the call. The sink consumes only pieces that decode without the
+    text before them."""
     consumed, easy, plain = builder.consumed, text.easy, text.plain
     index, live = builder.call.index if builder.call is not None else 0, give and builder.options.live
     decoded: list[str] = []  # what the sink consumed
@@ -197,8 +198,9 @@ def text_sink(
 
 
 def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:
-    """Return whether it is certain that a string without quotes, the argument `key`, is a string, and where it ends:
-    without a tool always, else if the schema wants text and nothing in it looks like a lost quote, a word or a comment.
+    """Return whether it is certain that `bare`, a string without quotes in the argument `key`, is a string, and where
+    it ends: without a `tool` always, else if the schema wants text and nothing in it looks like a lost quote, a word or
+    a comment.
 
     Inside a list or an object it is not: a comma may belong to the string.
     """
@@ -216,8 +218,8 @@ def bad_escape_receipt(path: str, text: str) -> Repair:
 
 
 def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tuple[str, Any]:
-    """Return JSON and value of the argument `key` as its schema wants them, and add a receipt of each change to the
-    current call.
+    """Return JSON and value of the argument `key`, which was parsed as `read`, as its schema wants them, and add a
+    receipt of each change or guess to the current call. Nothing is given to the call.
 
     Unquoted text that is no number in JSON's spelling stays as written if a string is wanted.
     """
@@ -295,8 +297,9 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str
 
 
 def _parse_python_literal(source: str, depth: int) -> Any:
-    """Return the value of a text that is one literal of Python; the text itself if it is more than that. Raises
-    `BadValue` if it is none."""
+    """Return the value of a text that is one literal of Python. Return the text itself if other text follows the
+    literal, if it has an invalid escape, or if a number inside it is not spelled as in JSON. Raises `BadValue` if it
+    begins with no literal."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     value = reader.value()
     # A number in a spelling of its own may be a string without its quotes.

@@ -26,7 +26,8 @@ class Escapes(msgspec.Struct, frozen=True):
 
 
 def _pair(text: str) -> str:
-    """Return the character of a surrogate pair of escapes, given without its first backslash: `uD83D\\uDE00`."""
+    """Return the character of a surrogate pair of escapes; `text` is the pair without its first backslash:
+    `uD83D\\uDE00`."""
     return chr(0x10000 + ((int(text[1:5], 16) & 0x3FF) << 10) + (int(text[7:], 16) & 0x3FF))
 
 
@@ -100,7 +101,8 @@ FullMatch = Callable[[str], "re.Match[str] | None"]
 
 @lru_cache(64)
 def easy_without(chars: str) -> FullMatch:
-    """Return the match of a whole piece that holds none of the characters `chars` and nothing that JSON escapes."""
+    """Return a function that matches a whole piece if it holds none of the characters `chars` and nothing that JSON
+    escapes."""
     return re.compile(rf'[^"\\\x00-\x1f{re.escape(chars)}]*+').fullmatch
 
 
@@ -128,9 +130,9 @@ class StringText(OpenText, Protocol):
 
 @lru_cache(64)
 def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Match[str] | None]]:
-    """Return three matches for a string that ends with `close`: of all of it to its end, of as much of it as no later
-    text changes, and of text and short escapes alone. `short`: the characters that make an escape with one
-    backslash."""
+    """Return three match functions for the text behind the opening quote of a string that ends with `close`: for all of
+    it to behind its end (group 1: the content), for as much of it as no later text changes, and for plain text and
+    short escapes alone. `short`: the characters that make an escape with one backslash."""
     quote = re.escape(close[0])
     other = "" if len(close) == 1 else rf"|{quote}(?!{re.escape(close[1:])})"
     room = rf"(?=.{{{LONGEST}}})"
@@ -178,8 +180,8 @@ class Quoted:
         return self._escapes.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the content of the part of a piece that is text and short escapes, and its size; None unless that is
-        all of the piece, but for a backslash at its end."""
+        """Return the decoded content and the size of the part of a piece that is text and short escapes; None unless
+        that is all of the piece, but for a backslash at its end."""
         end = self._plain(text).end()  # type: ignore[union-attr]
         return (self._decoded(text[:end]), end) if end == len(text) or text[end:] == "\\" else None
 
@@ -293,15 +295,15 @@ class Heredoc:
 
 
 def closing(tag: str) -> re.Pattern[str]:
-    """Return the pattern of the line break and the tag that end a heredoc. A tag that goes on as a longer word does not
-    match."""
+    """Return the pattern that ends a heredoc: a line break, blanks and the tag. A tag that goes on as a longer word
+    does not match."""
     return re.compile(rf"\n{_BLANKS}{tag}(?!{WORD_CHAR})")
 
 
 @lru_cache(256)
 def _heredoc(tag: str) -> tuple[Match, Match, Match]:
-    """Return the searches for what ends a heredoc while more text may come and at the end of the text, and the match of
-    a last line that may become its end."""
+    """Return three functions for the heredoc of this tag: the search for its end while more text may come, the same at
+    the end of the text, and the match of a last line that may become its end."""
     part = ""
     for char in reversed(tag):
         part = f"(?:{char}{part})?"
@@ -361,14 +363,15 @@ _KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
 
 
 def _entries(key: str) -> tuple[Match, Match]:
-    """Return the matches of an object's first entry and of another, each from the key (this pattern, with its group) to
-    the colon."""
+    """Return two functions that match an object's first entry and a further one (behind a comma), each from the key to
+    the colon. `key`: the source of a key, which has the group."""
     return re.compile(rf"(?:{key}): ?").match, re.compile(rf", ?(?:{key}): ?").match
 
 
 def usual_values(*strings: str) -> Match:
-    """Return the match of a value as it is mostly written, before what can only follow one: a whole number is the first
-    group, a word the second, the text of a string, one of the patterns `strings`, the last."""
+    """Return a function that matches a value as it is mostly written, before a comma or a closing bracket, which it
+    does not consume. Group 1 is a whole number, group 2 a word; any other group is the content of a string, matched by
+    one of the patterns `strings`."""
     kinds = "|".join([r"(-?(?:0|[1-9][0-9]{0,15}+))", "([Tt]rue|[Ff]alse|null|None)", *strings])
     return re.compile(rf" ?(?:{kinds})(?=[,\]}}])").match
 
@@ -419,12 +422,12 @@ BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+
 def braces(
     quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str, around: str = ""
 ) -> Notation:
-    """Return the notation with bare keys, and strings between two tokens `quote`, which `make` reads, or, where a value
-    begins, between other quotes.
+    """Return the notation with bare keys, and strings between two tokens `quote`, or, where a value begins, between
+    other quotes. `make` returns a new reader of a string between tokens.
 
     - `others`: these other quotes.
     - `simple`: a pattern of strings between two tokens that contain no piece of a token.
-    - `around`: the brackets around all values, if they are none of these values' own.
+    - `around`: the brackets around all arguments, which end a bare value, if they are not the notation's own.
     """
     head = re.escape(quote[0])
     shy = "".join([other.open for other in others])

@@ -83,7 +83,8 @@ class _Open(msgspec.Struct):
 
 
 class ValueReader:
-    """Reads one value from `pos` on. `json` is its JSON: numbers that are JSON keep their spelling."""
+    """Reads one value of `text` from index `pos` on. `json` is its JSON: numbers that are JSON keep their spelling.
+    `depth`: how many lists and objects may be open at once; `ended`: no more text comes."""
 
     def __init__(
         self, notation: Notation, text: str, pos: int = 0, *, depth: int = MAX_DEPTH, ended: bool = True
@@ -219,7 +220,8 @@ class ValueReader:
         self._begin_entry(top, key)
 
     def _begin_entry(self, top: _Open, key: str) -> None:
-        """Set the key of the next value of an object, and write the key's JSON."""
+        """Set the key of the next value of the object `top`, and append the key's JSON, with the comma before it, to
+        `out`."""
         top.key = key
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
@@ -242,7 +244,7 @@ class ValueReader:
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
     def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
-        """Return JSON and value of what `Notation.usual_value` found."""
+        """Return JSON and value of the match `found` of `Notation.usual_value`; `pos` is not moved."""
         kind = found.lastindex or 0
         text = found[kind]
         if kind == 1:
@@ -250,8 +252,9 @@ class ValueReader:
         return self.scalar(text) if kind == 2 else self.string_value(text)
 
     def _atom(self, char: str) -> tuple[str, Any]:
-        """Read a string, number or word, which begins with `char`, and return its JSON and its value. Where the
-        notation allows gaps, a missing value is "". Raises `BadValue` or `Unfinished`."""
+        """Read the string, number or word that begins with `char` at `pos`, and return its JSON and its value. Where
+        the notation allows gaps, a missing value of an object is "". Raises `BadValue` if no value is here,
+        `Unfinished` if more text is needed."""
         if char in self.notation.heads and (text := self._text(char)) is not None:
             return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
@@ -302,8 +305,9 @@ class ValueReader:
         return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
 
     def scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
-        """Return JSON and value of `text`, a word, a number or a bare string; `record` an unusual spelling with its
-        path. Raises `BadValue` if it is none of these."""
+        """Return JSON and value of `text`, a word, a number or, where the notation allows it, a bare string. With
+        `record`, a spelling other than JSON's is added to `odd`, a bare string to `bare`. Raises `BadValue` if it is
+        none of these."""
         notation = self.notation
         if text in notation.words:
             value = notation.words[text]
@@ -327,8 +331,8 @@ class ValueReader:
 
 
 def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
-    """Return JSON and value of a number, written as in JSON or in this notation; None as the value if `text` is no
-    number. Raises `BadValue` if it is not finite or has too many digits."""
+    """Return JSON and value of a number, written as in JSON or in this notation; ("", None) if `text` is no number.
+    Raises `BadValue` if it is not finite or has too many digits."""
     strict = STRICT_NUMBER(text)
     if strict is not None and not (strict.group(1) or strict.group(2)):
         return (text, int(text)) if len(text) < 4000 else _huge(text)
@@ -363,8 +367,9 @@ def _huge(text: str) -> tuple[str, int | float | None]:
 
 
 def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
-    """Return what reads the string that begins at `pos`, and the index behind its opening quote; None if no string
-    begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for an invalid heredoc."""
+    """Return the reader of the string that begins at `pos`, with its prefix if any, and the index behind its opening
+    quote; None if no string begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for an invalid
+    heredoc."""
     prefix = ""
     if notation.prefixes is not None:
         lead = notation.prefixes(text, pos)
@@ -425,12 +430,13 @@ _TO_STAR = re.compile(r"[^*]*+").match
 
 @lru_cache(256)
 def _run(odd: str) -> Match:
-    """Return the match of a run of characters that are none of `odd`."""
+    """Return a function that matches a run of characters that are none of `odd`, also an empty one."""
     return re.compile(f"[^{re.escape(odd)}]*+").match
 
 
 def _odd(notation: Notation, until: str, stops: str) -> str:
-    """Return all characters at which something may begin or end in this notation, with those in `until` and `stops`."""
+    """Return all characters at which something may begin or end in this notation, with those in `until` and `stops`,
+    sorted, as one string."""
     heads = {quote.open[0] for quote in notation.quotes}
     marks = {"`", "<"} if notation.templates else set()
     marks |= {"/"} if notation.open_comment is not None else set()
@@ -440,7 +446,14 @@ def _odd(notation: Notation, until: str, stops: str) -> str:
 
 
 class Ends:
-    """The search for one end. `stack` holds the closers of brackets that are open already."""
+    """The search for the end of one value or comment.
+
+    - `until`: characters one of which, outside brackets, ends the value; without them it ends with its own bracket.
+    - `stack`: the closers of brackets that are open already; the value ends with the last of them.
+    - `stop`: tells whether the call ends at a place, which is an error in a value; asked only at the characters
+      `stops`.
+    - `bare`: outside brackets a quote is only a character. `comment`: a comment begins here, and its end is looked for.
+    """
 
     def __init__(
         self,
@@ -465,8 +478,9 @@ class Ends:
         self._run = _run(_odd(notation, until, stops if stop is not None else ""))
 
     def step(self, text: str, pos: int, ended: bool) -> bool:
-        """Continue the search from index `pos` of `text`. Return True at the end, `self.pos` is behind it or, outside
-        brackets, at it; False if more text is needed. Raises `BadValue` if no end can be found."""
+        """Continue the search from index `pos` of `text`. Return True at the end: `self.pos` is behind the closing
+        bracket or comment, or at the character of `until`. Return False if more text is needed; `self.pos` is how far
+        it came. Raises `BadValue` if no end can be found."""
         self.pos = pos
         while self.pos < len(text):
             if self._string is not None:
@@ -490,7 +504,8 @@ class Ends:
         return False
 
     def _in_string(self, text: str, ended: bool) -> bool:
-        """Continue inside a string. Return whether it is closed. Raises `BadValue` if it cannot be closed any more."""
+        """Continue inside a string and move `pos`. Return whether it is closed; if not, more text is needed. Raises
+        `BadValue` if it cannot be closed any more."""
         assert self._string is not None
         self.pos, _, closed = self._string.take(text, self.pos, ended)
         if closed:
@@ -500,7 +515,8 @@ class Ends:
         return closed
 
     def _in_comment(self, text: str) -> bool:
-        """Continue inside a comment. Return whether the search goes on: False if more text is needed."""
+        """Continue inside a comment and move `pos`; at its end leave it. Return False if more text is needed, else
+        True, also if the comment goes on."""
         line = self._comment == "/"
         self.pos = (_LINE if line else _TO_STAR)(text, self.pos).end()  # type: ignore[union-attr]
         if self.pos == len(text) or (not line and self.pos + 1 == len(text)):
@@ -513,8 +529,9 @@ class Ends:
         return True
 
     def _sign(self, text: str, ended: bool) -> bool:
-        """Handle the character at `pos`, at which something may begin or end. Return True at the end of the value.
-        Raises `BadValue` for a bracket that closes nothing open, `Unfinished` if more text is needed."""
+        """Handle the character at `pos`, at which something may begin or end, and move behind it. Return True only at
+        the end of the value, where a character of `until` is not passed. Raises `BadValue` for a bracket that closes
+        nothing open or the end of the call, `Unfinished` if more text is needed."""
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
@@ -566,8 +583,8 @@ class Ends:
         return True
 
     def _enter_comment(self, text: str, ended: bool) -> None:
-        """Enter the comment that begins at `pos`, or pass a `/` that begins none. Raises `Unfinished` if more text is
-        needed to tell."""
+        """Move into the comment that begins with the `/` at `pos`, or behind a `/` that begins none. Raises
+        `Unfinished` if more text is needed to tell."""
         if self.pos + 1 == len(text) and not ended:
             raise Unfinished
         kind = text[self.pos + 1 : self.pos + 2]
