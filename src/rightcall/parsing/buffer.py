@@ -133,13 +133,14 @@ class Buffer:
         self.ended, self.sink = True, None
 
     def skip(self, text: str) -> None:
-        """Add the last text and take all of it: another reader parses it."""
+        """Append `text`, which another reader parses, as the last text, take everything that has arrived, and set
+        `ended`."""
         self.append(text)
         self.pos, self.ended = len(self.buf), True
 
     def start_behind(self, other: Buffer) -> str:
-        """Continue at the position of another buffer, with its token map. Return the text that the other has not taken;
-        it is not added to this buffer."""
+        """Set the position of this empty buffer to that of another one, and use its token map. Return the text that the
+        other has not taken; it is not added to this buffer."""
         self.base, self.token_map = other.at, other.token_map
         return other.buf[other.pos :]
 
@@ -210,7 +211,7 @@ class Buffer:
         self.pos += size
 
     def take_match(self, found: re.Match[str] | None) -> None:
-        """Take the text up to the end of a match in `buf`."""
+        """Take the text up to the end of a match in `buf`, which must not be None."""
         assert found is not None
         self.pos = found.end()
 
@@ -292,7 +293,7 @@ class Buffer:
         """Take one JSON value, waiting for its end, and return its exact text and its content. If it is invalid JSON
         with an end, the content is an `Undecodable`.
 
-        Raises `LostJsonEnd` if no end can be found, `Cut` if the text ends first.
+        Raises `LostJsonEnd` if no end can be found, `Cut` if the text ends first; the text up to there stays taken.
         """
         found = self.take_whole_json()
         if found is not None:
@@ -321,8 +322,9 @@ class Buffer:
             return text if "\\" not in text else str(json.loads(f'"{text}"'))
 
     def skip_json(self) -> Steps[None]:
-        """Take the JSON value that begins here, found by its brackets and strings alone. Raises `LostJsonEnd` if no
-        value begins here or its end cannot be found, `Cut` if the text ends in it."""
+        """Take the JSON value that begins here, found by its brackets and strings alone, and not decoded. Raises
+        `LostJsonEnd` if no value begins here or its end cannot be found, `Cut` if the text ends in it; the text up to
+        there stays taken."""
         char = self.buf[self.pos]
         if char == '"':
             yield from self.skip_json_string()
@@ -335,8 +337,8 @@ class Buffer:
                 raise LostJsonEnd
 
     def skip_scalar(self) -> Steps[None]:
-        """Take a number or a word; nothing if none begins here. Raises `Cut` if the text ends with it, unless it cannot
-        be a word or number of JSON, Python or JavaScript."""
+        """Take characters up to one that cannot be in a number or a word; nothing if there are none. Raises `Cut` if
+        the text ends with them, unless they cannot be a word or number of JSON, Python or JavaScript."""
         taken = self.capture()
         try:
             while True:

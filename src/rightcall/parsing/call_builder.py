@@ -180,7 +180,8 @@ class CallBuilder(Buffer):
     # -- the input text of a call --------------------------------------------------------------------------------------
 
     def begin_text(self) -> None:
-        """Begin to capture the input text of a call here; a capture for an earlier call ends."""
+        """Begin to capture the input text of a call here; an open capture for an earlier call ends. No call begins, and
+        nothing is emitted."""
         if self.text.is_open:
             self.drop(self.text.start)
         self.text = CallText(self.capture(), True)
@@ -232,8 +233,9 @@ class CallBuilder(Buffer):
         self.is_end_uncertain = self.is_end_uncertain and not at_turn_end
 
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> OpenCall:
-        """Begin a call and return it: resolve its name, and emit `CallStart` and the problems of its name. Raises
-        `NotACall` and sets `full` beyond the limit of calls.
+        """Begin a call and return it: resolve its name, with receipts, add `repairs`, and emit `CallStart` and the
+        problems of its name. `id`: the id in the text, or "". A pending call is emitted first. Raises `NotACall` and
+        sets `full` beyond the limit of calls.
 
         `unread`: it broke before its name was parsed, which another problem reports, so the name is not checked.
         """
@@ -289,8 +291,8 @@ class CallBuilder(Buffer):
         return next((kind for name, kind in call.kinds.items() if fold_name(name) == folded), None)
 
     def give(self, json: str, *, is_emitted: bool = False) -> None:
-        """Add a piece of argument JSON to the current call. If live, it is emitted at once, unless a sink did that
-        (`is_emitted`)."""
+        """Add a piece of argument JSON to the current call. If live, an `Arguments` event is emitted at once, unless a
+        sink did that (`is_emitted`)."""
         call = self.call
         assert call is not None
         call.parts.append(json)
@@ -338,9 +340,9 @@ class CallBuilder(Buffer):
         return value if type(value) is dict and not repeated else Undecodable
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
-        """Take one to three surplus brackets before the closing marker, or what `probe` finds, with a repair receipt,
-        and end the text of the call behind them (yigit353/langchain-qwq#30). Does nothing if there are none or repairs
-        are off."""
+        """Take one to three surplus brackets before the closing marker of the call, or what `probe` finds in place of
+        them, with a repair receipt, and end the text of the call behind them (yigit353/langchain-qwq#30). Does nothing
+        if there are none or repairs are off."""
         probe = probe or self.compiled.call_ends.extra_brackets
         if probe is None or _NO_CLOSER(self.buf, self.pos):
             return
@@ -351,7 +353,8 @@ class CallBuilder(Buffer):
             self.end_text()
 
     def check_key(self, key: str, names: re.Pattern[str]) -> None:
-        """Reject the current call if the tool does not declare the argument `key` and `names` does not match it."""
+        """Report the problem `invalid_argument_name`, which rejects the current call, if the tool does not declare the
+        argument `key` and `names` does not match all of it. Does nothing without a call."""
         if self.call is not None and self.kind(key) is None and not names.fullmatch(key):
             self.problem("invalid_argument_name", f"{key[:80]!r} is no name of an argument", call=self.call.index)
 
@@ -439,8 +442,8 @@ class CallBuilder(Buffer):
         self.fail("truncated", "the text ended before the call did; send the whole call again")
 
     def _emit_end(self, made: Call) -> None:
-        """Emit the end of the current call with its problems, or keep it pending if it is complete and its block waits
-        for what follows. No call is current then."""
+        """Emit the end of the current call as `made`, with its problems, or keep it pending if it is complete and its
+        block waits for what follows. No call is current then."""
         call = self.call
         assert call is not None
         if call.problems:
@@ -525,8 +528,8 @@ class CallBuilder(Buffer):
         return self.block is not None and self.block.reparse(closed=closed)
 
     def adopt(self, call: Call, note: Problem) -> None:
-        """Emit a call that another machine found in a part of the same text, with the problem `note` and a new id
-        unless its id was in the text."""
+        """Emit all events of `call`, which another machine found in a part of the same text, with the problem `note`,
+        and a new id unless its id was in the text. A pending call is emitted first."""
         index = self.index
         if self.pending is not None:
             self.finalize_pending()
@@ -582,20 +585,21 @@ class ArgumentPreview:
         self._builder, self.index, self.start = builder, call.index, builder.capture()
 
     def emit(self) -> None:
-        """Add to the call, and emit, the text that was taken since the last time."""
+        """Give the text that was taken since `start` to the call, which emits it, and move `start` to this place."""
         text = self._builder.captured(self.start)
         self.start = self._builder.at
         if text:
             self._builder.give(text)
 
     def record(self, text: str) -> None:
-        """Add text that a sink has already emitted to the call."""
+        """Give `text`, which a sink has already emitted, to the call, and move `start` behind it."""
         self._builder.give(text, is_emitted=True)
         self.start += len(text)
 
     def read_object(self) -> Steps[None]:
-        """Take the JSON object that begins here and emit each member when it is whole, a plain string while it arrives.
-        The last member is left to the caller. Raises `Cut` if the text ends, `LostJsonEnd` if no end can be found."""
+        """Take the JSON object that begins here, with its closing brace, and emit each member when it is whole, a plain
+        string while it arrives. What follows the last comma is taken, but the caller must emit it. Raises `Cut` if the
+        text ends, `LostJsonEnd` if no end can be found."""
         builder = self._builder
         builder.advance()
         while True:

@@ -155,8 +155,8 @@ class FormatMarkers:
         self.last: Entries = [(Sign("end", True, True), pat) for pat in last_tokens(" ".join(marker_texts(format)))]
 
     def _calls(self) -> Entries:
-        """Return entries for the openers of calls except code fences, and for those that the text ends in, inside or
-        behind the name."""
+        """Return entries for the openers of calls except code fences. Openers with a name also have one that matches
+        where the text ends in them, inside or behind the name."""
         named = [text for text in longest_first(self.format.call[0]) if "{name}" in text]
         cut = [(sign_of("call", text), truncated_after_name(text)) for text in named]
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
@@ -172,8 +172,8 @@ class FormatMarkers:
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def hints(self) -> list[Pat]:
-        """Return patterns of the first word of each tag of a body, by which a malformed body is recognized. Words of
-        prose and tags of up to three characters are left out."""
+        """Return patterns of the first word of each opening tag of bodies and arguments, by which a malformed body is
+        recognized. Words of prose and tags of up to three characters are left out."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text
@@ -245,6 +245,7 @@ def entries(action: Action, marker: Marker) -> Entries:
 
 
 def patterns(entries: Entries) -> list[Pat]:
+    """Return the patterns of the entries, without their signs."""
     return [pat for _, pat in entries]
 
 
@@ -288,8 +289,8 @@ def is_sentence(marker: str) -> bool:
 
 
 def closing_sources(format: Format, level: int) -> list[str]:
-    """Return the sources of the markers that close a section, a call or a body, by `level`; none for other levels. Code
-    fences are left out."""
+    """Return the regular-expression sources of the markers that close a section, a call or a body, by `level`; none for
+    other levels. Code fences are left out."""
     if level == BODY:
         pats = [pat for body in format.bodies for pat in _closing(body)]
     else:
@@ -348,8 +349,8 @@ def _truncated_header(start: Special, *rest: Pat) -> Pat:
 
 
 def _recipient_without_start(channels: Channels | None) -> list[Pat]:
-    """Return the pattern of a header without its start: a recipient and the token that begins a message. Empty for
-    formats whose headers have channels or no such token."""
+    """Return, in a list, the pattern of a header without its start: a recipient and the token that begins a message.
+    Empty for formats whose headers have channels or no such token, and for None."""
     if channels is None or channels.channel or not channels.to or not isinstance(channels.message, Special):
         return []
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
@@ -627,7 +628,8 @@ class FirstMarkers:
         self._has_others = any((self.header, self.opener, self.reasoning_label))
 
     def may_begin(self, text: str) -> bool:
-        """Return whether a reply that begins with this text may begin with one of the markers."""
+        """Return whether a reply that begins with `text` may begin with one of the markers. Only `think_tag` is
+        compared with the text: with any other marker in the format it is always True."""
         return self._has_others or (self.think_tag is not None and may_be_think_tag(text))
 
 
@@ -772,7 +774,8 @@ class CompiledFormat:
 
     @cached_property
     def without_bare_calls(self) -> CompiledFormat:
-        """Return a copy in which only calls in markers count, for the text of a thought."""
+        """Return a copy that looks for no bare calls or fences where a reply or a line begins, so that only calls in
+        markers count: for the text of a thought."""
         found = copy(self)
         found.bare_calls = copy(self.bare_calls)
         found.bare_calls.can_begin_reply = found.bare_calls.can_begin_line = False
@@ -813,7 +816,8 @@ _compile = lru_cache(1_024)(re.compile)
 
 
 def search_any(sources: list[str]) -> Closes | None:
-    """Return a search for the first match of these sources, compiled at its first call; None if there are none."""
+    """Return a search function for the first match of these regular-expression sources, compiled at its first call;
+    None if there are none."""
     source = "|".join(sources)
     return (lambda text, pos: _compile(source).search(text, pos)) if sources else None
 
@@ -876,7 +880,7 @@ def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
 
 
 def _without_reasoning(format: Format) -> Format:
-    """Return a copy of the format without reasoning markers, in which reasoning messages are content."""
+    """Return a copy of the format without reasoning markers, in which all messages with a channel are content."""
     channels = format.channels
     if channels is not None:
         kinds: dict[str, Literal["reasoning", "content"]] = dict.fromkeys(channels.kinds, "content")

@@ -71,7 +71,7 @@ def _literal(text: str) -> tuple[str, str]:
 
 
 def skip_blanks(text: str, pos: int) -> int:
-    """Return the index behind the blanks at index `pos` of the text."""
+    """Return the index behind the blanks at index `pos` of the text, `pos` itself if there are none."""
     return _BLANKS(text, pos).end()  # type: ignore[union-attr]
 
 
@@ -204,7 +204,7 @@ def template(text: str, *, named: str = "", group: str = "", quoted: bool = Fals
 
 
 def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
-    """Return the pattern of the hole of this name; the other arguments are those of `template`."""
+    """Return the pattern of the hole whose name is `hole`; the other arguments are those of `template`."""
     source = _QUOTED_KEY if quoted and hole == "key" else HOLES[hole]
     start = _HOLE_STARTS.get(hole, "") if source is HOLES[hole] else ""
     opener = f"(?P<{hole}{named}>" if named else "(" if hole == group else "(?:"
@@ -249,8 +249,8 @@ def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
 
 
 def split_at_name(text: str) -> tuple[str, str]:
-    """Return the text of a marker before and after `{name}`, both as `Special` if the marker is. Without the hole, the
-    whole text and ""."""
+    """Return the text of a marker before and after its hole `{name}`, both as `Special` if the marker is. Without the
+    hole, the whole text and ""."""
     before, _, after = text.partition("{name}")
     return (Special(before, text.tokens), Special(after, text.tokens)) if isinstance(text, Special) else (before, after)
 
@@ -440,9 +440,9 @@ class Scan(Generic[A]):
         return getattr(self, name)
 
     def _source(self, *, starts: bool = False) -> str:
-        """Return the source that matches any of the markers, each in its own group. With `starts` it also matches,
-        without a group, the beginning of a marker at the end of the text; that is tried before a whole marker only
-        where a longer marker may still be arriving."""
+        """Return the regular-expression source that matches any of the markers, each in its own group. With `starts` it
+        also matches, without a group, the beginning of a marker at the end of the text; that is tried before a whole
+        marker only where a longer marker may still be arriving."""
         made = []
         for head, certain, others in self._groups:
             begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
@@ -452,8 +452,9 @@ class Scan(Generic[A]):
 
 
 def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
-    """Split entries into those whose match no later text can change, and the others. Both are sorted by length, the
-    longest pattern first, so that of two markers, one beginning with the other, the longer is tried first."""
+    """Return two lists of the entries: those whose match no later text can change, and the others. Both are sorted by
+    length, the longest pattern first, so that of two markers, one beginning with the other, the longer is tried
+    first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
     solids = sorted({without_blanks(pat) for _, pat in entries})
     certain: Entries[A] = []
@@ -464,8 +465,8 @@ def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
 
 
 def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries[A], Entries[A]]]:
-    """Group entries by their first character, which is then compared once. Return it ("" if it varies) with its certain
-    and its other entries."""
+    """Return the entries grouped by the first character of their patterns, which is then compared once: for each the
+    character ("" if it varies), its certain entries and its other ones."""
     groups: dict[str, tuple[Entries[A], Entries[A]]] = {pat.head: ([], []) for _, pat in certain + others}
     for i, entries in enumerate((certain, others)):
         for entry in entries:

@@ -86,8 +86,9 @@ class _Writer:
         return out
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
-        """Return the text of a part that is text or reasoning, with its markers. `i`: its index, for errors. Raises
-        `CannotCarry` for reasoning that the format has no place for."""
+        """Return the text of a part that is text or reasoning, with its markers (for text, those of the content block
+        that its tag names, else the first). `i`: its index, for errors. Raises `CannotCarry` for reasoning that the
+        format has no place for."""
         if isinstance(part, Reasoning):
             if self.format.reasoning is None:
                 raise CannotCarry(self.format.name, f"/parts/{i}", "this format has no place for reasoning")
@@ -116,8 +117,8 @@ class _Writer:
         return _first(self.format.section[0]) + text + _first(self.format.section[1])
 
     def _call(self, call: Call, i: int) -> str:
-        """Return the text of the body of one call, which is part `i`. Raises `CannotCarry` if the call is truncated or
-        its arguments are not JSON."""
+        """Return the text of the body of one call, which is part `i`, without the markers around it. Raises
+        `CannotCarry` if the call is truncated or its arguments are not JSON."""
         if not call.complete:
             raise CannotCarry(self.format.name, f"/parts/{i}", "the call was cut off")
         text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
@@ -143,8 +144,8 @@ class _Writer:
         return start + opens.replace("{name}", part.name) + inside + closes
 
     def _outer(self, key: str) -> str:
-        """Return the text of all parts as one JSON object: one text, or calls under `key`. Raises `CannotCarry` for
-        anything else."""
+        """Return the text of all parts as one JSON object: one text under the content key, or calls under `key`. Raises
+        `CannotCarry` for anything else."""
         match self.parts:
             case [Text(text=text)]:
                 return json.dumps({self.kind.content_key(self.body): text}, ensure_ascii=False)
