@@ -60,7 +60,8 @@ def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue |
 
 
 def parse_value(reader: ValueReader) -> ParsedValue:
-    """Parse the value that is all of the reader's text. Raises `Broken` if it is invalid or other text follows it."""
+    """Parse the value that is all of the reader's text and return it. Raises `Broken` if it is invalid or other text
+    follows it."""
     try:
         found = _read_value(reader)
         trailing = reader.peek()
@@ -136,9 +137,9 @@ def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | 
 
 
 def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
-    """Take a string behind its opening quote, with its closing quote, and return its content. With `give` it is added
-    to the call while it arrives. Raises `Broken` if it is not closed before the call ends, `Cut` if the text ends in
-    it."""
+    """Take a string behind its opening quote, with its closing quote, and return its content. `text`: its reader, as
+    `open_string` returns it. With `give` the content is given to the call, as JSON without quotes, while it arrives.
+    Raises `Broken` if it is not closed before the call ends, `Cut` if the text ends in it."""
     pieces: list[str] = []
     sink = None
     while True:
@@ -267,7 +268,8 @@ def to_json(value: Any) -> str:
 def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str, str] | None]:
     """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
     `schema.places.Kind`. Python literals are values too: templates and models write them (mlx-lm#1004, vllm-mlx#63).
-    Text that is no value of that kind is returned as a string, with a problem; of kind "any" without one."""
+    Text that is no value of that kind is returned as a string, with a problem; of kind "any" with none, unless it is
+    JSON that is refused, such as an object with a repeated key."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)

@@ -302,8 +302,8 @@ class Probe:
         return made
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
-        """Return the match at this place, False if there is none, None if more text is needed to tell. `ended`: no more
-        text comes."""
+        """Return the match at index `pos`, False if there is none, None if more text is needed to tell, also if a match
+        may become a longer one. `ended`: no more text comes."""
         if ended:
             return self._ended(text, pos) or False
         found = self.whole(text, pos)
@@ -347,8 +347,8 @@ class Finder:
         return re.compile(self._rest), re.compile(f"{re.escape(self._first)}{GAP.whole}\\Z")
 
     def first(self, text: str, pos: int, end: int | None = None) -> int:
-        """Return the index of the first place of the pattern from `pos` on, before `end` (None: the end of the text),
-        or -1."""
+        """Return the index at which the first match of the pattern in `text[pos:end]` begins, or -1. `end`: None for
+        the end of the text."""
         search, before = self._patterns
         stop = len(text) if end is None else end
         while (found := search.search(text, pos, stop)) is not None:
@@ -475,9 +475,9 @@ def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
-    """Return a search for hundreds of markers. `places`, a search for the beginnings of markers, finds the places to
-    test; `at` is the match near the end of the text, where a marker may still be arriving, and `whole` the faster one
-    elsewhere."""
+    """Return a search function for hundreds of markers. `places`, a search for the beginnings of markers, finds the
+    places to test; `at` is the match near the end of the text, where a marker may still be arriving, and `whole` the
+    faster one elsewhere."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         """Return the first match of a marker from `pos` on, without `lastindex` if it is a partial one; None if there

@@ -170,8 +170,8 @@ class Quoted:
         return end, self._decoded(text[pos:end]), False
 
     def _decoded(self, text: str) -> str:
-        """Return the text without escapes; record an invalid escape in `odd` and a brace of an f-string in
-        `has_hole`."""
+        """Return the text with its escapes decoded, if the string has any; record an invalid escape in `odd` and a
+        brace of an f-string in `has_hole`."""
         if self._holes and ("{" in text or "}" in text):
             self.has_hole = True
         if self._escapes is None or "\\" not in text:

@@ -122,8 +122,8 @@ class ValueReader:
                 return self._result
 
     def peek(self) -> str:
-        """Skip white space and comments and return the next character. At the end of the text return "", or raise
-        `Unfinished` if more may come; so also inside a comment."""
+        """Skip white space and comments and return the next character, which is not read. At the end of the text return
+        "", or raise `Unfinished` if more may come; a comment that is not closed always raises it."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in _SOLID:
@@ -147,7 +147,8 @@ class ValueReader:
     # -- lists and objects ---------------------------------------------------------------------------------------------
 
     def _open(self, char: str) -> None:
-        """Begin a list or an object at its bracket `char`. Raises `BadValue` if it is nested too deep."""
+        """Read the opening bracket `char` at `pos` and put a new list or object on the stack. Raises `BadValue` if it
+        is nested too deep."""
         if len(self._stack) >= self.depth:
             raise too_deep(self.depth)
         self.pos += 1
