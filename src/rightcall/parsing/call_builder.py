@@ -156,8 +156,8 @@ class CallBuilder(Buffer):
     def problem(
         self, code: str, message: str, path: str = "", *, blocking: bool = True, call: int | None = None
     ) -> None:
-        """Emit a problem of the reply, or, with `call`, of the call with this index. The current call also records its
-        own."""
+        """Emit a problem of the reply, or, with `call`, of the call with this index, which is rejected if the problem
+        is `blocking`. The current call also records its own."""
         made = Problem(code, message, path, call, blocking)
         self.output.events.append(made)
         if self.call is not None and self.call.index == call:
@@ -458,8 +458,9 @@ class CallBuilder(Buffer):
     # -- whole calls ---------------------------------------------------------------------------------------------------
 
     def _add_whole_call(self, whole: Whole, moved: int = 0) -> None:
-        """Add a call that has arrived whole, with all its events; the caller takes its text. `moved`: by how many
-        characters its start and end in `buf` have moved since it was found."""
+        """Add a call that has arrived whole, with all its events, and finish it. `whole`: its place in `buf` when it
+        was found, with what was read of it; `moved`: by how many characters its place has moved since. Its text may be
+        left untaken: the caller takes it."""
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved

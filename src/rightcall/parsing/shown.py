@@ -509,7 +509,8 @@ class Shown:
             self._indent = columns(self._indent, line)
 
     def _walk(self, text: str) -> None:
-        """Read text line by line and update what is open."""
+        """Read text line by line and update what is open. In a tag or a result that is shown, only what closes it is
+        searched for, and lines do not count."""
         at, size = 0, len(text)
         while at < size:
             if self._tag_closes is not None:
@@ -581,8 +582,8 @@ class Shown:
         return run.end()
 
     def _read_items(self, text: str, at: int, stop: int) -> int:
-        """Read the list items that begin here, one inside the other, at most eight. Return the index behind their
-        marks."""
+        """Read the marks of the list items that begin here, one inside the other, at most eight, and open these items;
+        they end the paragraph. Return the index behind their marks."""
         for _ in range(MOST_ITEMS):
             found = _ITEM(text, at, stop)
             if found is None or at == stop:

@@ -98,8 +98,9 @@ class ParamsReader(BodyReader):
         return SwallowedArguments(self.body, self.tags)
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
-        """Parse arguments that are JSON where the tags belong, but invalid, with the tolerant reader. Return the call
-        in a list; empty if that fails, or if nothing is wrong with the JSON, so that the fault is behind it."""
+        """Parse the arguments of the current call, which are invalid JSON where the tags belong, with the tolerant
+        reader. Return the call in a list; empty without such arguments, if that fails, or if nothing is wrong with the
+        JSON, so that the fault is behind it."""
         if builder.call is None or builder.text.arguments <= builder.text.start:
             return []
         found = read_loose_arguments(
@@ -266,11 +267,12 @@ class ParamsReader(BodyReader):
                 raise Cut
 
     def _misnamed_opener(self, builder: CallBuilder) -> Steps[bool]:
-        """Take the opening tag of an argument in place of the call's, `<parameter=bash>`, and begin the call with a
-        receipt (antirez/ds4#1050). Return False, with nothing taken, if it can be an argument.
+        """Take the opening tag of an argument in place of the call's, `<parameter=bash>`, begin the call with a
+        receipt, and return True (antirez/ds4#1050). Return False, with nothing taken, if none is here, it can be an
+        argument, or repairs are off.
 
-        It must name a tool and no argument, and an argument of that tool or the end of the call must follow, so that it
-        has no value.
+        It must name a declared tool and no argument of any tool, and an argument of that tool or the body's closing
+        marker must follow, so that it has no value.
         """
         found = yield from builder.test(self.damaged.call_opener)
         if not found or builder.tools is None:
@@ -289,8 +291,8 @@ class ParamsReader(BodyReader):
         return True
 
     def _repair_opener(self, builder: CallBuilder) -> Steps[bool]:
-        """Take a damaged opening tag with a name and begin its call with a receipt. Return False, with nothing taken,
-        if none is here or repairs are off."""
+        """Take a damaged opening tag with a name, begin its call with a receipt, and return True. Return False, with
+        nothing taken, if none is here or repairs are off."""
         for damaged in self.tags.damaged_opens:
             found = yield from builder.test(damaged)
             if found and builder.policy(found["name"]) != "off":

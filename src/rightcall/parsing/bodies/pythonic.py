@@ -353,8 +353,8 @@ class PythonicReader(BodyReader):
         return value
 
     def _nested(self, builder: CallBuilder) -> Steps[ParsedValue]:
-        """Take a list, a tuple or an object and return it; JSON keeps its spelling. Raises `Broken` if it is invalid,
-        `Cut` if the text ends."""
+        """Take a list, a tuple or an object and return it; JSON keeps its spelling. Nothing is given to the call.
+        Raises `Broken` if it is invalid, `Cut` if the text ends."""
         start, depth = builder.pos, builder.limits.depth
         found = take_whole_value(builder, ValueReader(PYTHON, builder.buf, start, depth=depth, ended=False))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
@@ -371,8 +371,9 @@ class PythonicReader(BodyReader):
         return ParsedValue(text, value) if is_strict else parse_value(ValueReader(PYTHON, text, depth=depth))
 
     def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """Take the value of `key` without quotes, up to a comma or parenthesis, and return it: a word, a number, or a
-        string that lost its quotes. Raises `Broken` if it is none of these, `Cut` if the text ends."""
+        """Take the value of `key` without quotes, up to a comma or parenthesis, which is left, and return it: a word, a
+        number, or a string that lost its quotes. Nothing is given to the call. Raises `Broken` if it is none of these,
+        `Cut` if the text ends."""
         text = (yield from take_to_end(builder, _ends(builder, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]

@@ -97,8 +97,8 @@ class NestedTags:
         return self._value(root, places.at([key]), places, builder.limits.depth)
 
     def may_begin(self, builder: CallBuilder, key: str) -> bool:
-        """Return whether the schema lets the value of this argument be a list or an object, so that tags in it are its
-        structure."""
+        """Return whether the schema of the argument `key` accepts a list or an object, so that tags in its value are
+        structure, not text."""
         places = self._places(builder)
         return allows_nesting(places.at([key]), places.refs)
 
@@ -436,7 +436,8 @@ class ValueEnd:
                 value.argument = key
 
     def _doubt(self, value: Value) -> Doubt | None:
-        """Return why a value that its closing tag ended may contain more than it was meant to, or None."""
+        """Return the `Doubt` (code and message) if a value that its closing tag ended may contain more than it was
+        meant to, else None."""
         if value.repeated and value.has_close:
             return Doubt("duplicate_argument", f"the argument {value.repeated!r} is given twice; send it once")
         is_closed, text = value.has_close or value.has_outer_close, "".join(value.pieces)
@@ -451,7 +452,8 @@ class ValueEnd:
         return None
 
     def _doubt_of_next(self, value: Value) -> Doubt | None:
-        """Return why a value without its closing tag may contain the remainder of that tag, or None."""
+        """Return the `Doubt` (code and message) if a value without its closing tag may contain the remainder of that
+        tag or other tags, else None."""
         has_tags = value.has_close or value.has_outer_close or value.has_opener
         if has_tags or self.ends_in_tag("".join(value.pieces)[-_LONGEST_TAG:]):
             message = f"the argument {value.key!r} is not closed as it should be; send the call again"
@@ -693,7 +695,8 @@ def _find_all(key: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _one_missing(text: str) -> str:
-    """Return the source of a pattern for the text without any one of its characters."""
+    """Return the source of a regular expression for the text with exactly one of its characters missing; "" for a text
+    of one character."""
     found = ""
     for i in range(len(text) - 2, -1, -1):
         found = f"(?:{re.escape(text[i + 1 :])}|{re.escape(text[i])}{found})"
