@@ -50,10 +50,18 @@ def test_final_prose_after_an_opener_is_text(name: str, word: str) -> None:
     assert is_name or (reply.content.endswith(word) and not reply.attempts), reply
 
 
-@pytest.mark.parametrize("name", sampled())
+def _cuts_behind_a_comma(name: str) -> list[str]:
+    """Return the beginnings of a rendered reply of two calls that end in a comma behind the first call."""
+    calls = [Call("lookup", {"word": "owl"}), Call("lookup", {"word": "elk"})]
+    text = render(calls, format=name, tools=TOOLS)
+    behind = text.index("owl")
+    between = [text[:end] for end in range(behind, text.index("elk")) if text[:end].rstrip().endswith(",")]
+    replies = {cut: parse(cut, format=name, tools=TOOLS) for cut in between}
+    return [cut for cut, reply in replies.items() if len(reply.attempts) == len(reply.calls) == 1]
+
+
+@pytest.mark.parametrize("name", sampled([name for name in FORMATS if _cuts_behind_a_comma(name)]))
 def test_a_list_that_is_cut_off_behind_its_comma_is_reported(name: str) -> None:
-    text = render([Call("lookup", {"word": "owl"}), Call("lookup", {"word": "elk"})], format=name, tools=TOOLS)
-    for end in range(len(text)):
-        reply = parse(text[:end], format=name, tools=TOOLS)
-        if text[:end].rstrip().endswith(",") and len(reply.attempts) == len(reply.calls) == 1:
-            assert "truncated" in {problem.code for problem in reply.problems if problem.blocking}, text[:end]
+    for cut in _cuts_behind_a_comma(name):
+        reply = parse(cut, format=name, tools=TOOLS)
+        assert "truncated" in {problem.code for problem in reply.problems if problem.blocking}, cut

@@ -74,7 +74,7 @@ def test_a_process_over_its_time_limit_is_killed_with_its_children(tmp_path: Pat
                 Call("sleeps", {"pid_file": str(note)}, ""),
                 [isolated_tools.sleeps],
                 isolate=True,
-                limits=RunLimits(call=1.2),
+                limits=RunLimits(call=2),
             )
         )
         return (await task)[0]
@@ -91,7 +91,7 @@ def test_a_process_over_its_time_limit_is_killed_with_its_children(tmp_path: Pat
 def test_a_child_in_its_own_session_is_killed_too(hangs: bool, forks_twice: bool, tmp_path: Path) -> None:
     tool, pid_file = isolated_tools.starts_a_daemon, tmp_path / "pid"
     call = Call("starts_a_daemon", {"pid_file": str(pid_file), "hangs": hangs, "forks_twice": forks_twice})
-    (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=1.2 if hangs else 60.0))
+    (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=2.0 if hangs else 60.0))
     assert result.kind == ("timed_out" if hangs else "completed")
     if pid_file.exists():  # on a very slow machine the tool did not start in time
         assert have_ended([int(pid_file.read_text())])

@@ -6,6 +6,7 @@ The shapes are in a table; `make fuzz` generates many more of the same kind, and
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 
 import pytest
@@ -182,12 +183,28 @@ def test_arguments_that_are_too_deep_to_be_checked_are_a_problem_at_every_entran
     for arguments in ({"a": deep}, {"b": deep}, {"a": [deep]}):
         call = Call("f", arguments, "")
         assert [problem.code for problem in check(call, tools)] == ["too_deep"]
-        assert repair(call, tools) is call
+        assert [problem.code for problem in repair(call, tools).problems] == ["too_deep"]
         text = json.dumps({"name": "f", "arguments": arguments})
         reply = parse(text, format="llama3_json", tools=tools, limits=Limits(depth=100_000))
         assert [problem.code for each in reply.attempts for problem in each.problems] == ["too_deep"]
         answer = {"message": {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": arguments}}]}}
         assert not read(answer, tools=tools).calls
+
+
+def test_arguments_that_hold_themselves_or_one_value_many_times_are_checked_in_linear_time() -> None:
+    inside: dict[str, object] = {}
+    inside |= {"a": inside, "b": inside}
+    assert [problem.code for problem in check(Call("f", inside, "{}"), None)] == ["too_deep"]
+    shared: list[object] = [math.nan]
+    for _ in range(60):
+        shared = [shared, shared]
+    assert [problem.code for problem in check(Call("f", {"a": shared}, "{}"), None)] == ["not_finite"]
+
+
+def test_repair_reports_a_number_that_json_cannot_carry() -> None:
+    for name in ("f", "other"):
+        repaired = repair(Call(name, {"a": math.nan}), [{"name": "f", "parameters": {"type": "object"}}])
+        assert [problem.code for problem in repaired.problems if problem.blocking][:1] == ["not_finite"]
 
 
 def test_an_unknown_policy_of_repair_is_an_error_of_the_caller() -> None:

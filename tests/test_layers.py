@@ -200,7 +200,6 @@ class UseCollector(ast.NodeVisitor):
 
 
 @cache  # every rule needs the uses of every file
-@cache  # several rules read the same file
 def uses(path: str, source: str) -> list[Use]:
     reader = UseCollector(path)
     reader.visit(ast.parse(source))

@@ -484,6 +484,7 @@ class CallBuilder(Buffer):
             id = self.ids.take(id)
             call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
+            # A call that stays pending keeps its place before the text behind it by its `CallStart`.
             if options.previews or self.compiled.bodies.is_quick_held:
                 output.events.append(CallStart(index, id, name))
             if options.previews:

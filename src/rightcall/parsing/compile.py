@@ -484,7 +484,7 @@ class BareCalls:
     """Calls without a marker of their own, which begin where a reply may begin or after another call.
 
     - `first_characters`: the characters that they begin with; empty if the format always has markers.
-    - `excluded`: characters that begin markers and no bare call.
+    - `excluded`: those of `<` and `[` with which no call without a marker begins, so that none is looked for there.
     - `between`: the separator of two bare calls. Models write a comma (vllm#47612) or a semicolon (dynamo#9536).
     - `fence`: the code fence that opens a call. `writes_fence`: the format itself writes it, and not only accepts it.
     - `headless`: how a reply begins with a call whose opener was the end of the prompt.

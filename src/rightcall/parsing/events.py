@@ -54,7 +54,8 @@ class SpanTiling:
             self.end = end
 
     def mark_call(self, start: int, end: int) -> None:
-        """Cover a call from `start` to `end`, and with a marker what is between it and the spans so far."""
+        """Cover a call from `start` to `end`, and with a marker what is between it and the spans so far, which must end
+        before it."""
         self._tiles += ((self.end, self._kind), (start, "marker"))
         self._kind, self.end = "call", end
 
@@ -344,7 +345,7 @@ class Output:
         if kind is None:
             self.drop_blanks()
 
-    def call(self, start: int, end: int = 0) -> None:
+    def call(self, start: int, end: int | None = None) -> None:
         """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong to a
         marker, and text behind it is a new piece."""
         if self._blanks or not self.shown.is_new:
@@ -353,10 +354,10 @@ class Output:
         self.is_silent = False
         self._is_behind_call = True
         self._last = None
-        if end:
-            self.spans.mark_call(start, end)
-        else:
+        if end is None:
             self.spans.mark("marker", start)
+        else:
+            self.spans.mark_call(start, end)
 
     def end_calls(self, end: int | None = None) -> None:
         """End a block of calls at position `end`; None if the text ended inside it. Blanks that follow belong to its

@@ -44,7 +44,7 @@ class Header(msgspec.Struct, frozen=True):
     is_header: bool
 
 
-@lru_cache(64)  # most headers of a conversation are the same few
+@lru_cache(512)  # most headers of a conversation are the same few; shared by all formats
 def header_of(compiled: CompiledFormat, text: str) -> Header:
     """Return what a header says. `text`: the header from its start marker, which may be missing, up to the message
     marker, which is left out. Nothing is raised: `is_header` is False for text that cannot be a header."""

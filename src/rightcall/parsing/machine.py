@@ -381,7 +381,7 @@ class Machine:
         output.flush_blanks(builder.base + builder.pos)
         if self.held is not None:
             self.release_held()
-        is_named = bool(builder.header_names and builder.header_name())
+        is_named = bool(builder.header_name())
         if is_named and not builder.full and self.message == Message(builder.index, output.text_chars):
             builder.fail_truncated()  # the message was truncated before its call
         if self.message.calls_before is not None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.errors import CallerError
+from rightcall.repairs.finish import POLICIES
 from rightcall.strict_json import MAX_CHECKED_DEPTH
 from rightcall.tools.toolset import ToolLike, Toolset, is_none_choice
 
@@ -16,7 +17,7 @@ Rescue = Literal["off", "safe"]
 ReasoningCalls = Literal["never", "safe"]
 _ALLOWED = {
     "reasoning": ("auto", "open", "off"),
-    "repair": ("off", "safe", "lenient"),
+    "repair": POLICIES,
     "rescue": ("off", "safe"),
     "reasoning_calls": ("never", "safe"),
 }

@@ -31,6 +31,7 @@ from rightcall.tools.checks import argument_problems
 from rightcall.tools.toolset import Toolset
 from rightcall.types import Call, Problem, Repair, Tool
 
+POLICIES = ("off", "safe", "lenient")
 _BLANKS = " \t\r\n"
 _DOUBLED = ("duplicate_argument", "duplicate_key")
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "comment"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Set
 import msgspec
 
 from rightcall.errors import CallerError
-from rightcall.repairs.finish import finalize_call
+from rightcall.repairs.finish import POLICIES, finalize_call
 from rightcall.repairs.tool_meant import find_missing_name, resolve_tool_name
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.tools.checks import CHECKED_CODES, argument_text_problem, check, name_problem, value_problem
@@ -20,7 +20,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     """Repair a call and return it with a receipt for every change; the same call if no repair is needed or possible.
 
     - `call`: a call from any source. Arguments that are not parsed yet (`Call(name, json=text)`) are parsed. A
-      truncated call is returned unchanged: it is never completed. So are arguments that `check` cannot examine.
+      truncated call is returned unchanged: it is never completed.
     - `tools`: the declared tools, as in `parse`.
     - `policy`: "off", "safe" or "lenient", as `repair` in `parse`. Raises `CallerError` for any other value.
 
@@ -29,10 +29,10 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     """
     _check_policy(policy)
     toolset = Toolset.of(tools)
-    if not call.complete or value_problem(call.arguments) is not None:
+    if not call.complete:
         return call
     index = _index_in_reply(call)
-    wrong = argument_text_problem(call)
+    wrong = value_problem(call.arguments) or argument_text_problem(call)
     if call.arguments and wrong is not None:
         return _replace_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
     name, json, renamed = _resolve_name(call, toolset, policy)
@@ -55,8 +55,8 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
 
 def _check_policy(policy: str) -> None:
     """Raise `CallerError` for a policy that does not exist."""
-    if policy not in ("off", "safe", "lenient"):
-        raise CallerError(f"policy={policy!r} is not one of off, safe, lenient")
+    if policy not in POLICIES:
+        raise CallerError(f"policy={policy!r} is not one of {', '.join(POLICIES)}")
 
 
 def _index_in_reply(call: Call) -> int | None:

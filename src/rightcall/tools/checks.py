@@ -128,10 +128,11 @@ def value_problem(arguments: Any) -> tuple[str, str] | None:
     for _ in range(MAX_CHECKED_DEPTH + 1):
         if not all(map(_is_finite, layer)):
             return _NOT_FINITE
-        nested = [value for value in layer if isinstance(value, (dict, list))]
+        # A value that is in several places, or in itself, is examined once in each layer.
+        nested = {id(value): value for value in layer if isinstance(value, (dict, list))}
         if not nested:
             return None
-        layer = [inner for value in nested for inner in (value.values() if isinstance(value, dict) else value)]
+        layer = [inner for value in nested.values() for inner in (value.values() if isinstance(value, dict) else value)]
     return _TOO_DEEP
 
 

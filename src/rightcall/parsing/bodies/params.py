@@ -111,7 +111,7 @@ class ParamsReader(BodyReader):
             depth=builder.limits.depth,
             closed=closed,
         )
-        # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
+        # If the JSON is valid, the fault is in the text behind it, which this does not repair.
         return [each for each in found if each.deviations]
 
     @staticmethod
@@ -157,10 +157,10 @@ class ParamsReader(BodyReader):
         name = self.tags.plain(holes.get("name", ""))
         kinds, values, members, inline = tools.kinds(name), dict[str, Any](), list[str](), False
         while param := self._match_param(buf, end := skip_blanks(buf, end)):
-            key, said = self._key_of(param)
+            key, tag_kind = self._key_of(param)
             if key in values or key not in kinds:
                 return None
-            found = self.values.find(builder, param.end(), key, resolve_kind(said, kinds[key]), values, inline)
+            found = self.values.find(builder, param.end(), key, resolve_kind(tag_kind, kinds[key]), values, inline)
             if found is None or (type(found[1]) is str and self.tags.rest_of_param(found[1])):
                 return None
             json, values[key], end, inline = found
@@ -168,8 +168,8 @@ class ParamsReader(BodyReader):
         body = self.ends.body.whole(buf, end) if self.ends.body is not None else None
         over = body.end() if body is not None else end
         last = body if close is None else close.whole(buf, skip_blanks(buf, over))
-        is_closed = last is not None and (body is not None or self.ends.body is None)
-        if last is None or not is_closed or not values or self.swallowed.find(values, kinds):
+        is_body_closed = body is not None or self.ends.body is None
+        if last is None or not is_body_closed or not values or self.swallowed.find(values, kinds):
             return None
         return [(begin, over, name, f"{{{', '.join(members)}}}", values, holes.get("id", ""))], last.end(), True
 
@@ -331,7 +331,7 @@ class ParamsReader(BodyReader):
         elif not char or (builder.ended and close.is_begun(builder.buf, builder.pos)):
             raise Cut
         else:
-            raise Broken("unexpected_text", "something other than its end stands behind the object of arguments")
+            raise Broken("unexpected_text", "unexpected text follows the object of arguments; close the call behind it")
 
     def _params(self, builder: CallBuilder) -> Steps[None]:
         """Take the tagged arguments and the end of the body, and finish the call; a value that seems to contain another
@@ -356,13 +356,13 @@ class ParamsReader(BodyReader):
                 continue
             if not found:
                 break
-            key, said = self._key_of(found)
+            key, tag_kind = self._key_of(found)
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             builder.take_match(found)
             if builder.tools is not None and key not in call.kinds:
                 builder.check_key(key, _PLAIN_NAME)
-            value = values[key] = yield from self.values.read(builder, key, said, values)
+            value = values[key] = yield from self.values.read(builder, key, tag_kind, values)
             if isinstance(value, str) and tags.rest_of_param(value):
                 raise Broken("unexpected_text", f"the tag that opens {key!r} is broken or doubled", "/" + key)
         yield from self._take_end(builder, has_arguments=bool(values), last=value)

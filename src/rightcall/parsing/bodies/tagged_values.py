@@ -496,12 +496,12 @@ class TaggedValues:
         self._keyed = "{key}" in "".join(marker_alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
-    def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
-        """Take the value of argument `key` with what ends it, give its JSON to the call and return it. `said`: the type
-        that its tag says, or None; `values`: the arguments so far. An end that is doubtful rejects the call with a
+    def read(self, builder: CallBuilder, key: str, tag_kind: str | None, values: dict[str, Any]) -> Steps[Any]:
+        """Take the value of argument `key` with what ends it, give its JSON to the call and return it. `tag_kind`: the
+        type that its tag says, or None; `values`: the arguments so far. An end that is doubtful rejects the call with a
         problem. Raises `Broken` if the end cannot be told at all, `Cut` if the text ends."""
         prefix = (", " if values else "{") + quoted(key) + ": "
-        kind = resolve_kind(said, builder.kind_by_any_name(key))
+        kind = resolve_kind(tag_kind, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
             json, value = yield from self._nested.read(builder, key)
             builder.give(prefix + json)
@@ -593,10 +593,10 @@ class TaggedValues:
         return found
 
 
-def resolve_kind(said: str | None, declared: str | None) -> str:
-    """Return the kind of type of a value: `said`, what its tag says; without that (None) `declared`, what the schema
-    says, or "any" if that is None too. If the tag says "string" and the schema "plain", return "plain"."""
-    return declared or "any" if said is None or (said == "string" and declared == "plain") else said
+def resolve_kind(tag_kind: str | None, declared: str | None) -> str:
+    """Return the kind of type of a value: `tag_kind`, what its tag says; without that (None) `declared`, what the
+    schema says, or "any" if that is None too. If the tag says "string" and the schema "plain", return "plain"."""
+    return declared or "any" if tag_kind is None or (tag_kind == "string" and declared == "plain") else tag_kind
 
 
 class SwallowedArguments:
