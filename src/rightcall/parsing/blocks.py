@@ -95,9 +95,10 @@ class Block:
         self._content = builder.at  # the position behind the opener
 
     def read(self, size: int) -> Steps[Ending]:
-        """Take the opener, which has `size` characters, and parse the calls of the block and its closing marker. Return
-        how the block ended. What is no call becomes text or a rejected call; nothing is raised. A block that is text is
-        taken and emitted here."""
+        """Take the opener, which has `size` characters, parse the calls of the block and its closing marker, and return
+        how the block ended. What is no call becomes text, which is emitted here, or a rejected call; an opener without
+        a call is reported, unless it is `bare` text. Beyond the limit of calls the remainder of what was taken is text.
+        Nothing is raised."""
         builder = self._builder
         opening = builder.capture()
         builder.advance(size)
@@ -134,10 +135,11 @@ class Block:
     # -- the calls -----------------------------------------------------------------------------------------------------
 
     def _read_calls(self) -> Steps[None]:
-        """Parse the calls with the reader of their body, behind a code fence if there is one. An empty block is
-        reported. Where a body has only arguments and the request names the tool, an object is its arguments. Raises
-        `NotACall` if no call begins here or beyond the limit of calls, `Cut` if the text ends, `Broken` if a call
-        cannot be parsed."""
+        """Parse the calls with the reader whose body begins here (an only reader is not tested), unless `bare` behind a
+        code fence (`_take_fence`). An empty block (`_report_empty`) is only reported, also not if `bare`. In a body of
+        arguments alone an object is the arguments of the tool that the request names. Raises `NotACall` if no call
+        begins here, in a section, and beyond the limit of calls; `Cut` if the text ends, `Broken` or `RecursionError`
+        if a call cannot be parsed."""
         builder, compiled = self._builder, self._builder.compiled
         char = builder.char() or (yield from builder.peek())
         if not char:
@@ -169,8 +171,9 @@ class Block:
         yield from reader.read(builder, bare=self.bare)
 
     def _report_empty(self) -> None:
-        """Report a block that a closing marker or another opener follows at once: a blocking problem in a protocol,
-        else a note. Nothing is taken."""
+        """Report a block that a closing marker or another opener follows at once: with the problem `no_call`, which
+        blocks, in a format with a protocol, else with the note `opener_without_call`. Output blanks that wait are
+        dropped; nothing is taken."""
         builder = self._builder
         self._is_empty = True
         builder.output.drop_blanks()
@@ -180,8 +183,9 @@ class Block:
             builder.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _take_fence(self) -> Steps[str]:
-        """Take the first line of a code fence between the opener and the calls, if one is here and repairs are on, and
-        keep the receipt in `fenced` (agentscope-java#847). Return the next character, "" at the end of the text."""
+        """Take the first line of a code fence between the opener and the calls, if a whole one is here and repairs are
+        not off, and keep the receipt in `fenced` (agentscope-java#847). Return the next character, which is not taken,
+        behind blanks, which are; "" at the end of the text."""
         builder = self._builder
         found = (yield from builder.test(FENCE_BEGIN)) if builder.policy("") != "off" else None
         if found:
@@ -192,12 +196,12 @@ class Block:
     # -- its end -------------------------------------------------------------------------------------------------------
 
     def read_end(self) -> Steps[Ending]:
-        """Take the closing marker of the block, and before it that of a fence that `_take_fence` took. Return "closed",
-        also if the format has none or the text ends; "due" (or "late", if no marker opened the block) if the marker is
-        missing and may still come (colibri#505).
+        """Take the closing marker of the block, and before it that of a fence that `_take_fence` took. Return "closed"
+        if it is here, if the format has none, or if `_check_missing_close` returns False; else "due", or "late" if
+        `bare` or if the opening tag of a body opened the block: the marker may still come (colibri#505).
 
-        When "closed", the pending call is final, unless it has raw values or an uncertain end. Arguments behind the
-        marker of a call without arguments reject it and are not taken.
+        When "closed", a pending call becomes final, unless its body has raw values or the end of a call is uncertain.
+        Arguments behind the marker of a pending call without arguments reject it and are not taken.
         """
         builder = self._builder
         close = builder.compiled.call_ends.close
@@ -228,10 +232,11 @@ class Block:
         return "closed"
 
     def _check_missing_close(self, close: Probe, char: str) -> bool:
-        """Return whether the closing marker, which is not here, may still come behind text: False at the end of the
-        text, where it is reported as missing if the block has an opener, or if bare calls end in a truncated fence,
-        which is taken. Before punctuation that cannot follow a call (in a fence, any text) reject the pending call; the
-        result is still True. `char`: the next character, or ""."""
+        """Return whether the closing marker, which is not here, may still come behind text. False at the end of the
+        text, with the note `unclosed` if the block has an opener; False too if `bare` and the text ends in a truncated
+        marker, which is taken. Before punctuation that cannot follow a call (any text, if only a fence closes calls)
+        reject a pending call, but not before a truncated marker; the result is still True. `char`: the next character,
+        or ""."""
         builder = self._builder
         is_partial = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_partial:
@@ -249,9 +254,10 @@ class Block:
     # -- blocks that are text ------------------------------------------------------------------------------------------
 
     def _emit_text(self, opening: Capture) -> Ending:
-        """Emit text without its calls and return "full" beyond the limit of calls, else "text". The text is what was
-        taken since the last call of the block, or without a call what was taken since `opening`, the capture of the
-        block, which ends. An opener without a call is reported in a note, and dropped if it is a special token."""
+        """Emit what was taken as text and return "full" beyond the limit of calls, else "text". If the block has calls,
+        the text is what follows the last one; else it is all since `opening`, the capture of the block, which ends.
+        Then, unless `bare` or "full", a note reports the opener, and an opener that is a special token is dropped; a
+        tool name that the opener of a headless block begins with is emitted. A pending call becomes final."""
         builder, output = self._builder, self._builder.output
         ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
@@ -275,8 +281,9 @@ class Block:
         return ending
 
     def _has_body(self) -> Steps[bool]:
-        """Return whether the beginning of a body, or the name of a declared tool, follows the opener; wait for text
-        until that is decided. If not, the text only mentions the opener. Only blanks are taken."""
+        """Return whether a body, or else the name of a declared tool (`declared`), begins behind the opener; wait for
+        text until that is decided. If more than blanks and a fence was taken already, only such a name at its beginning
+        counts. If False, the text only mentions the opener. Only blanks are taken."""
         builder = self._builder
         text = builder.captured(self._content).strip()
         if not text or text in [repair.before for repair in self.fenced]:
@@ -291,9 +298,10 @@ class Block:
     # -- truncated calls -----------------------------------------------------------------------------------------------
 
     def _end_of_text(self, opening: Capture, *, is_call: bool = False) -> Ending:
-        """Reject the call that the text ends in and return "closed", or emit it as text and return "text" (beyond the
-        limit of calls "full") if too little of it is there. `opening`: the capture of the block, which ends. `is_call`:
-        all text behind the opener belongs to the call."""
+        """Take the remaining text and reject the call that it ends in (`_reject_truncated`), or emit the text. Return
+        "closed", and make the pending call final; but "text" if so little is there that it is text, "full" beyond the
+        limit of calls. `opening`: the capture of the block, which ends. `is_call`: all text behind the opener belongs
+        to the call, which gets the name of a declared tool at its beginning."""
         builder = self._builder
         if is_call and not builder.update_full():
             builder.begin_text_at(self._content)
@@ -308,7 +316,8 @@ class Block:
 
     def _is_truncated(self, opening: Capture) -> bool:
         """Return whether the reply has ended inside a longer opener of calls that begins with this one, or in the
-        opening tag of a body behind it."""
+        opening tag of a body behind it; for a section, inside the opener of a call, or the closing marker, that must
+        follow it. False if more than 1,024 characters have arrived since the beginning of the opener."""
         builder, compiled = self._builder, self._builder.compiled
         if not builder.ended or builder.base + len(builder.buf) - opening > _LONGEST_OPENER:
             return False
@@ -321,9 +330,11 @@ class Block:
         return is_body or compiled.openers.begin.is_begun(text, 0)
 
     def _reject_truncated(self, opening: Capture) -> bool:
-        """Take the remaining text and reject the call in it. If only the opener is there, or a comma is last, report a
-        blocking `truncated` problem without a call instead. Return False, with nothing emitted, if so little of it is
-        there that it is text. `opening`: the capture of the block, which goes on."""
+        """Take the remaining text and reject the call in it with `truncated`, or `unterminated_string` if it has begun
+        and a closing marker is in its arguments. If no text of it is there, emit a blocking `truncated` problem without
+        a call, and behind a call of the block only if a comma is last. Return False, with nothing emitted, if no call
+        of the block has begun and it is prose, or, if `bare`, none of the reply. `opening`: the capture of the block,
+        which goes on."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
@@ -342,9 +353,9 @@ class Block:
         return True
 
     def _is_prose(self) -> bool:
-        """Return whether the text behind the opener shows that the opener is only mentioned: words, or one word that
-        begins no declared tool's name (without declared tools: that ends in a period). False if the opener is a special
-        token."""
+        """Return whether the text behind the opener shows that the opener is only mentioned: several words and nothing
+        else, or one word that begins no declared tool's name (without declared tools: that ends in a period). False for
+        any other or no text, and if the opener is a special token."""
         builder = self._builder
         text = builder.captured(self._content).strip()
         name = name_at(text) if not self.is_special else None
@@ -357,16 +368,19 @@ class Block:
     # -- broken calls --------------------------------------------------------------------------------------------------
 
     def _has_close_in_arguments(self) -> bool:
-        """Return whether a closing marker is in the text of the call behind the beginning of its arguments."""
+        """Return whether a closing marker is in the text of the call behind the beginning of its arguments, or anywhere
+        in it if they have not begun."""
         builder = self._builder
         scan, start = builder.compiled.recovery.scan, builder.text.arguments - builder.text.start
         markers = scan.finditer(builder.text_so_far()[max(0, start) :])
         return any(scan.actions[marker.lastindex or 0].endswith("close") for marker in markers)
 
     def _recover(self, broken: Broken) -> Steps[None]:
-        """Skip to the end of a broken call; then emit what the tolerant reader finds in it, or reject it with the
-        problem of `broken`, or because its name is missing. Without a closing marker the text behind the place where it
-        broke is emitted as text. Beyond the limit of calls nothing is emitted."""
+        """Skip to the end of a broken call; then emit the calls that the tolerant reader finds in it, with the note
+        `unclosed` if only bodies have closing markers and none is here. Else reject it with the problem of `broken`, or
+        `invalid_name` if it has not begun because its name is missing. If no marker in a format with closing markers
+        ends it, the text behind the place where it broke, if that is not its beginning, is emitted as text. Beyond the
+        limit of calls nothing is emitted."""
         builder = self._builder
         found = yield from self._skip_to_end()
         if builder.update_full():
@@ -384,9 +398,10 @@ class Block:
         builder.fail(broken.code, broken.message, broken.path, end=end, is_end_uncertain=True)
 
     def _reject_unreadable(self) -> Steps[None]:
-        """Skip to the end of what follows the opener and is no call of the format, and emit it as a rejected call that
-        keeps its text, with the code `invalid_name`, `truncated` or `invalid_call`. It gets the name of a declared tool
-        at its beginning. Beyond the limit of calls nothing is emitted."""
+        """Skip to the end of what follows the opener and is no call of the format, and emit it as a rejected call,
+        which gets the name of a declared tool at its beginning: `invalid_name` if the name is missing, `truncated` if
+        the text ended in it, else `invalid_call`; then, if no marker in a format with closing markers ends it, the text
+        behind its name or tag is emitted as text. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         builder.drop_text()
         found = yield from self._skip_to_end()
@@ -406,9 +421,9 @@ class Block:
             builder.fail("invalid_call", _UNREADABLE, end=end, is_end_uncertain=True)
 
     def _begin_declared(self, text: str) -> tuple[str, re.Match[str] | None]:
-        """Begin a call if `text`, a body, begins with the name of a declared tool, with or without its opening tag.
-        Return that tag, or "", and the match in `text` of the name behind it, declared or not, or None. Nothing is
-        taken."""
+        """Begin a call if `text`, a body, begins with the name of a declared tool (`declared`), with or without an
+        opening tag before it. Return that tag, or "", and the match in `text` of the name behind it, declared or not,
+        or None. Nothing is taken. Raises `NotACall` beyond the limit of calls."""
         tags = [tag.rstrip(_QUOTES) for tag in self._builder.compiled.bodies.tags]
         tag = next((tag for tag in tags if text.startswith(tag)), "")
         name = name_at(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
@@ -422,8 +437,8 @@ class Block:
         return bool(builder.compiled.bodies.nameless.at(builder.captured(self._content).lstrip(), 0, True))
 
     def _end_of_broken(self, found: bool, end: int) -> int | None:
-        """Return where a rejected call ends: None for all its text, if its closing marker was `found` or nothing of it
-        is before `end`; else `end`, the position where it broke.
+        """Return where a rejected call ends: None for all its text, if a marker that ends it was `found` in a format
+        with closing markers, or if nothing of it is before `end`; else `end`, the position where it broke.
 
         Without a closing marker it is unknown which text belongs to the call, so the text behind the break is text.
         """
@@ -431,9 +446,11 @@ class Block:
         return None if (found and builder.compiled.recovery.has_close) or end <= builder.text.start else end
 
     def _skip_to_end(self, *, headed: bool = False) -> Steps[bool]:
-        """Take everything up to the call's closing marker, or to what can only follow the call; the marker is not
-        taken. Return whether such a marker was found before the text ended. A turn end counts only if no closing marker
-        follows. `headed`: a header opened the call, not a tag."""
+        """Take everything up to the call's closing marker, or to what can only follow the call, which is not taken; the
+        text of the call begins here if none is open. Return whether such a marker was found before the text ended. A
+        turn end counts only if the next other marker closes nothing. For a `bare` block with no call before it, a
+        marker that was found is text if the whole remaining text holds only calls (`_take_all_if_calls`). `headed`: a
+        header opened the call, not a tag."""
         builder, recovery = self._builder, self._builder.compiled.recovery
         if not builder.text.is_open:
             builder.begin_text()
@@ -458,8 +475,8 @@ class Block:
         return is_sign
 
     def _take_all_if_calls(self) -> Steps[bool]:
-        """Take the whole remaining text and return True if the tolerant reader finds nothing but calls in it; else take
-        nothing and return False.
+        """Wait for the end of the text. Take all of it and return True if the tolerant reader finds calls in the text
+        of the call up to there and nothing behind them; else take nothing and return False.
 
         Then a marker in it is a word inside a value (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5), as it is for a format
         that is detected. For calls that no marker opened.
@@ -496,8 +513,8 @@ class Block:
 
     def reparse(self, *, closed: bool = True) -> bool:
         """Parse the text of a broken call again with the tolerant reader and finish the calls that it finds; the
-        current call is the first of them. Return False, with nothing emitted, if it finds none, too many, or its
-        repairs are not allowed.
+        current call, if there is one, is the first of them. Return False, with nothing emitted, if no reader or no text
+        of a call is known, or if it finds none, more than the limit allows, or its repairs are not allowed.
 
         `closed`: the end of the call is known, so that open brackets were forgotten and not truncated. If not, text
         behind the calls is emitted as text.
@@ -517,8 +534,9 @@ class Block:
         return True
 
     def _read_loose_calls(self, reader: BodyReader, text: str, *, closed: bool) -> list[LooseCall]:
-        """Return the calls that the tolerant reader finds in `text`; none if the policy forbids one of the repairs.
-        `closed`: the end of the text is the end of the call."""
+        """Return the calls that `reader`, in its tolerant mode, finds in `text`; none if the policy of the current call
+        is "off" or forbids one of the repairs of any of them. `closed`: the end of the text is the end of the call.
+        Nothing is emitted."""
         builder, tools = self._builder, self._builder.tools
         policy = builder.policy("" if builder.call is None else builder.call.name)
         found = reader.read_loose_calls(builder, text, closed) if policy != "off" else []
@@ -530,9 +548,9 @@ class Block:
     # -- messages to a tool --------------------------------------------------------------------------------------------
 
     def read_message(self, name: str) -> Steps[None]:
-        """Parse a message to the tool `name`, which holds nothing but the arguments of one call. The end of the message
-        is not taken. A broken or truncated call is repaired or rejected; beyond the limit of calls nothing is
-        emitted."""
+        """Parse a message to the tool `name`, which holds nothing but the arguments of one call; a complete call stays
+        pending. The end of the message is not taken. A broken call is repaired or rejected, a truncated one rejected;
+        beyond the limit of calls nothing is taken or emitted. Nothing is raised."""
         builder = self._builder
         self.holds = True
         self._reader = builder.compiled.bodies.readers[0]
