@@ -41,8 +41,8 @@ name_at, names_in = re.compile(HOLES["name"]).match, re.compile(HOLES["name"]).f
 
 
 def declared(word: str, tools: Toolset | None) -> str:
-    """Return the declared tool that a word names exactly, or without the number behind a colon, or then without the
-    namespace before the last dot; "" for none."""
+    """Return the declared tool that a word names exactly, or without a colon and what follows it, or then without the
+    namespace before the last dot; "" for none, or without tools."""
     name = word.partition(":")[0]
     names = (word, name, name.rpartition(".")[2])
     return next((name for name in names if tools is not None and name in tools), "")
@@ -187,7 +187,8 @@ class CallBuilder(Buffer):
         self.text = CallText(self.capture(), True)
 
     def begin_text_at(self, start: int) -> None:
-        """Move the beginning of the call's input text to the position `start`, which an open capture must cover."""
+        """Move the beginning of the call's input text to the position `start`, which an open capture must cover; if the
+        call's text has no capture, one begins here. The position of its arguments is kept, a known end is forgotten."""
         if not self.text.is_open:
             self.capture()
         self.text = CallText(start, True, arguments=self.text.arguments)
@@ -233,9 +234,10 @@ class CallBuilder(Buffer):
         self.is_end_uncertain = self.is_end_uncertain and not at_turn_end
 
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> OpenCall:
-        """Begin a call and return it: resolve its name, with receipts, add `repairs`, and emit `CallStart` and the
-        problems of its name. `id`: the id in the text, or "". A pending call is emitted first. Raises `NotACall` and
-        sets `full` beyond the limit of calls.
+        """Begin a call and return it. A pending call is emitted first. Resolve the name, add `repairs` and receipts of
+        this and of a fence around the block, and emit `CallStart` and the problems: calls are forbidden, the name is
+        wrong, or the header, or else the `id` in the text (or ""), names another tool. Beyond the limit of calls only
+        sets `full` and raises `NotACall`.
 
         `unread`: it broke before its name was parsed, which another problem reports, so the name is not checked.
         """
@@ -279,8 +281,9 @@ class CallBuilder(Buffer):
         return self.call.kinds.get(key) if self.call is not None else None
 
     def kind_by_any_name(self, key: str) -> str | None:
-        """Return the declared kind of type of an argument, also if it is named by an alias, or by a name that differs
-        only in case and separators; None if it means no declared argument."""
+        """Return the declared kind of type of an argument, also if it is named by an alias, or, if it is none, by a
+        name that differs only in case and separators. For a tool with more than 256 arguments only the exact name
+        counts. None if it means no declared argument, or without a call."""
         call = self.call
         if call is None or key in call.kinds or not 0 < len(call.kinds) <= _MOST_FOLDED:
             return self.kind(key)
@@ -302,10 +305,12 @@ class CallBuilder(Buffer):
                 self.output.events.append(Arguments(call.index, json))
 
     def read_arguments(self) -> Steps[Any]:
-        """Take the JSON arguments of the current call and add them to it. Return their content, or the class
-        `Undecodable` if the text must still be decoded or repaired.
+        """Take the JSON arguments of the current call and add them to it; if live, an object is emitted, while it
+        arrives member by member. Return their content, or the class `Undecodable` if they are invalid, nested too deep,
+        repeat a key, or are no object and had not arrived whole: then their text must still be decoded or repaired.
 
-        Raises `LostJsonEnd` or `Cut` if they have no end; what was taken of them stays with the call.
+        Raises `LostJsonEnd` or `Cut` if they have no end; what was taken of them (for `Cut` all text) stays with the
+        call.
         """
         self.text.arguments = self.base + self.pos
         call = self.call
@@ -340,9 +345,9 @@ class CallBuilder(Buffer):
         return value if type(value) is dict and not repeated else Undecodable
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
-        """Take one to three surplus brackets before the closing marker of the call, or what `probe` finds in place of
-        them, with a repair receipt, and end the text of the call behind them (yigit353/langchain-qwq#30). Does nothing
-        if there are none or repairs are off."""
+        """Take what `probe` (by default that for surplus brackets before the closing marker of the call) finds here,
+        without the blanks behind it, with a repair receipt, and end the text of the call behind it
+        (yigit353/langchain-qwq#30). Nothing is taken if it finds nothing or repairs are off."""
         probe = probe or self.compiled.call_ends.extra_brackets
         if probe is None or _NO_CLOSER(self.buf, self.pos):
             return
@@ -359,8 +364,10 @@ class CallBuilder(Buffer):
             self.problem("invalid_argument_name", f"{key[:80]!r} is no name of an argument", call=self.call.index)
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False, unexpected: str = "") -> None:
-        """Finish the current call, whose body has ended: repair and check it, emit its end, or keep it pending if its
-        block requires that. A text beyond the limit makes it incomplete.
+        """Finish the current call, whose body has ended: repair it, check it, emit the remainder of its arguments if it
+        is complete and previews are on, and emit its end, or keep it pending if it is complete and its block requires
+        that. A text beyond the limit makes it incomplete, with the problem `too_large`. A `checked` call is not checked
+        against the schema.
 
         `value`: its arguments if the reader decoded them; `empty`: it has none; `unexpected`: a character behind it
         that cannot be there, which rejects it.
@@ -458,9 +465,10 @@ class CallBuilder(Buffer):
     # -- whole calls ---------------------------------------------------------------------------------------------------
 
     def _add_whole_call(self, whole: Whole, moved: int = 0) -> None:
-        """Add a call that has arrived whole, with all its events, and finish it. `whole`: its place in `buf` when it
-        was found, with what was read of it; `moved`: by how many characters its place has moved since. Its text may be
-        left untaken: the caller takes it."""
+        """Add a call that has arrived whole and finish it. If it needs no repair or check, its text is left untaken for
+        the caller, and `CallStart` and `Arguments` are emitted only where previews need them (`CallStart` also if
+        bodies are held); else its text is taken as by `begin` and `finish`. `whole`: its place in `buf` when it was
+        found, with what was read of it; `moved`: by how many characters its place has moved since."""
         start, end, name, json, value, id = whole
         if moved:
             start, end = start + moved, end + moved
@@ -498,8 +506,8 @@ class CallBuilder(Buffer):
         self.finish(value)
 
     def add_whole_calls(self, calls: list[Whole], end: int, moved: int) -> None:
-        """Take and add all calls of a block that ends at the index `end`. `moved`: by how many characters the indexes
-        have moved since they were found."""
+        """Take and add all calls of a block that ends at the index `end`, take the text up to there, and end the block
+        in the output. `moved`: by how many characters the indexes have moved since they were found."""
         for call in calls:
             self._add_whole_call(call, moved)
         self.advance(end + moved - self.pos)
@@ -507,7 +515,8 @@ class CallBuilder(Buffer):
 
     def add_loose_call(self, loose_call: LooseCall, text: str, start: int) -> None:
         """Add a call that the tolerant reader found in `text`, which begins at position `start` of the reply, with a
-        receipt of each repair. It replaces the arguments of the current call, if there is one."""
+        receipt of each repair, and finish it. If there is a current call, that is kept and gets its arguments and
+        further members; else a call begins with its name and id, which raises `NotACall` beyond the limit of calls."""
         has_begun = self.call is not None
         arguments = self.text.arguments
         if not has_begun:
@@ -531,7 +540,8 @@ class CallBuilder(Buffer):
 
     def adopt(self, call: Call, note: Problem) -> None:
         """Emit all events of `call`, which another machine found in a part of the same text, with the problem `note`,
-        and a new id unless its id was in the text. A pending call is emitted first."""
+        the next index, and a new id unless its id was in the text. A pending call is emitted first. `Arguments` are
+        emitted only for a complete call."""
         index = self.index
         if self.pending is not None:
             self.finalize_pending()
@@ -547,8 +557,8 @@ class CallBuilder(Buffer):
     # -- the pending call ----------------------------------------------------------------------------------------------
 
     def hold_last_call(self) -> None:
-        """Make the call that was emitted last pending again, if it is complete: what follows may show that it did not
-        end where it seemed to."""
+        """Make the call whose end is the last event pending again, if it is complete: what follows may show that it did
+        not end where it seemed to. Nothing changes if the last event is no end of a call; there must be one."""
         end = self.output.events[-1]
         if isinstance(end, CallEnd) and end.call.complete:
             self.output.events.pop()
@@ -572,8 +582,9 @@ class CallBuilder(Buffer):
         self.pending = index, msgspec.structs.replace(call, problems=(*call.problems, made))
 
     def rollback(self, index: int, notes: dict[str, int]) -> None:
-        """Forget the calls from `index` on, their ids, and the pending call, because their text is parsed again;
-        `notes` replaces the counts of notes. Their events are left to the caller."""
+        """Forget the calls from `index` on, the ids of those whose events are not yet taken, and the pending call,
+        because their text is parsed again; `notes` replaces the counts of notes. Their events are left to the
+        caller."""
         events = self.output.events
         ends = [event.call.id for event in events if isinstance(event, CallEnd)]
         self.ids.forget([*ends, *[event.id for event in events if isinstance(event, CallStart)]])
@@ -599,8 +610,9 @@ class ArgumentPreview:
         self.start += len(text)
 
     def read_object(self) -> Steps[None]:
-        """Take the JSON object that begins here, with its closing brace, and emit each member when it is whole, a plain
-        string while it arrives. What follows the last comma is taken, but the caller must emit it. Raises `Cut` if the
+        """Take the JSON object that begins here, with its closing brace, and emit each member when it is whole and a
+        comma follows (a plain string while it arrives). What follows the last of these commas is taken, but the caller
+        must emit it; that includes all behind something odd, whose end is found by brackets alone. Raises `Cut` if the
         text ends, `LostJsonEnd` if no end can be found."""
         builder = self._builder
         builder.advance()
