@@ -99,9 +99,10 @@ class NameThenJsonReader(BodyReader):
         )
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish one call: opener, name or id, and JSON arguments. Where the name is missing or is no name,
-        the arguments may tell it. Raises `NotACall` if no call is here (always for a body without an opener), `Broken`
-        for a missing name or invalid arguments, `Cut` if the text ends; then a call whose name is known has begun."""
+        """Parse and finish one call: opener, name or id, and JSON arguments; where the opener or a name is missing, the
+        arguments may tell the tool. Raises `NotACall` if no call is here (always for a body without an opener) and
+        beyond the limit of calls, `Broken` for a word of the opener in place of the name and for missing or invalid
+        arguments or text behind them, `Cut` if the text ends; then a call whose name is known has begun."""
         if self.open is None:
             raise NotACall
         builder.begin_text()
@@ -131,8 +132,9 @@ class NameThenJsonReader(BodyReader):
 
     def _is_no_name(self, builder: CallBuilder, name: str, id: str) -> Steps[bool]:
         """Return whether `name`, taken where the name belongs, is none: the number of the call
-        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146) before an object. `id`: the id that
-        the opener gave, or "". Only blanks are taken. Raises `Cut` if the text ends behind a number."""
+        (sgl-project/sglang#23950, vllm#46127), or an id of another API (vllm#32146) that means no declared tool, before
+        an object; such an id counts only with declared tools and without `id`, the id that the opener gave, or "". Only
+        blanks are taken. Raises `Cut` if the text ends behind a number."""
         is_counter = "index" in self._id_holes and name.isdigit()
         if not is_counter and (id or builder.tools is None or not _FOREIGN_ID(name) or _declared(builder, name)):
             return False
@@ -158,9 +160,10 @@ class NameThenJsonReader(BodyReader):
 
     def _take_name(self, builder: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """Move behind an opener of `size` characters that ends in `name`; if `{` follows, return without beginning the
-        call (ollama#16932). Otherwise raises `NotACall` if the name means no declared tool, else begins the call and
-        raises `Broken`. If the text ends (`cut`: in the opener), begins the call if its name is known, and raises
-        `Cut`."""
+        call (ollama#16932). If the text ends (`cut`: in the opener), take all of it, begin the call if its name is
+        known, and raise `Cut`. If anything else follows, raise `NotACall` if the name means no declared tool, else
+        begin the call and raise `Broken`. Beyond the limit of calls `NotACall` is raised in place of a call that
+        begins."""
         rest = builder.buf[builder.pos :] if cut else ""
         builder.advance(size)
         char = yield from builder.peek()
@@ -176,9 +179,10 @@ class NameThenJsonReader(BodyReader):
 
     def _read_without_opener(self, builder: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
         """Parse and finish a call without the opener of this body: arguments alone, which may tell the tool, or a name
-        and an object with nothing between them, which is a call rejected with the problem `invalid_json`. Raises
-        `NotACall` for anything else, and always if `bare`. If the text ends in an opener (`cut`), takes all of it,
-        begins the call if its name is known, and raises `Cut`."""
+        and then an object, which is a call rejected with `invalid_json`. Raises `NotACall` for anything else, beyond
+        the limit of calls and if `bare`, `Broken` for invalid arguments or text behind them, `Cut` if the text ends. If
+        the text ends in an opener (`cut`), takes all of it, begins the call if its name is known, and raises `Cut`,
+        also if `bare`."""
         if cut:
             self._begin_truncated(builder, builder.buf[builder.pos :])
         char = yield from builder.peek()
@@ -195,9 +199,9 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(builder, self.close)
 
     def _begin_truncated(self, builder: CallBuilder, text: str) -> NoReturn:
-        """Take the remaining text, begin a call if its name is known, and raise `Cut`. The name is the last declared
-        one in `text`, the end of the reply; without declared tools the first one, if the opener begins with the
-        name."""
+        """Take the remaining text, begin a call if its name is known, and raise `Cut` (`NotACall` if that call exceeds
+        the limit). The name is the last word in `text`, the end of the reply, that means a declared tool; without
+        declared tools the first word, if the opener begins with the name."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(builder, each))]
         first = (
@@ -213,14 +217,15 @@ class NameThenJsonReader(BodyReader):
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
         """Begin a call of the tool `name`, which the request names, parse its arguments, which begin here, and finish
-        it. Raises `Broken` for invalid arguments, `Cut` if the text ends."""
+        it. Raises `Broken` for invalid arguments or text behind them, `Cut` if the text ends, `NotACall` beyond the
+        limit of calls."""
         builder.begin_text()
         builder.begin(name)
         yield from read_arguments_of(builder, None)
 
     def _groups(self, body: NameThenJson) -> dict[int, tuple[int, str, list[int]]]:
-        """Return for each alternative of the opener, by its last group: the group of the name, the id with `%s` for its
-        holes, and the groups that fill them."""
+        """Return for each alternative of the opener, by its last group: the group of the name (0 if it has none), the
+        id with `%s` for its holes ("" if it has none), and the groups that fill them."""
         found = {}
         for last, holes in (self.open.groups if self.open else {}).items():
             group = dict(holes)
@@ -246,8 +251,8 @@ def _declared(builder: CallBuilder, name: str) -> str:
 def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
     """Parse and finish a call of which only arguments are here, behind `id`, which names no tool, or behind nothing
     (""). The arguments may tell the tool, with a receipt; else `id` is its name. `close`: the closing marker of
-    arguments. For invalid JSON begins the call and raises `Broken`; if the text ends raises `Cut`, and has begun the
-    call only if there is an `id`."""
+    arguments. Raises `Broken`, with the call begun, if the JSON has no end or other text follows it, `Cut` if the text
+    ends, with the call begun only if there is an `id`, and `NotACall` beyond the limit of calls."""
     builder.text.arguments = builder.at
     try:
         text, value = yield from builder.take_json()
@@ -293,8 +298,9 @@ def _read_string_arguments(builder: CallBuilder) -> Steps[Any]:
 def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
     """Parse the JSON arguments of a call that has begun, take what closes them, and finish the call; a closing marker
     at once means no arguments (FastDeploy's test_deepseek_tool_parser.py). `close`: the closing marker of arguments,
-    None if the body has none. Raises `Broken` for invalid arguments or other text behind them, `Cut` if the text ends;
-    the call is not finished then."""
+    None if the body has none. Raises `Broken` if the arguments have no end, are invalid with a comment in them, or
+    other text follows (`_end_arguments`), `Cut` if the text ends; the call is not finished then. Other invalid JSON is
+    left to its repair."""
     if not (yield from builder.peek()):
         raise Cut
     # A labelled fence is not the closing marker where that is a fence too: the call would run without its arguments.
@@ -318,8 +324,9 @@ def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
 
 def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
     """Finish the call whose arguments, with this `value`, end here (`_finish`); surplus brackets are taken first.
-    Raises `Broken`, with the call not finished, if a comment, another object or, before a closing marker `close`, any
-    other text follows."""
+    Raises `Broken`, with the call not finished, if `{` follows, if a comment sign follows where a marker must close the
+    call, or, where `close` is the only closing marker, if anything follows but this, also truncated, an opener or a
+    turn end."""
     ends = builder.compiled.call_ends
     builder.end_text()
     yield from builder.take_extra_closers(ends.brackets_after_arguments)
@@ -339,8 +346,9 @@ def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Ste
 
 def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
     """Take the closing marker `close` of the arguments and finish the call; `empty`: it has no arguments. If `close` is
-    missing, the note `unclosed` is added, unless the call has a closing marker of its own. What cannot follow the call
-    rejects it. A code fence may be left open before the call's own closing marker (LangChain's test_json.py)."""
+    missing, the note `unclosed` is added, unless the call has a closing marker of its own. What cannot follow the call,
+    or arguments behind the marker of an `empty` one, rejects it and is not taken. A code fence may be left open before
+    the call's own closing marker (LangChain's test_json.py)."""
     yield from builder.peek()
     found = (yield from builder.test(close)) if close is not None else None
     closed = builder.compiled.call_ends.close is not None
