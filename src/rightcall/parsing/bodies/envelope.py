@@ -214,8 +214,9 @@ class EnvelopeReader(BodyReader):
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish the calls of a block: a list (vLLM's tests/tool_parsers/test_xlam_tool_parser.py has one
         between `<tool_call>` tags), an object with the calls in it if the format has `outer` keys, else one envelope,
-        or several in a row if a closing marker follows and it is not `bare`. Raises `NotACall` if none of these is
-        here, `Broken` if the end of a malformed call is not found, `Cut` if the text ends."""
+        or several in a row in a format with a closing marker if not `bare`. Raises `NotACall` if none of these is here,
+        also at the end of the text, and beyond the limit of calls; `Broken` if the end of a malformed call is not
+        found; `Cut` if the text ends in it."""
         char = builder.char() or (yield from builder.peek())
         if char == "[":
             if not (yield from builder.test(_BEGINS)) and not (
@@ -245,8 +246,9 @@ class EnvelopeReader(BodyReader):
     def _read_call(self, builder: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
         """Parse one call from its `{` to its `}`, begin it, and return its parts; the caller finishes it, because what
         follows may still reject it. Return None if it was malformed, and so is already repaired or rejected. `listed`:
-        it is in a list. Raises `NotACall` only if `bare`, `Broken` if the end of a malformed call is not found, and
-        `Cut` if the text ends; then a call whose name is known has begun (if `bare`, only one of a declared tool)."""
+        it is in a list. Raises `NotACall` if `bare` and it is no call, or beyond the limit of calls; `Broken` as
+        `_reject_malformed`; `Cut` if the text ends: then a call whose name is known has begun (if `bare` and before its
+        arguments, only of a declared tool)."""
         builder.begin_text()
         while (usual := self._patterns.usual.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
@@ -285,8 +287,9 @@ class EnvelopeReader(BodyReader):
     def _read_members(self, builder: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
         """Take the members of an envelope up to and with its closing bracket into `parts`; with `usual`, the match of
         its beginning, only those behind the arguments. The call begins when the name and the key of the arguments are
-        known; if they are not, it has not begun on return. Raises `OddMember` or `LostJsonEnd` for invalid JSON,
-        `NotACall` for a foreign key if `bare`, `Cut` if the text ends."""
+        known; if they are not, it has not begun on return. Raises `OddMember` or `LostJsonEnd` for invalid JSON outside
+        the arguments or without an end, `NotACall` for a foreign key if `bare` and beyond the limit of calls, `Cut` if
+        the text ends."""
         is_comma_due = usual is not None
         if usual is None:
             builder.advance()
@@ -314,9 +317,10 @@ class EnvelopeReader(BodyReader):
                 raise OddMember
 
     def _read_member(self, builder: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
-        """Take a key and its value into `parts` and return True. Return False if the value is a `function` object, of
-        which only the bracket is taken: its members are parsed as part of the envelope. Raises `OddMember` if no key
-        with a colon is here, else as `_read_members`."""
+        """Take a key and its value into `parts`, as the name, the arguments or another member, and return True. Return
+        False if the value is a `function` object, of which only the bracket is taken: its members are parsed as part of
+        the envelope. Raises `OddMember` if no key with a colon is here, else as `_read_members`. In a format where the
+        key is the name, such a key becomes the name even if the text ends before its value."""
         key = yield from builder.take_json_string()
         if key is None:
             raise OddMember
@@ -351,7 +355,8 @@ class EnvelopeReader(BodyReader):
 
     def _read_name(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         """Take the value of `key` as the name of the call; a blank name counts as none. The call begins if its
-        arguments are known. Raises `OddMember` if it is no string."""
+        arguments are known. Raises `OddMember` if it is no string or is longer than 1,024 characters, `Cut` if the text
+        ends in it, `NotACall` if the call exceeds the limit of calls."""
         name = yield from builder.take_json_string()
         if name is None:
             raise OddMember
@@ -365,7 +370,8 @@ class EnvelopeReader(BodyReader):
 
     def _read_arguments(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         """Take the value of `key` as the arguments. If the name is known, begin the call and give them to it; else keep
-        their JSON and value in `parts`. Raises `LostJsonEnd` if their end cannot be found, `Cut` if the text ends."""
+        their JSON and value in `parts`. Raises `LostJsonEnd` if their end cannot be found, `Cut` if the text ends,
+        `NotACall` if the call exceeds the limit of calls."""
         parts.has_args, parts.before_args = True, len(parts.members)
         parts.seen[key] = ARGUMENTS
         if parts.name is None:
@@ -375,10 +381,11 @@ class EnvelopeReader(BodyReader):
             parts.value = yield from builder.read_arguments()
 
     def _read_other(self, builder: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """Take the value of `key`, which is neither the name nor the arguments, into `parts`: as an id, a further
-        member or a repeated one. Raises `NotACall` if no marker precedes the envelope (`bare`), no call has begun, and
-        a call has no such key: no id, no type, no argument of the tool, no key of the name with null, a number or a
-        boolean. Raises `OddMember` for an invalid value."""
+        """Take the value of `key`, which is neither the name nor the arguments, into `parts`: as a further member, also
+        as the id if it is the first one before the call begins, or as a repeated member. Raises `NotACall` if no marker
+        precedes the envelope (`bare`), no call has begun, and a call has no such key: no id, no type, no argument of
+        the tool, no key of the name with null, a number or a boolean. Raises `OddMember` or `LostJsonEnd` for an
+        invalid value, `Cut` if the text ends."""
         # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
         is_foreign = (
             bare and builder.call is None and not self._is_of_call(key) and not self._is_argument(builder, parts, key)
@@ -412,10 +419,11 @@ class EnvelopeReader(BodyReader):
         return any(key in tools.kinds(name) for name in names)
 
     def _begin_late(self, builder: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
-        """Begin and return a call whose envelope ended before name and arguments were both known. If the name is
-        missing and repairs are on, `_find_name` may supply it; else the call begins with the name "". If `bare`, raises
-        `NotACall` for a call without arguments or name, unless it names a declared tool, or is in a list (`listed`) and
-        has arguments and a key of the name, so that its siblings are still parsed."""
+        """Begin and return a call whose envelope ended before name and arguments were both known. Unless repairs are
+        off, `_find_name` may supply a missing name (if `bare`, only with arguments and a key of the name); else the
+        name is "". If `bare`, raises `NotACall` for a call without arguments or name, unless it names a declared tool,
+        or is in a list (`listed`) and has a filled object of arguments and a key of the name. Raises `NotACall` beyond
+        the limit of calls, too."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
         has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
         lacks_name = has_args and any(key in self.names for key in parts.seen)
@@ -432,8 +440,9 @@ class EnvelopeReader(BodyReader):
 
     def _find_name(self, parts: Parts, tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
         """Return the name of a call that has none, and the receipts: found under another key or among the arguments
-        (vllm#32146), or the only tool that accepts the arguments (NousResearch/hermes-agent#103752). Return "" and no
-        receipt if none is certain. Where the name was found as a member, it is removed from `parts`."""
+        (vllm#32146), or the only tool that accepts the arguments (NousResearch/hermes-agent#103752); without arguments,
+        the other members count as these. Return "" and no receipt if none is certain. A name that was found is removed
+        from the members or the argument JSON in `parts`."""
         members = {key: value for key, value in parts.members if not self._is_no_name(key, value)}
         hoisted = hoist_name(members, tools)
         if hoisted is not None:
@@ -467,7 +476,7 @@ class EnvelopeReader(BodyReader):
         """Finish a call that is not valid JSON: take it up to its closing bracket, then repair it with the tolerant
         reader or emit it as rejected, so that its siblings are parsed. Raises `Broken` if `lost`, the error that ended
         parsing, is no `OddMember`, if the bracket is not found, or if a call that cannot be repaired has a comment;
-        `Cut` if the text ends."""
+        `Cut` if the text ends; `NotACall` if it exceeds the limit of calls."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
@@ -483,8 +492,10 @@ class EnvelopeReader(BodyReader):
 
     def _read_list(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Parse and finish the calls of a list, behind its `[`, each when what follows it is known. Missing commas or a
-        missing `]` are accepted; an entry that is no object becomes a rejected call. Raises `NotACall` if `bare` and
-        the first entry is no call, `Broken` if the end of a malformed entry is not found, `Cut` if the text ends."""
+        missing `]` are accepted. An entry of another type becomes a rejected call; a lost member behind a call rejects
+        it and ends the list, what cannot follow the list rejects the last call. Raises `NotACall` if `bare` and the
+        first entry is no call, and beyond the limit of calls; `Broken` if the end of a malformed entry is not found;
+        `Cut` if the text ends."""
         first = builder.index
         parts: Parts | None = None  # of a call that is not finished
         while True:
@@ -520,7 +531,8 @@ class EnvelopeReader(BodyReader):
 
     def _reject_entry(self, builder: CallBuilder) -> Steps[None]:
         """Take an entry of a list of calls that is no object, and emit it as a call without a name, rejected with the
-        problem `call_not_object`. Raises `Broken` if it is no JSON value, `Cut` if the text ends in it."""
+        problem `call_not_object`. Raises `Broken` if it is no JSON value or has no end, `Cut` if the text ends in it,
+        `NotACall` if it exceeds the limit of calls."""
         builder.begin_text()
         try:
             yield from builder.take_json()
@@ -533,8 +545,9 @@ class EnvelopeReader(BodyReader):
     def _read_outer(self, builder: CallBuilder) -> Steps[None]:
         """Parse an object that holds calls, `{"tool_calls": [...]}`, which are finished, or text for the user, which is
         emitted. Other members behind these are dropped with the note `unknown_key`; a missing `}` is accepted. Raises
-        `NotACall` if the object begins with neither, `LostJsonEnd` for an invalid value, `Broken` as `_read_list`,
-        `Cut` if the text ends."""
+        `NotACall` if the object begins with neither, and beyond the limit of calls; `LostJsonEnd` for a value of text
+        or another member without an end; `Broken` as `_read_list` and `_read_call`; `Cut` if the text ends in a
+        value."""
         builder.advance()
         has_any = False
         while (yield from builder.peek()) == '"':
