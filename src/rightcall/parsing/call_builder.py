@@ -364,10 +364,9 @@ class CallBuilder(Buffer):
             self.problem("invalid_argument_name", f"{key[:80]!r} is no name of an argument", call=self.call.index)
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False, unexpected: str = "") -> None:
-        """Finish the current call, whose body has ended: repair it, check it, emit the remainder of its arguments if it
-        is complete and previews are on, and emit its end, or keep it pending if it is complete and its block requires
-        that. A text beyond the limit makes it incomplete, with the problem `too_large`. A `checked` call is not checked
-        against the schema.
+        """Finish the current call, whose body has ended: repair it, check it (not if `checked`), emit the remaining
+        arguments if it is complete and previews are on, and emit its end, or keep it pending if it is complete and its
+        block requires that. A text beyond the limit makes it incomplete (`too_large`).
 
         `value`: its arguments if the reader decoded them; `empty`: it has none; `unexpected`: a character behind it
         that cannot be there, which rejects it.
