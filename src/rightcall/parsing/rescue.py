@@ -117,10 +117,11 @@ def whole_reply(
     text: str, options: ReadOptions, told: TokenMap | None = None, own: CompiledFormat | None = None
 ) -> Piece | None:
     """Parse a reply that is nothing but whole calls of declared tools, which may have problems, and return it with its
-    spans. Return None for any other text, and without declared tools.
+    spans. Return None for any other text, for more than 400,000 characters, and without declared tools.
 
-    All of it may be in one code fence (kronk#950, agent-zero#1811). `told`: which text is special tokens, None for
-    unknown. `own`: the named format, also tried in a fence if it is one that is only used when it is named.
+    All of it may be in one code fence (kronk#950, agent-zero#1811): such calls are tried first in any format, where
+    each must be runnable. `told`: which text is special tokens, None for unknown. `own`: the named format; if it is one
+    that is only used when it is named, it is tried in a fence in place of any format.
     """
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MAX_CHARS:
@@ -149,7 +150,7 @@ def whole_reply(
 
 def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
     """Return whether the reply is nothing but whole calls of declared tools. They may have problems, but none may be
-    truncated, completed by a repair, or the definition of a tool."""
+    truncated, completed by a repair, the definition of a tool, or next to members that have no use."""
     return _has_only_calls(reply) and all(
         call.name in tools
         and not _is_something_else(call)
@@ -184,7 +185,8 @@ def _one_per_line(text: str) -> str:
 
 def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) -> Piece | None:
     """Parse a text in whatever format it is written and return its calls with other text around them; None unless it
-    has calls and each is a runnable call of a declared tool. `told`: which text is special tokens, None for unknown.
+    has calls and each is a runnable call of a declared tool (`_fitting`), and for more than 400,000 characters. `told`:
+    which text is special tokens, None for unknown.
 
     A model may write the format that it was trained on, whatever the prompt asks for (monomind#242).
     """
@@ -196,9 +198,10 @@ def other_format(text: str, options: ReadOptions, told: TokenMap | None = None) 
 
 
 def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece | None:
-    """Parse the bare calls of the named format `found` that a text ends with, from one of at most nine places on where
-    one may begin. Return them with the text before them as the first part; None unless each call is runnable and
-    nothing but closing brackets and separators follows (vllm#19024)."""
+    """Parse the bare calls that a text ends with, from one of at most nine places on where one may begin, the first
+    that fits, in the named format `found`, and for JSON envelopes also in `xlam`. Return them with the text before them
+    as the first part; None unless each call is a runnable one of a declared tool, which no repair completed, and
+    nothing but closing brackets and separators follows (vllm#19024). None also for more than 400,000 characters."""
     if len(text) > _MAX_CHARS:
         return None
     formats = [found, compile_format(FORMATS["xlam"])] if found.bodies.envelope is not None else [found]
@@ -216,7 +219,8 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
 def api_calls(text: str, options: ReadOptions) -> Piece | None:
     """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback
     (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/heredoc_and_messages.rs). Return them with the text before
-    them, rejected calls too; None if there are none or they are only shown."""
+    them, rejected calls too; None if there are none, if the first place where one may begin is only shown, and for more
+    than 400,000 characters."""
     found = _NATIVE(text) if len(text) <= _MAX_CHARS else None
     if found is None or shows(text[: found.start()]):
         return None
@@ -226,7 +230,8 @@ def api_calls(text: str, options: ReadOptions) -> Piece | None:
 
 
 def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
-    """Return the piece if it has calls and each of them is a runnable call of a declared tool, else None."""
+    """Return the piece if it has calls and each of them is a runnable call of a declared tool and is not something else
+    (`_is_something_else`); otherwise, and without tools, None."""
     calls = piece.reply.attempts
     if tools is None or not calls:
         return None
@@ -235,15 +240,18 @@ def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
 
 def _ends_with_calls(text: str, piece: Piece) -> bool:
     """Return whether `text`, of which `piece` was parsed, has nothing but calls and, behind the last one, closing
-    brackets, backticks, separators and blanks, and no repair completed a call."""
+    brackets, backticks, commas, semicolons and blanks, and no repair completed a call. Markers count as part of the
+    calls."""
     last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
     is_end = _CLOSERS_ONLY(text, last) is not None and _has_only_calls(piece.reply)
     return is_end and not any(map(_was_completed, piece.reply.attempts))
 
 
 def _candidate_starts(text: str) -> Iterator[int]:
-    """Yield the indexes where a bare call may begin, an object with a key of a call first or a list, that is not only
-    shown. A value inside another call or object is left out. Nothing is yielded from an open `<think>` on."""
+    """Yield the indexes where a bare call may begin that is not only shown: an object whose first key is one of a call,
+    or a list that begins with such an object or with `name(`. A value inside another call or object, or behind `key:`
+    or `name=`, is left out, and so is all that follows an unclosed one. Ends at the first candidate inside an open
+    `<think>`, also if that is closed later."""
     shown = Shown()
     at = inside = 0
     for found in _CALL_BEGINS(text):
@@ -262,8 +270,8 @@ def _candidate_starts(text: str) -> Iterator[int]:
 
 
 def _value_end(text: str, start: int) -> int:
-    """Return the index behind the bracketed value at `start`; -1 if it is not closed. Brackets in strings do not count;
-    the kinds of brackets are not compared."""
+    """Return the index behind the first bracketed value at or behind `start`; -1 if it is not closed. Brackets in
+    strings, in single or double quotes, do not count; the kinds of brackets are not compared."""
     depth, quote = 0, ""
     for found in _BRACKETS(text, start):
         char = found.group()
@@ -296,8 +304,8 @@ def _was_completed(call: Call) -> bool:
 
 
 def _after_text(text: str, start: int, piece: Piece) -> Piece:
-    """Return a copy of `piece`, which begins at index `start` of `text`, with the text before it as its first part,
-    unless that is blank, and with spans counted from the beginning of the text."""
+    """Return a copy of `piece`, which begins at index `start` of `text`, with the text before it, without the blanks at
+    its end, as its first part, unless it is blank, and with spans counted from the beginning of the text."""
     before = text[:start].rstrip()
     parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
     edge = [Span(0, len(before), "text")] if before else []
@@ -306,8 +314,8 @@ def _after_text(text: str, start: int, piece: Piece) -> Piece:
 
 
 def located(reply: Reply, text: str) -> list[Span]:
-    """Return the spans of a text that is nothing but the calls of the reply: a call where the text of each is found,
-    and markers between them."""
+    """Return the spans of a text that is nothing but the calls of the reply: a call where the text of each is found
+    behind the one before it (directly behind that if it is not found), and markers between and around them."""
     found: list[Span] = []
     at = 0
     for call in reply.attempts:
