@@ -48,9 +48,10 @@ _IN_OPEN_REASONING = Problem(
 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Close a machine and add the events that only the end decides: calls out of reasoning, rescued calls, near misses.
-    Nothing is added to a reply without text or final reasoning, or beyond its limit. `source`: the whole text.
-    `finish`: the provider's finish reason; if it means truncated, no text is rescued and closed reasoning keeps its
-    calls."""
+    Nothing is added to a reply that has no text and does not end in reasoning, or that is beyond its limit. An
+    `AutoMachine` whose reply is nothing but calls is not closed: only these are emitted (`_emit_calls_only`). `source`:
+    the whole text. `finish`: the provider's finish reason; if it means truncated, no text is rescued and closed
+    reasoning keeps its calls."""
     cut = finish is not None and was_cut(finish)
     if isinstance(reading, Machine):
         machine = reading
@@ -92,9 +93,10 @@ class _Conclusion:
         self._builder, self._output, self._options = machine.builder, machine.output, machine.builder.options
 
     def run(self) -> None:
-        """Add the events that only the end of the reply decides to the output of the machine: of calls in its last
-        reasoning, of its text as calls if it has no call, and notes on near misses. Beyond the limit of calls only the
-        first."""
+        """Add the events that only the end of the reply decides: of calls in its last reasoning, if nothing follows
+        that, its text as calls, and with declared tools notes on near misses. Beyond the limit of calls only the first.
+        Text is tried as calls if no call was found, the reply was not truncated, no text was where only text belongs,
+        rescue is not off, and special tokens are unknown or the format has none."""
         builder, output, start = self._builder, self._output, self._machine.last_reasoning.start
         has_reported = False
         if start is not None:
@@ -116,13 +118,11 @@ class _Conclusion:
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
     def _read_reasoning(self, start: int) -> bool:
-        """Parse the reasoning from position `start` on, which nothing follows. Calls in open reasoning are taken out of
-        it and rejected; of closed reasoning only the calls at its end are taken out (vllm#39055, vllm-mlx#433).
-
-        Other calls stay in it, and all do with `reasoning_calls` "never", or in closed reasoning of a truncated reply:
-        they are reported, and True is returned. False if calls were taken out, if there are none, or if the reasoning
-        is too long to parse. Openers in it that no call follows are reported too.
-        """
+        """Parse the reasoning from position `start` on, which nothing follows. All calls are taken out of open
+        reasoning and rejected; of closed reasoning only those at its end are taken out (vllm#39055, vllm-mlx#433). None
+        is taken out with `reasoning_calls` "never", or of closed reasoning in a truncated reply; if none is, all calls
+        are reported, and True is returned if there are any. Else, or if it is too long to parse, returns False. At most
+        eight openers in it that no call follows, and too many calls, are reported too."""
         is_open = isinstance(self._machine.state, InReasoning)
         text = self._source[start : None if is_open else self._machine.last_reasoning.end]
         if len(text) > _MAX_CHARS:
@@ -144,8 +144,8 @@ class _Conclusion:
         return False
 
     def _parse_reasoning(self, text: str, start: int) -> Piece:
-        """Parse `text`, reasoning that begins at position `start` of the reply, in the format of the reply; only calls
-        in markers count. Calls before it count against the limit."""
+        """Parse `text`, reasoning that begins at position `start` of the reply, in the format of the reply, without
+        bare calls; if that is "auto", in whatever format it is written. Calls before it count against the limit."""
         format, token_map = self._machine.compiled.format, self._builder.token_map
         told = None if token_map is None else token_map.slice(start)
         # Calls before the reasoning count against the limit too.
@@ -157,9 +157,9 @@ class _Conclusion:
         return read_piece(text, compile_format(format, reasoning=False).without_bare_calls, options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
-        """Replace the reasoning from position `start + first` on by the parts of `piece` from its position `first` on:
-        calls, rejected if the reasoning `is_open`, and reasoning between and behind them. A `Recast` event takes the
-        reasoning back first."""
+        """Replace the reasoning from position `start + first` on by the parts of `piece` from its first call at or
+        behind `first` on: calls, rejected if the reasoning `is_open`, else with a note, and reasoning between and
+        behind them. A `Recast` event takes the reasoning back first."""
         output = self._output
         output.events.append(Recast(output.spans.reasoning_since(start + first), "thought"))
         end = output.spans.end
@@ -177,9 +177,10 @@ class _Conclusion:
     # -- calls outside the markers of the format -----------------------------------------------------------------------
 
     def _rescue(self) -> None:
-        """Parse the text of a reply without calls as calls outside the markers of its format, and replace the text if
-        they are accepted. Tried in turn: all text as nothing but calls, calls of an API, calls of another format, and
-        bare calls at the end of the last text. Nothing happens if reasoning follows the last text."""
+        """Replace text of a reply without calls by the first of these that is accepted: all text as nothing but calls
+        or stripped messages; with declared tools, unless the format is "auto" or text is before reasoning, calls of an
+        API (if bare calls may begin a line), then of another format; with declared tools, bare calls that the last text
+        ends with, if the format has them. Nothing happens without text, or if reasoning follows the last text."""
         spans, output = self._output.spans.to_list(), self._output
         texts = [span for span in spans if span.kind == "text"]
         # Text that reasoning follows was not the last word of the model.
@@ -207,10 +208,11 @@ class _Conclusion:
             self.replace_text(piece, start, end, chars + (output.gap if is_gone else 0))
 
     def _read_whole(self, texts: list[Span], spans: list[Span]) -> Piece | None:
-        """Return what all text of the reply is, parsed as nothing but calls, or as messages without their special
-        tokens; None if it is neither. `texts` are the spans of text among all `spans`. Several count as one text,
-        because a token in a string of a call may have separated them (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5,
-        Pasta-Devs/Marinara-Engine#3009)."""
+        """Return all text of the reply parsed as nothing but calls or, if it is one text, as messages without their
+        special tokens; None if it is neither. `texts` are the spans of text among all `spans`. Several count as one
+        text if that begins with `{`, `[` or `call:`, because a token in a string of a call may have separated them
+        (NAVER-Cloud-HyperCLOVA-X/hcx-vllm-plugin#5, Pasta-Devs/Marinara-Engine#3009). None if reasoning is behind their
+        start."""
         first, is_all, format = texts[0].start, len(texts) == 1, self._machine.compiled.format
         text = self._source[first : texts[-1].end]
         is_begun = is_all or text.startswith(("{", "[", "call:"))
@@ -227,8 +229,9 @@ class _Conclusion:
 
     def replace_text(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """Replace the last `chars` characters of text that were emitted, which are between the positions `start` and
-        `end` of the reply, by the parts, problems and spans of `piece`. A `Recast` event takes the text back first, and
-        each call gets a note (`rescued`)."""
+        `end` of the reply, by the parts, the problems of no call, and the spans of `piece`. If there are any `chars`, a
+        `Recast` event takes them back first. Each call gets a note (`rescued`). In the format "auto" the reply gets the
+        format of `piece`."""
         output = self._output
         if self._machine.compiled.format.name == "auto":
             self._machine.rename_format(piece.reply.format)
