@@ -59,10 +59,11 @@ def header_of(compiled: CompiledFormat, text: str) -> Header:
 
 
 def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
-    """Return the tool that a header addresses and the kind of its message: "reasoning", "content" or, for a call, None.
-    The tool is None if it addresses none, and "" if the name is missing, or if somebody else addresses a tool, whose
-    message is content. A word for a kind in place of the tool is returned as the tool too. If the channel token is
-    repeated, the part behind the last one counts."""
+    """Return the tool that a header addresses (all of it where no word introduces the tool) and the kind of its
+    message: "reasoning", "content" or, for a call, None. The tool is None if it addresses none, "" if the name is
+    missing, or if somebody else addresses a tool, whose message is content. A word for a kind in place of the tool is
+    returned as the tool too; the kind is then that of the channel, if it has one. Of a repeated channel token the part
+    behind the last counts."""
     for i, start in enumerate(compiled.headers.starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
@@ -88,8 +89,8 @@ def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str)
 
 def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str:
     """Return the different recipients in the header `text`, separated by commas, if there are several. For one
-    recipient return all the text behind its introduction, or "" if the format takes the name from the header anyway.
-    Also "" without a recipient."""
+    recipient, or if its word is missing, return all text behind its last introduction, or "" if the format takes the
+    name from the header anyway. Also "" without an introduction, or in a format that has none."""
     if not channels.to:
         return ""
     parts = text.split(channels.to.strip())[1:]
@@ -162,9 +163,9 @@ def parse_stripped_messages(text: str, format: Format) -> tuple[Reply, list[Span
     """Parse a reply that is nothing but Harmony messages whose special tokens a server removed: analysisLet me
     see.assistantfinalHello
 
-    Return the reply and its spans; None for any other text, for one message alone, and for more than 64. The headers
-    are plain words, so they are not certain: reasoning is separated from text, and a call in such a message stays text.
-    Evidence: textgen#7374.
+    Return the reply, with a note, and its spans; None for any other text or format, for one message alone, for more
+    than 64 and for more than 400,000 characters. The headers are plain words, so they are not certain: reasoning is
+    separated from text, and a call in such a message stays text, with its header. Evidence: textgen#7374.
     """
     name = "harmony" if format.name == "auto" else format.name
     channels = FORMATS[name].channels if name in FORMATS else None
