@@ -145,7 +145,8 @@ class Buffer:
         return other.buf[other.pos :]
 
     def listen(self, sink: Sink, record: Callable[[str], None] | None = None) -> None:
-        """Let `sink` consume the pieces that follow, until it returns None and the reader resumes.
+        """Let `sink` consume the pieces that follow, until it returns None and the reader resumes. Text that was taken
+        leaves `buf` first.
 
         A reader that waits inside a string calls this before its `yield`. The sink passes the text that it takes to
         `consume`, or appends it to `consumed`. `record` receives the consumed text at the next `commit`.
@@ -273,7 +274,8 @@ class Buffer:
         """Take the JSON value that starts here and return its exact text and its content.
 
         Return None and take nothing if it is invalid, has not arrived whole, is nested too deep, or has an object key
-        twice. A number or a word counts only if other text follows it.
+        twice. A number or a word counts only if a blank, a comma, a bracket or another sign follows that cannot be a
+        part of it.
         """
         buf, start = self.buf, self.pos
         try:
@@ -290,10 +292,12 @@ class Buffer:
         return buf[start:end], value
 
     def take_json(self) -> Steps[tuple[str, Any]]:
-        """Take one JSON value, waiting for its end, and return its exact text and its content. If it is invalid JSON
-        with an end, the content is an `Undecodable`.
+        """Take one JSON value, of which one character must be here, waiting for its end, and return its exact text and
+        its content: an `Undecodable` if it is invalid JSON with an end, is nested too deep, or gives one key two
+        different values.
 
-        Raises `LostJsonEnd` if no end can be found, `Cut` if the text ends first; the text up to there stays taken.
+        Raises `LostJsonEnd` if no value begins here or no end can be found, `Cut` if the text ends first; the text up
+        to there stays taken.
         """
         found = self.take_whole_json()
         if found is not None:
@@ -306,8 +310,9 @@ class Buffer:
         return text, decode_unique(text, self.limits.depth)[0]
 
     def take_json_string(self) -> Steps[str | None]:
-        """Take a string of at most 1,024 characters, such as a key or a name, and return it decoded. Return None and
-        take nothing if no valid string begins here or it is longer. Raises `Cut` if the text ends in it."""
+        """Take a string of at most 1,024 characters with its quotes, such as a key or a name, and return it decoded.
+        Return None and take nothing if no valid string begins here or it is longer. Raises `Cut`, with nothing taken,
+        if the text ends in one that is not yet longer."""
         while True:
             found = _STRING(self.buf, self.pos)
             if found is None and _STRING_START(self.buf, self.pos) and len(self.buf) - self.pos <= _MAX_KEY:
@@ -322,9 +327,9 @@ class Buffer:
             return text if "\\" not in text else str(json.loads(f'"{text}"'))
 
     def skip_json(self) -> Steps[None]:
-        """Take the JSON value that begins here, found by its brackets and strings alone, and not decoded. Raises
-        `LostJsonEnd` if no value begins here or its end cannot be found, `Cut` if the text ends in it; the text up to
-        there stays taken."""
+        """Take the JSON value that begins here, of which one character must be here, found by its brackets and strings
+        alone, and not decoded. Raises `LostJsonEnd` if no value begins here or its end cannot be found, `Cut` if the
+        text ends in it; the text up to there stays taken."""
         char = self.buf[self.pos]
         if char == '"':
             yield from self.skip_json_string()
@@ -337,8 +342,8 @@ class Buffer:
                 raise LostJsonEnd
 
     def skip_scalar(self) -> Steps[None]:
-        """Take characters up to one that cannot be in a number or a word; nothing if there are none. Raises `Cut` if
-        the text ends with them, unless they cannot be a word or number of JSON, Python or JavaScript."""
+        """Take characters up to one that cannot be in a number or a word; nothing if there are none. If the text ends
+        with them, or before any, raises `Cut`, unless they cannot be a word or number of JSON, Python or JavaScript."""
         taken = self.capture()
         try:
             while True:
@@ -354,9 +359,10 @@ class Buffer:
             self.drop(taken)
 
     def skip_brackets(self, closers: list[str]) -> Steps[None]:
-        """Take everything up to the bracket that closes the outermost one. `closers`: the closing brackets of those
-        that are open already; empty if the next character opens the outermost. Raises `LostJsonEnd` at a bracket that
-        closes another one or at a character that JSON has not, `Cut` at the end of the text."""
+        """Take everything up to the bracket that closes the outermost one. `closers`, which changes: the closing
+        brackets of those that are open already; empty if the next bracket opens the outermost. Raises `LostJsonEnd` at
+        a bracket that closes another one, or none, at a character that JSON has not and in an invalid string, `Cut` at
+        the end of the text."""
         while True:
             buf, pos, size = self.buf, self.pos, len(self.buf)
             while pos < size:
@@ -390,8 +396,9 @@ class Buffer:
             yield
 
     def skip_json_string(self, preview: ArgumentPreview | None = None) -> Steps[None]:
-        """Take the string that begins here with its quotes. With `preview` its text is emitted while it arrives. Raises
-        `LostJsonEnd` at a control character or an invalid escape in it, `Cut` if the text ends in it."""
+        """Take the string that begins here with its quotes, waiting for its end. With `preview` its text is emitted
+        while it arrives, not its closing quote. Raises `LostJsonEnd` at a control character or an invalid escape in it,
+        `Cut` if the text ends in it; the text up to there stays taken."""
         index, record = (None, None) if preview is None else (preview.index, preview.record)
         consumed = self.consumed
 
