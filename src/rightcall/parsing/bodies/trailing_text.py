@@ -33,11 +33,13 @@ ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(
 
 
 def find_unexpected(builder: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
-    """Return the next character behind a call if it cannot be there, or "" if what follows may. The character is not
-    taken; only blanks are, and a separator that `another` finds.
+    """Return "" if what is behind a call may follow it, else the character there, which is not taken. With `closed` (a
+    marker must follow) that is a bracket, a comma, a semicolon or a quotation mark that begins no closing marker, whole
+    or truncated by the end of the text; only blanks are taken, and a separator that `another` finds. Otherwise return
+    "," if another member of the call follows, and take nothing.
 
-    `closed`: a marker must follow. Otherwise anything may follow except another member of the call, for which "," is
-    returned. `another`: the probe for the text between this call and another one, which may then follow.
+    `another`: the probe for the text between this call and another one, which begins with `{` and may follow if
+    `closed`.
     """
     if not closed:
         return "," if (yield from builder.test(LOST_MEMBER)) else ""
