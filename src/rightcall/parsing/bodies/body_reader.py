@@ -46,13 +46,14 @@ class BodyReader:
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish all calls of the block, from behind its opener; with `bare` no marker precedes them. Raises
-        `NotACall` where the text is no call, `Broken` where a call cannot be parsed any further, `Cut` where the text
-        ends in one; calls before that are finished, and the current one may have begun."""
+        `NotACall` where the text is no call and beyond the limit of calls, `Broken` (or `RecursionError`) where a call
+        cannot be parsed any further, `Cut` where the text ends in one; calls before that are finished, and the current
+        one may have begun."""
         raise NotImplementedError
 
     def read_choice(self, builder: CallBuilder, name: str) -> Steps[None]:
         """Begin a call of the tool `name`, which the request names, parse its arguments, which begin here, and finish
-        it. Only for bodies that have no name of their own. Raises `Broken` or `Cut` as `read` does."""
+        it. Only for bodies that have no name of their own. Raises `Broken`, `Cut` or `NotACall` as `read` does."""
         raise NotImplementedError
 
     def is_over(self, builder: CallBuilder, end: int) -> bool:
