@@ -136,7 +136,7 @@ class Block:
 
     def _read_calls(self) -> Steps[None]:
         """Parse the calls with the reader whose body begins here (an only reader is not tested), unless `bare` behind a
-        code fence (`_take_fence`). An empty block (`_report_empty`) is only reported, also not if `bare`. In a body of
+        code fence (`_take_fence`). Unless `bare`, an empty block is only reported (`_report_empty`). In a body of
         arguments alone an object is the arguments of the tool that the request names. Raises `NotACall` if no call
         begins here, in a section, and beyond the limit of calls; `Cut` if the text ends, `Broken` or `RecursionError`
         if a call cannot be parsed."""
@@ -255,9 +255,10 @@ class Block:
 
     def _emit_text(self, opening: Capture) -> Ending:
         """Emit what was taken as text and return "full" beyond the limit of calls, else "text". If the block has calls,
-        the text is what follows the last one; else it is all since `opening`, the capture of the block, which ends.
-        Then, unless `bare` or "full", a note reports the opener, and an opener that is a special token is dropped; a
-        tool name that the opener of a headless block begins with is emitted. A pending call becomes final."""
+        that is the text of a call behind the last one; else it is all since `opening`, the capture of the block, which
+        ends. Then, unless `bare` or "full", a note reports the opener, and an opener that is a special token is
+        dropped; a tool name that the opener of a headless block begins with is emitted. A pending call becomes
+        final."""
         builder, output = self._builder, self._builder.output
         ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
@@ -331,10 +332,10 @@ class Block:
 
     def _reject_truncated(self, opening: Capture) -> bool:
         """Take the remaining text and reject the call in it with `truncated`, or `unterminated_string` if it has begun
-        and a closing marker is in its arguments. If no text of it is there, emit a blocking `truncated` problem without
-        a call, and behind a call of the block only if a comma is last. Return False, with nothing emitted, if no call
-        of the block has begun and it is prose, or, if `bare`, none of the reply. `opening`: the capture of the block,
-        which goes on."""
+        and a closing marker is in its arguments. If there is neither text of it nor a name in its header, emit a
+        blocking `truncated` problem without a call, and behind a call of the block only if a comma is last. Return
+        False, with nothing emitted, if no call of the block has begun and it is prose, or, if `bare`, none of the
+        reply. `opening`: the capture of the block, which goes on."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
