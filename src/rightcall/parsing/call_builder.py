@@ -610,9 +610,9 @@ class ArgumentPreview:
 
     def read_object(self) -> Steps[None]:
         """Take the JSON object that begins here, with its closing brace, and emit each member when it is whole and a
-        comma follows (a plain string while it arrives). What follows the last of these commas is taken, but the caller
-        must emit it; that includes all behind something odd, whose end is found by brackets alone. Raises `Cut` if the
-        text ends, `LostJsonEnd` if no end can be found."""
+        comma follows (a plain string while it arrives). The remainder behind that, and all from something odd on, whose
+        end is found by brackets alone, is taken, but the caller must emit it. Raises `Cut` if the text ends,
+        `LostJsonEnd` if no end can be found."""
         builder = self._builder
         builder.advance()
         while True:
