@@ -49,9 +49,9 @@ _IN_OPEN_REASONING = Problem(
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Close a machine and add the events that only the end decides: calls out of reasoning, rescued calls, near misses.
     Nothing is added to a reply that has no text and does not end in reasoning, or that is beyond its limit. An
-    `AutoMachine` whose reply is nothing but calls is not closed: only these are emitted (`_emit_calls_only`). `source`:
-    the whole text. `finish`: the provider's finish reason; if it means truncated, no text is rescued and closed
-    reasoning keeps its calls."""
+    untruncated reply of an `AutoMachine` that is nothing but calls is not closed: these are emitted
+    (`_emit_calls_only`). `source`: the whole text. `finish`: the finish reason; if it means truncated, no text is
+    rescued and closed reasoning keeps its calls."""
     cut = finish is not None and was_cut(finish)
     if isinstance(reading, Machine):
         machine = reading
