@@ -34,13 +34,10 @@ ARGUMENTS = Probe(seq(blanks(), _FENCE, blanks(), alt(_OBJECT, seq(_KEY, blanks(
 
 def find_unexpected(builder: CallBuilder, *, closed: bool, another: Probe | None = None) -> Steps[str]:
     """Return "" if what is behind a call may follow it, else the character there, which is not taken. With `closed` (a
-    marker must follow) that is a bracket, a comma, a semicolon or a quotation mark that begins no closing marker, whole
-    or truncated by the end of the text; only blanks are taken, and a separator that `another` finds. Otherwise return
-    "," if another member of the call follows, and take nothing.
-
-    `another`: the probe for the text between this call and another one, which begins with `{` and may follow if
-    `closed`.
-    """
+    marker must follow) that is a bracket, comma, semicolon or quotation mark that begins no closing marker, also no
+    truncated one; only blanks are taken, and a separator that `another` finds. Without it return "," if another member
+    of the call follows, and take nothing. `another`: the probe for the text before another call; `{` may follow then,
+    if `closed`."""
     if not closed:
         return "," if (yield from builder.test(LOST_MEMBER)) else ""
     char = builder.char() or (yield from builder.peek())
