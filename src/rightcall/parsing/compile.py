@@ -61,7 +61,8 @@ _BLANKS = f"[ \\t\\r\\n]{{0,{MAX_BLANKS}}}+"
 
 def last_tokens(own: str) -> list[Pat]:
     """Return the patterns of end-of-turn tokens of all model families, except tokens that are part of the text `own`;
-    one pattern for all tokens with the same first two characters."""
+    one pattern for all tokens with the same first two characters. They match only at the end of a text, as `_pattern`
+    says."""
     foreign = [str(token) for token in LAST_TOKENS if token not in own]
     starts = dict.fromkeys(token[:2] for token in foreign)
     return [_pattern(start, frozenset(token[2:] for token in foreign if token.startswith(start))) for start in starts]
@@ -69,8 +70,9 @@ def last_tokens(own: str) -> list[Pat]:
 
 @cache  # many formats share them
 def _pattern(start: str, rests: frozenset[str]) -> Pat:
-    """Return the pattern of the end-of-turn tokens that are `start` and one of `rests`. It matches only where nothing
-    but blanks and at most two more such tokens follow up to the end of the text."""
+    """Return the pattern of the end-of-turn tokens that are `start` and one of `rests`. It matches such a token,
+    without what follows, only if nothing but blanks and at most two more end-of-turn tokens follow up to the end of a
+    text that is over."""
     whole, begun = build_trie(rests), build_trie(rests, begun=True)
     more, next_begun = _further_tokens()
     second = re.escape(start[1:])
@@ -162,7 +164,8 @@ class FormatMarkers:
         return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"] + cut
 
     def _damaged(self) -> Entries:
-        """Return entries for the damaged opening tags of bodies: misspelt, or with other text in place of the name."""
+        """Return entries for the damaged opening tags of bodies: misspelt (only for kinds of bodies whose reader has
+        such patterns), or with other text in place of the name."""
         bodies = self.format.bodies
         found = [
             (Sign("body"), pat)
@@ -172,8 +175,9 @@ class FormatMarkers:
         return found + [entry for body in bodies for entry in _misnamed_openings(body, self.is_bare)]
 
     def hints(self) -> list[Pat]:
-        """Return patterns of the first word of each opening tag of bodies and arguments, by which a malformed body is
-        recognized. Words of prose and tags of up to three characters are left out."""
+        """Return patterns of the beginning of each opening tag of bodies and arguments, up to its first hole or space
+        and without `=` and `"` at its end, by which a malformed body is recognized. Beginnings of up to three
+        characters, or with a letter or digit first, are left out. Only the first tag of each body is used."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text
@@ -184,18 +188,21 @@ class FormatMarkers:
         return [literal(start) for start in starts if len(start) > _MIN_TAG and not start[0].isalnum()]
 
     def beside(self) -> list[Pat]:
-        """Return the patterns after which no call continues: the markers around a call and around content."""
+        """Return the patterns after which no call continues: the opening and the closing markers around a call and
+        around content."""
         pairs = (self.format.call, *self.format.content)
         return [pat for pair in pairs for side in pair for pat in templates(side)]
 
     def after(self) -> list[Pat]:
-        """Return the patterns of all that may follow the end of a body: closing markers of calls and sections, openers,
-        ends of turns."""
+        """Return the patterns of what may follow the end of a body: closing markers of calls and sections, openers of
+        calls and bodies (also damaged), and the format's own ends of turns and headers of messages. Openers of
+        sections, code fences that open calls and end-of-turn tokens of other model families are left out."""
         return patterns(self.closes + self.section_closes + self.inner + self.turns)
 
     def lone_tokens(self) -> Entries:
-        """Return entries that close a call for the special tokens at the edges of the markers around calls, sections
-        and thoughts: such a token may be alone in a text. Inside a tag a token has no meaning alone."""
+        """Return entries with the action `closer` for the special tokens that begin or end a longer marker around
+        calls, sections, thoughts or bodies: such a token may be alone in a text. White space of a marker counts for its
+        length. A token that is all of a marker, or only inside one, gets no entry from that marker."""
         texts = [text for marker in self._around_calls() for text in with_tokens(marker)]
         edges = [(token, text, text.strip()) for text in texts for token in text.tokens]
         tokens = {
@@ -204,8 +211,9 @@ class FormatMarkers:
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def stray_tokens(self) -> Entries:
-        """Return entries for all other special tokens of the format, none of which belongs in text. The token that
-        begins a header is left out, because a header may follow."""
+        """Return entries with the action `stray` for each special token in a marker of bodies, of turn ends, or of
+        messages with headers: none belongs in text. The first token of a header's start and of its channel marker is
+        left out, because a header may follow. Markers of calls, sections, content and reasoning add none."""
         format, channels = self.format, self.format.channels
         markers = [*format.ends, *[marker for body in format.bodies for marker in BODIES[type(body)].markers(body)]]
         begins: list[Special] = []
@@ -218,8 +226,9 @@ class FormatMarkers:
         return [(Sign("stray", True, True), literal(token)) for token in sorted(tokens)]
 
     def tokens_in_thought(self) -> Entries:
-        """Return entries for special tokens that have no meaning in a thought and are dropped there. Those of headers
-        are left out, because they show that a thought contains a call."""
+        """Return entries for what has no meaning in a thought and is dropped there: each closing marker (but that of
+        thoughts) that is special, as a whole, the tokens of `lone_tokens`, and, in a format without channels, those of
+        `stray_tokens`. With channels these show that a thought contains a call."""
         texts = [text for close in self._closes() for text in with_tokens(close)]
         closes: Entries = [(Sign("stray", True, True), template(text)) for text in texts]
         return closes + self.lone_tokens() + (self.stray_tokens() if self.format.channels is None else [])
@@ -240,7 +249,8 @@ class FormatMarkers:
 
 
 def entries(action: Action, marker: Marker) -> Entries:
-    """Return an entry, sign and pattern, for each alternative of a marker, longest first."""
+    """Return an entry, sign and pattern, for each alternative of a marker that is not empty, longest first. White space
+    at the edges of an alternative is not part of its pattern."""
     return [(sign_of(action, text), template(text)) for text in longest_first(marker)]
 
 
@@ -262,8 +272,8 @@ def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, E
 
 
 def _whole_labels(found: Entries) -> Entries:
-    """Return the entries, each with the end of a word required behind it if it is a token that ends in a letter:
-    `<|channel>thoughtful` is not `<|channel>thought`."""
+    """Return the entries; where a marker has a token and ends in a letter, the pattern also requires that no letter,
+    digit or `_` follows: `<|channel>thoughtful` is not `<|channel>thought`. The other entries are unchanged."""
     return [(sign, seq(pat, _WORD_END) if sign.is_token and pat.whole[-1].isalpha() else pat) for sign, pat in found]
 
 
@@ -273,12 +283,14 @@ def with_tokens(marker: Marker) -> list[Special]:
 
 
 def sign_of(action: Action, text: str) -> Sign:
-    """Return the sign of one alternative of a marker, with this action: `special` and `is_token` depend on the text."""
+    """Return the sign of one alternative of a marker, with this action. `special` is whether `text` is a `Special`,
+    `is_token` whether that has tokens."""
     return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
 
 
 def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
-    """Return the entries without repeated patterns; the first of equal patterns counts. Their order may change."""
+    """Return the entries without repeated patterns; of entries whose patterns have the same `whole`, the first counts.
+    Their order may change."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
@@ -314,8 +326,10 @@ def ends_of(format: Format) -> tuple[str, ...]:
 
 
 def _headers(channels: Channels) -> Entries:
-    """Return entries for the beginning of a message header: whole, truncated at the end of the text, or without its
-    role. They match without consuming."""
+    """Return entries for the beginning of a message header, which match without consuming: its start, its channel
+    marker, the first token of its start directly before a channel marker or (without channels) a recipient, or as much
+    of a start with a token as the text ends in. Where a header is only a name, it must be whole, or the text must end
+    behind the start or in the name."""
     starts, tokens = marker_alternatives(channels.start), with_tokens(channels.start)
     if channels.to:
         channel = (channels.channel,) if channels.channel else ()
@@ -349,16 +363,17 @@ def _truncated_header(start: Special, *rest: Pat) -> Pat:
 
 
 def _recipient_without_start(channels: Channels | None) -> list[Pat]:
-    """Return, in a list, the pattern of a header without its start: a recipient and the token that begins a message.
-    Empty for formats whose headers have channels or no such token, and for None."""
+    """Return, in a list, the pattern of a header without its start: the label of a recipient, its name and the marker
+    that begins a message. Empty for None, and for formats whose headers have a channel marker or no label of a
+    recipient, or whose message marker is not special."""
     if channels is None or channels.channel or not channels.to or not isinstance(channels.message, Special):
         return []
     return [seq(literal(channels.to.strip(BLANKS)), NAME, blanks(), template(channels.message))]
 
 
 def recipient_headers(channels: Channels) -> list[Pat]:
-    """Return the patterns of a header that is only a name and the message marker. If that marker is visible text, the
-    name may be missing; if it is a line break, it must be there."""
+    """Return the patterns of a header that is only a name and the message marker, and, if that marker is not white
+    space, of the marker alone, because the name may be missing. If it is a line break, the name must be there."""
     message = channels.message.strip(BLANKS)
     if not message:
         return [seq(NAME, _LINE_END, literal(channels.message))]
@@ -369,7 +384,8 @@ def recipient_headers(channels: Channels) -> list[Pat]:
 
 
 def body_open(body: Body) -> Marker:
-    """Return the marker that precedes the arguments of a body, "" if it has none."""
+    """Return the marker that precedes the arguments of a body, which is the first of its opening markers; "" if it has
+    none."""
     return next(iter(BODIES[type(body)].opening(body)), "")
 
 
@@ -379,15 +395,16 @@ def _closing(body: Body) -> list[Pat]:
 
 
 def _named_openings(body: Body) -> list[str]:
-    """Return the alternatives of the marker before the arguments of a body whose name is in a header; only those with
-    more than three characters beside holes. Empty for other bodies."""
+    """Return the alternatives, longest first, of the marker before the arguments of a body of a kind that lets a header
+    hold the name; only those with more than three characters beside holes. Empty for other bodies."""
     texts = longest_first(body_open(body)) if BODIES[type(body)].named_by_header else []
     return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _MIN_TAG]
 
 
 def _nameless(body: Body) -> list[Pat]:
-    """Return the patterns by which a body without its name begins: its opening tag without the name, the token between
-    name and arguments, or the first argument."""
+    """Return the patterns by which a body without its name begins: its opening tag without the name, the token directly
+    behind a name that begins the tag, or, if one alternative of the tag is only a name, the opening tag of an argument.
+    Those with up to three characters are left out."""
     texts = marker_alternatives(body_open(body))
     # The token between a name and its arguments.
     named = with_tokens(body_open(body))
@@ -400,14 +417,16 @@ def _nameless(body: Body) -> list[Pat]:
 
 
 def _without_name(text: str) -> Pat:
-    """Return the pattern of a marker with only blanks, or nothing, in place of the name."""
+    """Return the pattern of a marker with only blanks, or nothing, in place of the name. If text is only on one side of
+    the name, or there is no name, that is the pattern of this text."""
     pats = [template(side) for side in split_at_name(text) if side.strip()]
     return seq(pats[0], blanks(), *pats[1:]) if len(pats) > 1 else pats[0]
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:
-    """Return entries for the tags by which a body is found in text. `is_bare`: calls have no marker of their own; if
-    they have one, tags that begin with a letter or digit are left out. A bare name is never one."""
+    """Return entries for the opening tags by which a body is found in text, also for those without their name or that
+    the text ends in (see `_odd_openings`; for further tags only the latter). `is_bare`: calls may lack a marker of
+    their own; else tags that begin with a letter or digit are left out. Tags that begin with a hole always are."""
     opening = BODIES[type(body)].opening(body)
     tags = [entry for marker in opening for entry in entries("body", marker)]
     for text in longest_first(body_open(body)):
@@ -418,8 +437,10 @@ def _opening(body: Body, is_bare: bool) -> Entries:
 
 
 def _misnamed_openings(body: Body, is_bare: bool) -> Entries:
-    """Return entries for the opening tags of a body with other text in place of the name, before the first argument, as
-    far as they cannot be prose. `is_bare`: calls have no marker of their own."""
+    """Return entries for the opening tags of a body with other text in place of the name, before the beginning of an
+    argument's tag, or before `{` if arguments have no tags. Only for tags with one hole, not at their end, at least
+    three characters before it, and as far as they cannot be prose (`_is_sure`). `is_bare`: calls may lack a marker of
+    their own."""
     texts = [text for text in longest_first(body_open(body)) if text.count("{") == 1 and text[-1] != "}"]
     tags = [text for text in texts if len(text.partition("{name}")[0]) >= _MIN_TAG and _is_sure(text, is_bare)]
     params = [template(param.partition("{")[0]) for param in longest_first(BODIES[type(body)].param_opening(body))]
@@ -433,8 +454,9 @@ def _is_sure(text: str, is_bare: bool) -> bool:
 
 
 def _odd_openings(text: str) -> Entries:
-    """Return entries for an opening tag without its name, and for one that the text ends in. Empty without a name hole
-    or with fewer than three characters before it."""
+    """Return entries for an opening tag without its name, if text follows the name, and for one that the text ends in,
+    if it does not begin with a letter or digit. Empty without a name hole or with fewer than three characters before
+    it."""
     before, hole, behind = text.partition("{name}")
     if len(before.strip()) < _MIN_TAG or not hole:
         return []
@@ -509,7 +531,8 @@ class BareCalls:
 
 def _between(format: Format, first_characters: str) -> Probe | None:
     """Return the probe for the separator of two bare calls, which begin with one of `first_characters`: the format's
-    own, a comma or a semicolon, before another call. None if there are no bare calls."""
+    own, a comma or a semicolon, if then, behind blanks, one of these characters or a call's opener follows, which is
+    not consumed. None if there are no bare calls."""
     if not first_characters:
         return None
     opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
@@ -518,8 +541,9 @@ def _between(format: Format, first_characters: str) -> Probe | None:
 
 
 def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
-    """Return the probe for a reply that begins with a call whose opener the prompt ended with: a name and a special
-    token, before the arguments or the end of the text. None if the format has no such body."""
+    """Return the probe for a reply that begins with a call whose opener the prompt ended with: an opening tag that
+    contains a special token, but does not begin with one, directly before `{` or the end of the text. None if no body
+    has such a tag, or calls may lack a marker of their own."""
     opens = [text for body in format.bodies for text in longest_first(body_open(body))]
     begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
     if markers.is_bare or not begun:
@@ -600,7 +624,8 @@ class Headers:
 
 def _first_header(channels: Channels | None) -> Probe | None:
     """Return the probe for a reply's first header, which has no start because the prompt ended with it (vllm#57488,
-    llama.cpp#15181), or with the first token of it. It consumes nothing; None without channels."""
+    llama.cpp#15181), or with the first token of it: the label of a recipient, or the remainder of the start before that
+    or a channel marker; without labels, a name with the message marker. It consumes nothing; None without channels."""
     if channels is None:
         return None
     if channels.to:
@@ -629,13 +654,13 @@ class FirstMarkers:
 
     def may_begin(self, text: str) -> bool:
         """Return whether a reply that begins with `text` may begin with one of the markers. Only `think_tag` is
-        compared with the text: with any other marker in the format it is always True."""
+        compared with the text: with any other marker in the format it is always True. False if the format has none."""
         return self._has_others or (self.think_tag is not None and may_be_think_tag(text))
 
 
 def first_opener(marker: Marker) -> Probe | None:
-    """Return the probe for an opener of a call without its first token, which the prompt ended with (sglang#33181).
-    None if no opener has a token and a name."""
+    """Return the probe for an opener of a call without its first token, which the prompt ended with (sglang#33181); a
+    first token that does not begin the opener is not removed. None if no opener has both a token and a name."""
     texts = [text for text in with_tokens(marker) if "{name}" in text]
     return _any_of_some([template(Special(str(text).removeprefix(text.tokens[0]), text.tokens)) for text in texts])
 
@@ -726,7 +751,8 @@ class CompiledFormat:
         self.scans = Scans(format, markers, openers, strays, lines=self.bare_calls.can_begin_line)
 
     def _beside_calls(self, markers: FormatMarkers) -> Entries:
-        """Return entries for the markers of content, citations, the protocol and turns."""
+        """Return entries for the markers of content, citations and turns, and for the end-of-turn tokens of all model
+        families. In a protocol content has the action `tag`, and the block that ends the task is added (`done`)."""
         format, found = self.format, []
         if format.protocol is not None:
             found = [(Sign("tag"), literal(marker)) for marker in self.content_tags]
@@ -739,8 +765,9 @@ class CompiledFormat:
 
     def _stray_markers(self, markers: FormatMarkers) -> Entries:
         """Return entries for closing markers of calls, bodies and values, also invented ones (`[/TOOL_CALLS]` in
-        Dynamo's tool_calling/test_cases/fixtures/mistral.rs), and for other tokens that do not belong in text alone.
-        Code fences are left out."""
+        Dynamo's tool_calling/test_cases/fixtures/mistral.rs), and for the tokens of `lone_tokens` and `stray_tokens`.
+        What closes a value, or a body with raw values, is `value_close`. Code fences are left out unless they are
+        special."""
         strays = markers.closes + markers.lone_tokens() + entries("closer", guess_closing_markers(self.format))
         strays += [(Sign("value_close"), pat) for reader in self.bodies.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
@@ -751,12 +778,14 @@ class CompiledFormat:
 
     @cached_property
     def partial_openers(self) -> Probe:
-        """Return a probe for all openers of calls; with `is_begun` it tells whether a text ends inside one."""
+        """Return a probe for what opens calls: sections, calls, bodies and headers, as far as they begin with literal
+        text. With `is_begun` it tells whether a text ends inside one."""
         return Probe(alt(*[pat for pat, _ in self.openers.of_calls]))
 
     @cached_property
     def partial_markers(self) -> Probe:
-        """Return a probe for the markers that open no call; with `is_begun` it tells whether a text ends inside one."""
+        """Return a probe for the markers of reasoning, content and turns, the closing markers of sections and bodies,
+        and the opening and closing markers of calls. With `is_begun` it tells whether a text ends inside one."""
         markers = FormatMarkers(self.format)
         beside = [entry for pair in self.format.content for entry in entries_of_pair(pair, "content", "content_close")]
         others = markers.thinks + markers.think_closes + markers.section_closes + markers.turns + beside
@@ -765,7 +794,7 @@ class CompiledFormat:
     @cached_property
     def with_think_tags(self) -> CompiledFormat:
         """Return the format for a reply whose reasoning is in `<think>`, next to the format's own markers; itself if
-        `<think>` has another meaning in it or reasoning is off."""
+        reasoning is off or a marker of the format contains `<think>`, also that of its reasoning."""
         if self.first.think_tag is None:
             return self
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
@@ -789,13 +818,14 @@ THINK_TAG = Probe(literal(THINK_OPENS))
 
 def may_be_think_tag(text: str) -> bool:
     """Return whether a reply that begins with this text may begin with `<think>`, after blanks. Only the first two
-    characters behind the blanks are compared; True for an empty or blank text."""
+    characters behind the blanks are compared, so that `<the` gives True; also True for an empty or blank text."""
     begun = text[:2] if text[:1] > " " else text.lstrip(BLANKS)[:2]
     return THINK_OPENS.startswith(begun)
 
 
 def _think_tag(format: Format) -> Probe | None:
-    """Return the probe for `<think>`; None if it has a meaning of its own in this format."""
+    """Return the probe for `<think>`; None if a marker of calls, sections, content or reasoning in this format contains
+    it."""
     pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
     texts = [text for pair in pairs for marker in pair for text in marker_alternatives(marker)]
     return None if any(THINK_OPENS in text for text in texts) else THINK_TAG
@@ -823,8 +853,8 @@ def search_any(sources: list[str]) -> Closes | None:
 
 
 def _no_opener(close: Pat) -> Pat:
-    """Return the pattern of a closing marker; a code fence must not be followed by a letter, because then it opens a
-    block."""
+    """Return the pattern of a closing marker. One that begins with a backtick must be followed by no ASCII letter,
+    because then it opens a block; other patterns are returned unchanged."""
     return seq(close, alt(lookahead(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
@@ -839,8 +869,9 @@ def _content_tags(format: Format) -> dict[str, str]:
 
 
 def _done(opens: str, closes: str, others: list[str]) -> Pat:
-    """Return the pattern of a whole block, from `opens` to `closes`, that reports the end of the task: at most 2,000
-    characters, without one of these two or of `others`."""
+    """Return the pattern of a whole block that reports the end of the task: from `opens` to `closes`, with at most
+    2,000 characters between. These two, and those of `others` that begin with the same character as `opens`, cannot be
+    in the block."""
     head = opens[0]
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
@@ -853,8 +884,9 @@ def _any_of_some(pats: list[Pat]) -> Probe | None:
 
 
 def _extra(closes: list[Pat]) -> Probe | None:
-    """Return a probe for one to three superfluous brackets before one of `closes`. A bracket that one of these begins
-    with is not superfluous. None without `closes` or brackets."""
+    """Return a probe for one to three superfluous closing brackets, with blanks around them, before one of `closes`,
+    which is not consumed. A bracket that one of these begins with is not superfluous. None without `closes`, or if all
+    brackets begin one."""
     heads = {pat.head for pat in closes}
     brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
     if not closes or not brackets:
@@ -866,8 +898,9 @@ _CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}
 
 
 def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
-    """Return the compiled format, from the cache if it was compiled before. With `reasoning=False` reasoning markers
-    are ordinary text, and reasoning messages are content."""
+    """Return the compiled format, from the cache if the same object was compiled before. With `reasoning=False`
+    reasoning markers are ordinary text, and all messages with a known channel are content; the result is cached
+    separately."""
     key = id(format), reasoning
     found = _CACHE.get(key)
     if found is None:
