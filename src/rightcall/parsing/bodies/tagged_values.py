@@ -64,8 +64,9 @@ class NestedTags:
 
     def read(self, builder: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """Take the value of the argument `key` behind its opening tag, with its closing tag, and return its JSON and
-        its value; nothing is given to the call. Raises `Broken` for a closing tag of another name, text between tags or
-        too much depth, `Cut` if the text ends."""
+        its value; nothing is given to the call. Raises `Broken` for a closing tag of another name, for text beside
+        elements in one tag or too much depth, `Cut` if the text ends first. Text of another type than declared is a
+        string."""
         root: _Node = key, [], []
         stack = [root]
         while stack:
@@ -98,7 +99,7 @@ class NestedTags:
 
     def may_begin(self, builder: CallBuilder, key: str) -> bool:
         """Return whether the schema of the argument `key` accepts a list or an object, so that tags in its value are
-        structure, not text."""
+        structure, not text. True also if no type is declared, for an undeclared argument and for an unknown tool."""
         places = self._places(builder)
         return allows_nesting(places.at([key]), places.refs)
 
@@ -108,10 +109,10 @@ class NestedTags:
         return Places(tool.parameters) if tool else _NO_PLACES
 
     def _value(self, node: _Node, schema: Any, places: Places, depth: int) -> tuple[str, Any]:
-        """Return JSON and value of an element. Without elements it is its text by the schema's type (blank: an empty
-        list or object if that is the type), with `depth` as the limit for JSON; elements are a list if the schema
-        accepts one and all are named `item`, or it accepts no object, else an object. Raises `Broken` if it has both
-        text and elements."""
+        """Return JSON and value of an element. Without elements in it, it is its text by the schema's type (a string,
+        without a problem, if it is none of that type; blank: an empty list or object if that is the type), with `depth`
+        as the limit for JSON. Elements are a list if the schema accepts one and all are named `item` or it accepts no
+        object; else an object. Raises `Broken` if it, or an element in it, has both text and elements."""
         tag, pieces, children = node
         text = "".join(pieces)
         is_blank = not text.strip()
@@ -127,14 +128,14 @@ class NestedTags:
 
     def _list(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
         """Return JSON and value of a list whose items are these elements, whatever their tags, as in SGLang's
-        minimax_m3.py. `schema`: that of the list; `places`, `depth`: as in `_value`."""
+        minimax_m3.py. `schema`: that of the list; `places`, `depth`, and `Broken`: as in `_value`."""
         made = [self._value(child, places.inner(schema, at), places, depth) for at, child in enumerate(children)]
         return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
 
     def _object(self, children: list[_Node], schema: Any, places: Places, depth: int) -> tuple[str, Any]:
         """Return JSON and value of an object whose members are these elements, with their tags as keys; several of one
-        tag are one member, a list (lablup/mlxcel#770). `schema`: that of the object; `places`, `depth`: as in
-        `_value`."""
+        tag are one member, a list, at the place of the first (lablup/mlxcel#770). `schema`: that of the object;
+        `places`, `depth`, and `Broken`: as in `_value`."""
         named: dict[str, list[_Node]] = {}
         for child in children:
             named.setdefault(child[0], []).append(child)
@@ -223,17 +224,19 @@ class ValueEnd:
         self.ends_in_tag = self._remainder_of_close()
 
     def _remainder_of_close(self) -> Callable[[str], re.Match[str] | None]:
-        """Return a search function for what may be left of a damaged closing tag at the end of a value: a tag
-        character, a tag without its last character, the beginning of a closing tag in the last line, or its name."""
+        """Return a search function for what may be left of a damaged closing tag at the end of a value, before white
+        space: one of `<>/|`, a `<` with other text behind it in its line and no further `<` or `>`, the first four
+        characters of a closing tag in the last line, or its name if that has at least eight characters."""
         closes = [text.partition("{")[0].strip() for text in marker_alternatives(self.tags.body.value_close)]
         begins = [re.escape(close[:4]) + r"[^\n]*+" for close in closes if close]
         names = [re.escape(name) for close in closes if len(name := close.strip("<>/|")) >= _LEAST_NAME]
         return re.compile(rf"(?:[<>/|]|<[^<>\n]*+|{'|'.join([*begins, *names]) or '(?!)'})\s*\Z").search
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
-        """Return the patterns of what closes this value: its closing tags, with `key` in them if they have a hole for
-        it, behind the closing `quote`. A line break before them belongs to them if the opener had one (`line`, "" for
-        none) or the format writes it, but not if `inline`."""
+        """Return the patterns of what closes this value: its closing tags, with `key` in the hole for it unless `key`
+        is "", behind the closing `quote`. Each also has a pattern with a line break before it, if the format writes one
+        before a closing tag, the opener had one (`line`, "" for none) or the first closing tag has it, and not
+        `inline`."""
         body = self.tags.body
         own = marker_alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
@@ -243,8 +246,10 @@ class ValueEnd:
         return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
-        """Return the format's other tags that may be in a value, each with what it means there: "next" (another
-        argument may begin), "shut" (a closing marker), "param", "open", "call" or "message"."""
+        """Return the format's other tags that may be in a value, each with what it means there: "next" (an opening tag
+        of an argument that may end the value), "param" (one that does not), "open" (the beginning of one), "shut" (a
+        closing marker of a body, call or section), "call" or "message". The line break before a "next" or "shut" may
+        belong to the pattern."""
         tags = self.tags
         missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
@@ -263,8 +268,9 @@ class ValueEnd:
         ]
 
     def _chain(self) -> Pat:
-        """Return the pattern of what must follow a closing tag for it to end the value: another argument, or the end of
-        the body and of the call.
+        """Return the pattern of what must follow a closing tag for it to end the value: an argument's opening tag (also
+        damaged; its key is a group), a closing marker, an opener of a call or section, or the end of the turn or the
+        text.
 
         The body's close is enough where nothing or a line break precedes it; behind blanks alone it is one only before
         more structure, so that a value which holds it is never cut off there.
@@ -277,9 +283,10 @@ class ValueEnd:
         return alt(whole, *tags.closing.body, *[seq(_LINES, close) for close in tags.closing.body])
 
     def _end_of_call(self) -> Probe:
-        """Return the probe for what ends a value without its closing tag: all markers that close the call, and then the
-        end of the turn (ollama#17914). One marker alone, or any other text, may be a part of the value; then the probe
-        never matches."""
+        """Return the probe for what ends a value without its closing tag: the closing markers of body, call and
+        section, as far as the format has them, each after at most one line break, and then the end of the turn or text
+        (ollama#17914). One marker alone may be a part of the value: with fewer than two of these three the probe never
+        matches."""
         closing = self.tags.closing
         groups = [alt(*closes) for closes in (closing.body, closing.call, closing.section) if closes]
         if len(groups) < 2:
@@ -290,8 +297,9 @@ class ValueEnd:
 
     def find(self, builder: CallBuilder, start: int, key: str, given: dict[str, Any]) -> re.Match[str] | None:
         """Return the match of the closing tag that ends the value of argument `key` at index `start` of a text that is
-        over. Return None if another tag of the format is before it, or if what follows shows that it does not end the
-        value. `given`: the arguments so far."""
+        over. Return None if there is none, another tag of the format is before it, or what follows does not show that
+        it ends the value; the end of the text does not show it here. `given`: the arguments so far. Nothing is
+        taken."""
         found = self.scan.ended(builder.buf, start)
         if found is None or not found.lastindex or self.scan.actions[found.lastindex] != "close":
             return None
@@ -301,8 +309,8 @@ class ValueEnd:
     def take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Take a value into `value` up to and with its closing tag, or up to what shows that this tag is missing.
         Return why it may hold too much, or None if its end is certain. Raises `Cut` if the text ends in it, `Broken` if
-        its end is uncertain; if another message begins in it, gives the text back from there on and raises `Broken` in
-        both cases."""
+        another call begins behind a closing tag in it; if another message began before, gives the text back from there
+        on and raises `Broken` in both cases."""
         try:
             return (yield from self._take(builder, value))
         except (Cut, Broken):
@@ -317,8 +325,8 @@ class ValueEnd:
                 builder.drop(value.message)
 
     def _take(self, builder: CallBuilder, value: Value) -> Steps[Doubt | None]:
-        """Do what `take` does, except for another message in the value. Raises `Cut` if the text ends, `Broken` if
-        another call begins behind a closing tag in the value."""
+        """Take a value and return its doubt, as `take` does, but raise `Cut` or `Broken` also if another message has
+        begun in the value: only a capture is begun there (`value.message`), which the caller ends."""
         scan, sink = self.scan, None
         while True:
             found = (scan.ended if builder.ended else scan.search)(builder.buf, builder.pos)
@@ -351,8 +359,8 @@ class ValueEnd:
             self._add(builder, builder.buf[builder.pos], value)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the part of a piece before what may be a marker at its end, and the size of that part; None if a whole
-        marker is in it, so that the reader must parse it."""
+        """Return the part of a piece before what may be a marker at its end, and the size of that part: all of the
+        piece if no marker begins there. Return None if a whole marker is in it, so that the reader must parse it."""
         found = self.scan.search(text, 0) if self.is_special(text) else None
         if found is None:
             return text, len(text)
@@ -366,9 +374,10 @@ class ValueEnd:
             builder.give(quoted(text)[1:-1])
 
     def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, key: str, given: dict[str, Any]) -> bool:
-        """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None.
-        If another argument follows, it must not be `key` or in `given`, the arguments so far, and must be declared if
-        its opening tag is damaged; tags with the name of their own argument are not checked so."""
+        """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None,
+        which gives False. If another argument follows, it must not be `key` or in `given`, the arguments so far, and
+        must be declared if its opening tag is damaged; this is not checked if closing tags hold the key of their
+        argument."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, the call reports a repeated one.
             return bool(follows)
@@ -380,8 +389,9 @@ class ValueEnd:
 
     def _end_at_next_argument(self, builder: CallBuilder, value: Value) -> Steps[bool]:
         """End the value, with a note, and return True if the next argument begins here and only the closing tag is
-        missing (ollama#14656, exo#1344); its opening tag is not taken. Return False, with nothing changed, if not: that
-        argument must be declared or begin with a special token, and must not be given yet."""
+        missing (ollama#14656, exo#1344); a line break before its opening tag is taken, the tag is not. Return False,
+        with nothing changed, if not: that argument must be declared, or all opening tags special tokens, and it must
+        not be this one or given before."""
         found = yield from builder.test(self.param.probe, break_at(builder))
         key = self.tags.plain(self.param.fill(found)["key"]) if found else ""
         is_known = self.tags.is_special or builder.kind(key) is not None
@@ -392,8 +402,9 @@ class ValueEnd:
 
     def _end_at_call_end(self, builder: CallBuilder, value: Value) -> Steps[bool]:
         """End the value, with a note, and return True if what is here certainly ends the call in place of the closing
-        tag; it is not taken, but for a line break. Return False, with nothing changed, if not, or if the value may hold
-        a remainder of its closing tag or a line break of it."""
+        tag (`end_of_call`); it is not taken, but for a line break. Return False, with nothing changed, if not, if the
+        value holds other tags or may end in a remainder of its closing tag, or if it ends in a line break and its
+        opener had none."""
         found = yield from builder.test(self.end_of_call, break_at(builder))
         if not found:
             return False
@@ -404,8 +415,8 @@ class ValueEnd:
         return True
 
     def _end_unclosed(self, builder: CallBuilder, value: Value, message: str) -> None:
-        """End a value whose closing tag is missing, with the note `unclosed_argument` and this `message`. A line break
-        here was that of the tag and is taken."""
+        """End a value whose closing tag is missing, with the note `unclosed_argument` and this `message`, which does
+        not reject the call. A line break here, if there is one, was that of the tag and is taken."""
         builder.advance(break_at(builder))
         value.has_edge = True
         assert builder.call is not None
@@ -413,7 +424,9 @@ class ValueEnd:
 
     def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
         """Record in `value` that a tag of the format is here and does not end it; nothing is taken. `action`: its
-        meaning, as in `_inside`, or "quote". Raises `Broken` for the opener of another call behind a closing tag."""
+        meaning, as in `_inside`, or "quote". For the first "message" a capture is begun. Of an argument's opening tag
+        the key is recorded if it was given before, and if it is declared, there are no tools or a call is open in the
+        value. Raises `Broken` for the opener of another call behind a closing tag."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
             value.depth = max(0, value.depth - 1)
@@ -436,8 +449,9 @@ class ValueEnd:
                 value.argument = key
 
     def _doubt(self, value: Value) -> Doubt | None:
-        """Return the `Doubt` (code and message) if a value that its closing tag ended may contain more than it was
-        meant to, else None."""
+        """Return the `Doubt` (code and message) if a value that its closing tag ended holds an argument that was given
+        before and a close of a value, an argument, the opening quotes of a value, an opener with a close, a close
+        before an opener of a call, or two closing tags at its end; else None."""
         if value.repeated and value.has_close:
             return Doubt("duplicate_argument", f"the argument {value.repeated!r} is given twice; send it once")
         is_closed, text = value.has_close or value.has_outer_close, "".join(value.pieces)
@@ -452,8 +466,8 @@ class ValueEnd:
         return None
 
     def _doubt_of_next(self, value: Value) -> Doubt | None:
-        """Return the `Doubt` (code and message) if a value without its closing tag may contain the remainder of that
-        tag or other tags, else None."""
+        """Return the `Doubt` (code and message) if a value without its closing tag contains tags of the format, or its
+        last 80 characters may end in the remainder of its closing tag (`ends_in_tag`), else None."""
         has_tags = value.has_close or value.has_outer_close or value.has_opener
         if has_tags or self.ends_in_tag("".join(value.pieces)[-_LONGEST_TAG:]):
             message = f"the argument {value.key!r} is not closed as it should be; send the call again"
@@ -496,10 +510,11 @@ class TaggedValues:
         self._keyed = "{key}" in "".join(marker_alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
-    def read(self, builder: CallBuilder, key: str, tag_kind: str | None, values: dict[str, Any]) -> Steps[Any]:
-        """Take the value of argument `key` with what ends it, give its JSON to the call and return it. `tag_kind`: the
-        type that its tag says, or None; `values`: the arguments so far. An end that is doubtful rejects the call with a
-        problem. Raises `Broken` if the end cannot be told at all, `Cut` if the text ends."""
+    def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+        """Take the value of argument `key` with its closing tag, if it has one, give its JSON, behind its separator and
+        key, to the call and return the value. `said`: the type that its tag says, or None; `values`: the arguments so
+        far. A doubtful end or refused JSON rejects the call with a problem. Raises `Broken` if the end cannot be told
+        at all or nested tags are invalid, `Cut` if the text ends."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = resolve_kind(tag_kind, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
@@ -520,8 +535,8 @@ class TaggedValues:
     ) -> tuple[str, Any, int, bool] | None:
         """Return JSON and value of argument `key`, a value of this `kind` at index `start` of a text that is over, the
         index behind its closing tag, and whether arguments are written without line breaks (`inline`: those before it
-        are). Return None if it is in quotes, of another type, or holds a tag. Nothing is taken. `values`: the arguments
-        so far."""
+        are). Return None if it is in quotes, too deep, of another type, or holds a tag, or `ValueEnd.find` finds no
+        end. Nothing is taken. `values`: the arguments so far."""
         buf, size = builder.buf, 0
         if self._opens_line:
             size = 2 if buf.startswith("\r\n", start) else int(buf.startswith("\n", start))
@@ -543,7 +558,8 @@ class TaggedValues:
 
     def _is_nested(self, builder: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
         """Return whether the value that begins here is written in tags of its own, by its first tag; nothing is taken.
-        One whose declared `kind` is text is so only if its schema also allows a list or an object."""
+        A value of the declared `kind` "plain" never is; one of another kind of text only if its schema also allows a
+        list or an object."""
         if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(builder, key)):
             return False
         return bool((yield from builder.test(nested.tag)))
@@ -552,8 +568,9 @@ class TaggedValues:
         self, builder: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
     ) -> Steps[Any]:
         """Take a value that is bare text, with its closing tag, give its JSON behind `prefix` to the call and return it
-        as a value of the declared `kind`; text of kind "plain" is given while it arrives. `line`, `quote`: the line
-        break that its opener came with and the quote that closes it, or "". A doubtful end rejects the call."""
+        as a value of the declared `kind`; text of kind "plain" is given while it arrives, unless a line break of its
+        opener may be its own. `line`, `quote`: the line break that its opener came with and the quote that closes it,
+        or "". A doubtful end or refused JSON rejects the call. Raises `Broken` and `Cut` as `ValueEnd.take` does."""
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
             builder.give(prefix + '"')
@@ -634,8 +651,9 @@ class SwallowedArguments:
         ).finditer
 
     def find(self, values: dict[str, Any], declared: Collection[str] | None) -> str:
-        """Return the name of the first argument in `values` whose value seems to contain another one, or "".
-        `declared`: the names that the tool declares; None without declared tools."""
+        """Return the name of the first argument in `values` whose value seems to contain another one, or "". Only
+        strings that hold a punctuation mark of the arguments' opening tags are examined. `declared`: the names that the
+        tool declares; None without declared tools."""
         missing = [key for key in declared or () if key and key not in values]
         for key, value in values.items():
             if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared):
@@ -643,8 +661,11 @@ class SwallowedArguments:
         return ""
 
     def _is_ambiguous(self, value: str, missing: list[str], declared: Collection[str] | None) -> bool:
-        """Return whether a value seems to contain another argument. `missing`: the declared arguments that the call
-        lacks; `declared`: all of them, None without declared tools."""
+        """Return whether a value seems to contain another argument: by a closing tag with more behind it, an opening
+        tag of a `declared` argument in another spelling, or the name of a `missing` one next to the remainder of a tag.
+        `missing`: the declared arguments that the call lacks; if there are none, only a tag or a line break with text
+        counts behind a closing tag. If `declared` is None, only a closing tag with more behind it or an opening tag
+        that lacks at most one character counts."""
         rest = self._remove_tags("\n", value)  # complete tags are examined where the value ends
         if declared is None:
             return (self._has_torn_tag(rest) or self._is_reopened_by_word(value)) is not None
@@ -658,8 +679,10 @@ class SwallowedArguments:
         )
 
     def _is_in_tag(self, text: str, start: int, end: int) -> bool:
-        """Return whether the name of an argument at `text[start:end]` is directly after a closing tag, or before what
-        follows the name in an opening tag (if that is short, only at the beginning of a line or tag)."""
+        """Return whether the name of an argument at `text[start:end]` is directly after a closing tag (line breaks may
+        be between), or directly before what follows the name in an opening tag. If that is short, the name must be at
+        the beginning of the text or of a line. For inline values a short one that begins with `"` also counts if no
+        quotation mark, `<`, `>` or `=` is between the name and the beginning of its line or the tag before it."""
         before = text[max(0, start - _LONGEST_TAG) : start]
         if self._ends_in_close(before):
             return True
@@ -669,8 +692,9 @@ class SwallowedArguments:
         return text.startswith(self._tails if is_first else self._long_tails, end)
 
     def _is_behind_head(self, text: str, start: int, end: int) -> bool:
-        """Return whether the name at `text[start:end]` is directly after most of an opening tag that kept its first
-        sign or the sign behind the name."""
+        """Return whether the name at `text[start:end]` is directly after most of an opening tag (60% of its pairs of
+        adjacent characters, in any order), without a blank between, if that kept its first sign or what follows the
+        name is kept. Opening tags with up to four characters before the name are not looked for."""
         has_tail = text.startswith(self._tails, end)
         for head, pairs in self._heads:
             before = text[max(0, start - len(head)) : start]
@@ -690,7 +714,7 @@ _is_text = re.compile(r"(?:\A|[\n>]|</)[^\"'<>=\n]*+\Z").search
 
 
 def _find_all(key: str, text: str) -> Iterator[tuple[int, int]]:
-    """Return the places (start and end) of `key` in the text, at most 1,024."""
+    """Return an iterator over the places (start and end) of `key` in the text, without overlap, at most 1,024."""
     return (found.span() for found in islice(re.finditer(re.escape(key), text), _MOST_PLACES))
 
 
