@@ -99,8 +99,9 @@ class ParamsReader(BodyReader):
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """Parse the arguments of the current call, which are invalid JSON where the tags belong, with the tolerant
-        reader. Return the call in a list; empty without such arguments, if that fails, or if nothing is wrong with the
-        JSON, so that the fault is behind it."""
+        reader. `text`: that of the call, from its start; `closed`: it is all of the call. Return the call in a list;
+        empty if no JSON arguments began, if parsing fails, or if nothing is wrong with the JSON, so that the fault is
+        behind it."""
         if builder.call is None or builder.text.arguments <= builder.text.start:
             return []
         found = read_loose_arguments(
@@ -123,8 +124,9 @@ class ParamsReader(BodyReader):
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish one call: an empty one, or an opening tag with tagged arguments or a JSON object. `bare`: no
-        marker precedes it. Raises `NotACall` if no call begins here, `Broken` if it cannot be parsed, `Cut` if the text
-        ends; then a call whose name is known has begun."""
+        marker precedes it; then its tag must not be damaged. Raises `NotACall` if no call begins here or beyond the
+        limit of calls, `Broken` if it cannot be parsed, `Cut` if the text ends in it; a call whose name is known before
+        that has begun."""
         builder.begin_text()
         if self.empty is not None and (found := (yield from builder.test(self.empty.probe))):
             builder.take_match(found)
@@ -146,8 +148,9 @@ class ParamsReader(BodyReader):
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """Return the one call of the block that begins at index `start` of `buf`, in a list, the index behind the
-        block, and True (it is over). Return None unless the text has ended and the call is regular: of a declared tool,
-        its arguments declared and without tags of the format in their values. Nothing is taken or emitted."""
+        block, and True (it is over). Return None unless the text has ended, it is not `bare`, the format has no nested
+        values, and the call is regular: closed, with at least one argument, each declared, given once and without tags
+        of the format or damaged ones in its value. Nothing is taken or emitted."""
         buf, tools, close = builder.buf, builder.tools, builder.compiled.call_ends.close
         begin = skip_blanks(buf, start)
         opener = self.open.probe.whole(buf, begin) if builder.ended and not (bare or self.body.item) else None
@@ -190,8 +193,9 @@ class ParamsReader(BodyReader):
 
     def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
         """Take the opening tag that `opener` matched and begin its call; the name of an argument glued to that of the
-        tool is left. Where the tag is only a name, raises `NotACall` if it is a word of prose (`_really_opens`), `Cut`
-        if the text ends before that is decided; the tag is taken then."""
+        tool is left. Where the tag is only a name that is not declared, raises `NotACall` if it is a word of prose
+        (`_really_opens`), `Cut` if the text ends behind it; the tag is taken then. Raises `NotACall` also beyond the
+        limit of calls."""
         holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
         if self.is_name_only and builder.tools is not None and name not in builder.tools:
@@ -204,8 +208,8 @@ class ParamsReader(BodyReader):
 
     def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's, as in `bashcommand</arg_key>`
-        (vllm#47190), where only one division of `name` is possible; else "". `size`: the length of the opening tag.
-        Nothing is taken."""
+        (vllm#47190): the tag behind a key follows, and exactly one division of `name` gives a declared tool and one of
+        its arguments. Else return "". `size`: the length of the opening tag. Nothing is taken."""
         assert builder.tools is not None
         for _, closes, _ in self.tags.split_params:
             if (yield from builder.test(Probe(literal(closes)), size)):
@@ -218,8 +222,8 @@ class ParamsReader(BodyReader):
 
     def _really_opens(self, builder: CallBuilder) -> Steps[bool]:
         """Take blanks and return whether a bare undeclared name opens a call: an argument or the call's closing marker
-        follows, or, without declared tools, anything that may follow a call. Otherwise it is prose about the marker.
-        Raises `Cut` if the text ends behind the name."""
+        follows, or, without declared tools, a section's closing marker, an opener or the end of the turn. Otherwise it
+        is prose about the marker. What follows is not taken. Raises `Cut` if the text ends behind the name."""
         if not (yield from builder.peek()):
             raise Cut
         if (yield from builder.test(self.param.probe)):
@@ -232,8 +236,9 @@ class ParamsReader(BodyReader):
 
     def _begin_damaged(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Take a damaged opening tag and begin its call, with a receipt, if it can only mean one. Otherwise raises
-        `Broken`, with one character taken and no call begun, for arguments without a name or a broken tag, `Cut` if the
-        text ends in the tag (`_cut_in_opener`), `NotACall` if none is here or the call is `bare`."""
+        `Broken`, with one character taken and no call begun, for arguments without a name or a broken tag; `Cut` if the
+        text ends in the tag, with the call begun only if its name is known (`_cut_in_opener`); `NotACall` if none is
+        here, the call is `bare`, or beyond the limit of calls."""
         if bare:
             raise NotACall
         if builder.ended:
@@ -255,8 +260,9 @@ class ParamsReader(BodyReader):
         raise NotACall
 
     def _cut_in_opener(self, builder: CallBuilder) -> None:
-        """If the text ends in the opening tag and its name is whole or declared, take the text, begin that call and
-        raise `Cut`. Else do nothing."""
+        """If the text, which is over, ends in the opening tag, and the name is declared or other text of the tag
+        follows it, take the text, begin that call and raise `Cut`; beyond the limit of calls `NotACall`. Else do
+        nothing."""
         for probe in self.tags.cut_opens:
             found = probe.at(builder.buf, builder.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
@@ -269,7 +275,7 @@ class ParamsReader(BodyReader):
     def _misnamed_opener(self, builder: CallBuilder) -> Steps[bool]:
         """Take the opening tag of an argument in place of the call's, `<parameter=bash>`, begin the call with a
         receipt, and return True (antirez/ds4#1050). Return False, with nothing taken, if none is here, it can be an
-        argument, or repairs are off.
+        argument, no tools are declared, or repairs are off.
 
         It must name a declared tool and no argument of any tool, and an argument of that tool or the body's closing
         marker must follow, so that it has no value.
@@ -301,15 +307,17 @@ class ParamsReader(BodyReader):
         return False
 
     def _begin_repaired(self, builder: CallBuilder, opener: re.Match[str], name: str) -> None:
-        """Take a damaged opening tag and begin the call of the tool `name` (as it is written there), with a receipt."""
+        """Take a damaged opening tag and begin the call of the tool `name` (as it is written there), with the receipt
+        `broken_opener`. Raises `NotACall`, with the tag taken, beyond the limit of calls."""
         before, after = opener.group().strip(), longest_first(self.body.open)[0].replace("{name}", name)
         builder.take_match(opener)
         builder.begin(self.tags.plain(name), repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _json(self, builder: CallBuilder, close: Probe | None = None) -> Steps[None]:
         """Take a JSON object in place of the tagged arguments (SGLang's deepseekv32_detector.py lists both forms), its
-        own closing marker `close`, if there is one, and the end of the body, and finish the call. Raises `Broken` if
-        the object is invalid or not followed by its end, `Cut` if the text ends."""
+        own closing marker `close`, if there is one, and the end of the body, and finish the call; invalid JSON with an
+        end is repaired or rejected there. Raises `Broken` if the object has no end or its end markers do not follow,
+        `Cut` if the text ends."""
         if not (builder.char() or (yield from builder.peek())):
             raise Cut
         try:
@@ -335,8 +343,9 @@ class ParamsReader(BodyReader):
 
     def _params(self, builder: CallBuilder) -> Steps[None]:
         """Take the tagged arguments and the end of the body, and finish the call; a value that seems to contain another
-        argument rejects it (`ambiguous_end`). Raises `Broken` for a repeated argument, a broken tag or other text
-        between arguments, `Cut` if the text ends; the call is not finished then."""
+        argument (`ambiguous_end`) or an undeclared key that is no name rejects it. Raises `Broken` for a repeated
+        argument, a broken tag, a value without a certain end or other text between arguments, `Cut` if the text ends;
+        the call is not finished then."""
         tags, param, call = self.tags, self.param, builder.call
         assert call is not None
         values: dict[str, Any] = {}
@@ -374,8 +383,9 @@ class ParamsReader(BodyReader):
 
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
         """Take a declared argument whose opening tag is damaged, with its value and a receipt, and return its key and
-        value. Return None, with nothing taken, if there is none, it is in `values`, the arguments so far, or repairs
-        are off. Raises `Broken` if its value does not certainly begin and end here, `Cut` if the text ends."""
+        value. Return None, with nothing taken, if there is none, it is in `values`, the arguments so far, its key is
+        also a tool and the tag before it is missing, or repairs are off. Raises `Broken` if its value does not
+        certainly begin and end here, `Cut` if the text ends."""
         if (
             builder.call is None
             or not builder.text.is_open
@@ -408,8 +418,8 @@ class ParamsReader(BodyReader):
         self, builder: CallBuilder, key: str, tag: str, values: dict[str, Any], is_on_line: bool
     ) -> Steps[Any]:
         """Take a value of `key` whose opening tag, `tag`, is missing (vllm#49249), give its JSON to the call and return
-        it. `values`: the arguments so far. Raises `Broken` if it is not certain where the value begins, `Cut` if the
-        text ends.
+        it. `values`: the arguments so far. Raises `Broken` if it is not certain where the value begins or ends, `Cut`
+        if the text ends.
 
         A line break before the value is that of the missing tag if the argument's tag is on a line of its own
         (`is_on_line`).
@@ -427,9 +437,10 @@ class ParamsReader(BodyReader):
         return value
 
     def _take_stray_close(self, builder: CallBuilder) -> Steps[bool]:
-        """Take the closing tag of a value between the name and the first argument, or after the name of a tool without
-        arguments, and the blanks behind it, with a receipt, and return True (fw-ai-external/python-sdk#119). Return
-        False, with nothing taken, if none is here, something else follows it, or repairs are off."""
+        """Take the closing tag of a value between the name and the first argument, or between the name of a declared
+        tool without arguments and the call's closing marker, and the blanks behind it, with a receipt, and return True
+        (fw-ai-external/python-sdk#119). Return False, with nothing taken, if none is here, something else follows it,
+        keys have no tags of their own in the format, or repairs are off."""
         if builder.call is None or self.damaged.stray_close is None or builder.policy(builder.call.name) == "off":
             return False
         found = yield from builder.test(self.damaged.stray_close)
@@ -450,9 +461,9 @@ class ParamsReader(BodyReader):
         return True
 
     def _take_end(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
-        """Take the closing marker of the body, or accept its absence as `_accept_unclosed` does. `last`: the value of
-        the last argument. Raises `Broken` if the call does not end here, `Cut` at the end of the text. The call is not
-        finished."""
+        """Take blanks and the closing marker of the body, or accept its absence as `_accept_unclosed` does.
+        `has_arguments`: the call has some; `last`: the value of the last one. Raises `Broken` if the call does not end
+        here, `Cut` if the text ends before the marker or in it. The call is not finished."""
         char = builder.char() or (yield from builder.peek())
         if self.ends.body is not None:
             found = yield from builder.test(self.ends.body)
@@ -465,10 +476,10 @@ class ParamsReader(BodyReader):
 
     def _accept_unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
         """Return, with nothing taken, if a body without its closing marker ends here: before the call's closing marker,
-        or before what else ends a call if it has arguments or no such marker is required (burin-labs/harn,
-        crates/harn-vm/src/llm/tools/tests/function_markup.rs). A missing required marker adds the note `unclosed`.
-        Otherwise raises `Broken`, also if the `last` value ends with a closing marker, or `Cut` if the text ends in a
-        tag."""
+        or, if no marker is required, before a section's close, an opener or the end of a turn; if one is, only before
+        that close or the end of the last turn, and behind arguments. A missing required marker adds the note
+        `unclosed`. Else raises `Broken`, also if it is missing and the `last` value ends with a closing marker, or
+        `Cut` if the text ends in a tag."""
         ends, is_required = self.ends, self.tags.closing.is_required
         if ends.call is not None and (yield from builder.test(ends.call)):
             if ends.body is None:
@@ -486,8 +497,8 @@ class ParamsReader(BodyReader):
             builder.problem("unclosed", message, blocking=False, call=builder.call.index)
 
     def _is_cut(self, builder: CallBuilder) -> Steps[bool]:
-        """Return whether the text has ended inside one of the tags that may follow an argument; False if a whole one is
-        here. Nothing is taken."""
+        """Return whether the text is over and what is left of it is the beginning of an argument's opening tag, of a
+        closing marker, or of what else ends a call; a whole one is not a beginning. Nothing is taken."""
         for probe in (self.param.probe, self.ends.body, self.ends.call, self.ends.other):
             if (
                 probe is not None
