@@ -98,7 +98,7 @@ class Tags:
 
     def damaged_params(self, *, first: bool = False) -> list[Pat]:
         """Return patterns of an argument's opening tags as GLM damages them, one for each of `split_params`; the key is
-        the first group.
+        the first group. They also match undamaged tags.
 
         A tag around the key is doubled (vllm#54971), or the tag before the value is missing, whose place is the second
         group (vllm#49249). Before the `first` argument, the call's opener replaces the tag before the key (sigit#95),
@@ -114,7 +114,9 @@ class Tags:
         return pats
 
     def _closing_tags(self, format: Format) -> ClosingTags:
-        """Return the closing markers of body, call and section."""
+        """Return the closing markers of body, call and section. One is required if the body has one, or the call has
+        one and no alternative of it is empty. Those that follow the arguments are the body's, or, without one, the
+        required one of the call."""
         body, call = templates(self.body.close), templates(format.call[1])
         section = templates(format.section[1]) if format.section else []
         is_call_closed = bool(call) and "" not in marker_alternatives(format.call[1])
@@ -122,7 +124,10 @@ class Tags:
         return ClosingTags(body, call, section, after_arguments, bool(body) or is_call_closed)
 
     def _opening_tags(self, format: Format) -> OpeningTags:
-        """Return the opening markers of body, call and section; of those of calls, code fences are left out."""
+        """Return the opening markers of body (also of an empty one), call and section. Of those of calls, code fences
+        are left out. Tags of bodies that begin with a name are not in `all`. `whole` are the other tags, alone or
+        behind a call's marker; without any, a call's marker with the name and the argument or the call's closing marker
+        behind it."""
         body = templates(self.body.open) + templates(self.body.empty)
         call = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         section = templates(format.section[0]) if format.section else []
@@ -132,8 +137,8 @@ class Tags:
         return OpeningTags(body, call, section, section + call + tags, whole)
 
     def _no_param(self, format: Format) -> Probe | None:
-        """Return a probe for tags that look like an argument's opening tag and are none, such as an opener of a call;
-        None if there are none."""
+        """Return a probe for markers that an argument's opening tag matches too: openers of calls and sections, and
+        closing tags of the body without their slash. None if there are none."""
         texts = [*longest_first(format.call[0]), *(longest_first(format.section[0]) if format.section else [])]
         # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
         texts += [str(text).replace("</", "<", 1) for text in longest_first(self.body.close) if "</" in text]
@@ -142,8 +147,8 @@ class Tags:
         return Probe(alt(*clashes)) if clashes else None
 
     def _closer(self, text: str) -> Pat:
-        """Return the pattern of `text`, a closing tag of values, with any key in its hole; a tag that closes a body,
-        call or section does not match."""
+        """Return the pattern of `text`, a closing tag of values. If it has a hole, any key may be in it, but a tag that
+        closes a body, call or section does not match."""
         before, hole, after = text.partition("{key}")
         if not hole:
             return template(text)
@@ -155,23 +160,24 @@ class Tags:
 
     @cached_property
     def param_starts(self) -> list[Pat]:
-        """Return patterns of the literal beginning of an argument's opening tags, up to the key, even if the tag is
-        then broken. Beginnings of one or two characters are left out."""
+        """Return patterns of the literal beginning of an argument's opening tags, up to the first hole, even if the tag
+        is then broken. Beginnings of one or two characters are left out; behind one that ends in `<` no slash may
+        follow."""
         texts = {str(start): start for text in longest_first(self.body.param) if len(start := _before_hole(text)) > 2}
         found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
     def ends_in_close(self, text: str, key: str) -> bool:
-        """Return whether `text`, the value of argument `key`, ends with its own closing tag. Then a model wrote the tag
-        twice, or a value about tags."""
+        """Return whether `text`, the value of argument `key`, ends with a closing tag of values (with `key` in its
+        hole), blanks behind it not counted. Then a model wrote the tag twice, or a value about tags."""
         closes = [str(close).replace("{key}", key) for close in longest_first(self.body.value_close)]
         return text.rstrip(BLANKS).endswith(tuple(closes))
 
     @cached_property
     def reopens(self) -> Callable[[str], re.Match[str] | None]:
-        """Return a search function for a closing marker of a body, call or section, followed by an opener of a call or
-        section."""
+        """Return a search function for a closing marker of a body, call or section, followed, maybe behind blanks, by
+        an opener of a call or section."""
         return re.compile(seq(alt(*self.closing.all), blanks(), alt(*self.opening.all)).whole).search
 
     @cached_property
@@ -183,9 +189,9 @@ class Tags:
 
     @cached_property
     def rest_of_param(self) -> Callable[[str], re.Match[str] | None]:
-        """Return a function that takes a value and matches at its beginning what follows the key in an argument's
-        opening tag: the value's own tag was ended too early, or its end was written twice. It never matches if a tag
-        has nothing but the key."""
+        """Return a function that takes a value and matches at its beginning, behind blanks, what follows the key in an
+        argument's opening tag, or a part of that from a `<` to its end: the value's own tag was ended too early, or its
+        end was written twice. Remainders of up to four characters are not looked for."""
         rests = [text.partition("{key}")[2].lstrip('" ') for text in longest_first(self.body.param)]
         ends = [rest[at:] for rest in rests for at, char in enumerate(rest) if char == "<" or not at]
         known = [template(text) for text in dict.fromkeys(ends) if len(text) > _SURE]
@@ -193,14 +199,14 @@ class Tags:
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
-        """Return probes for the body's opening tag, damaged, but with a name (group `name`) and before what can only
-        follow it."""
+        """Return probes for the body's opening tag, also a damaged one, with a name (group `name`) and before what can
+        only follow it, as `_damaged` says."""
         return [Probe(pat) for text in longest_first(self.body.open) for pat in self._damaged(text, NAMED)]
 
     @cached_property
     def cut_opens(self) -> list[Probe]:
         """Return probes for the opening tag of a body (also of an empty one) that the text ends in, in or behind the
-        name (group `name`)."""
+        name (group `name`). They match only if no more text comes."""
         return [
             Probe(truncated_after_name(text, NAMED))
             for text in longest_first(self.body.open) + longest_first(self.body.empty)
@@ -214,8 +220,10 @@ class Tags:
         return [pat for text in texts for pat in self._damaged(text, NAME)]
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
-        """Return patterns of the opening tag `text` with slips at its end (xalgorix#248) or other quotation marks
-        (openvinotoolkit/model_server#4487), before an argument or a closing marker. `name`: the pattern of the name."""
+        """Return patterns of the opening tag `text` with slips at its end (xalgorix#248), and, if double quotes are
+        around its name and more than four characters before it, also one with single quotes or none
+        (openvinotoolkit/model_server#4487). An argument or a closing marker of the body or call must follow, which is
+        not consumed. `name`: the pattern of the name."""
         before, _, after = text.partition("{name}")
         closes = alt(*self.closing.body, *self.closing.call)
         follows = (blanks(), lookahead(alt(*self.params, closes)))
@@ -229,14 +237,15 @@ class Tags:
 
     @cached_property
     def open_starts(self) -> Probe | None:
-        """Return a probe for the literal beginning of the body's opening tag, up to the name, even if the tag is then
-        broken; None if it begins with the name."""
+        """Return a probe for the literal beginning of the body's opening tag, up to the name and without `=`, `"` and
+        spaces before it, even if the tag is then broken; None if all alternatives begin with the name."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(alt(*map(literal, sorted(starts, key=len, reverse=True)))) if starts else None
 
 
 def _unescape_with(escapes: Mapping[str, str]) -> Callable[[str], str]:
-    """Return a function that replaces the escapes of a name or a key by their characters. `escapes`: by character."""
+    """Return a function that replaces the escapes of a name or a key by their characters; one that returns its text
+    unchanged if there are none. `escapes`: by character."""
     characters = {escape: char for char, escape in escapes.items()}
     replace = re.compile("|".join(map(re.escape, characters))).sub
     return (lambda text: replace(lambda found: characters[found.group()], text)) if characters else str
