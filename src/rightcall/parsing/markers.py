@@ -90,7 +90,7 @@ _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes th
 
 def build_trie(texts: Set[str], *, begun: bool = False) -> str:
     """Return the source of a regular expression for any of these texts; where one begins with another, the shorter
-    matches.
+    matches. If one of them is empty, the source is empty.
 
     With `begun` it also matches a beginning of a text, of at least one character, at the end of the searched text. Its
     cost does not depend on the number of texts. `ANY_GAP` in a text stands for up to 16 blanks.
@@ -106,7 +106,8 @@ def build_trie(texts: Set[str], *, begun: bool = False) -> str:
 
 
 def seq(*pats: Pat) -> Pat:
-    """Return the pattern of these patterns one after another."""
+    """Return the pattern of these patterns, at least one, one after another. It is as `sure` as the last one if none is
+    OPEN and no name or key can go on into the literal text behind it, else OPEN."""
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
     sure = pats[-1].sure if all(p.sure for p in pats) and _ends_holes(pats) else OPEN
@@ -115,7 +116,7 @@ def seq(*pats: Pat) -> Pat:
 
 def _ends_holes(pats: tuple[Pat, ...]) -> bool:
     """Return whether each hole is certainly over where the literal text behind it begins. False for `{name}:`, because
-    a name may contain a colon and go on."""
+    a name may contain a colon and go on. Holes without literal text behind them are not checked."""
     for i, pat in enumerate(pats[:-1]):
         literals = "".join([after.prefix for after in pats[i + 1 :]])
         if pat.sure == RUN and literals and re.fullmatch(pat.whole, "a" + literals):
@@ -144,8 +145,9 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 def alt(*pats: Pat) -> Pat:
-    """Return the pattern of any of these patterns; of several that match, the first counts. Without patterns it never
-    matches."""
+    """Return the pattern of any of these patterns; of several that match, the first counts. Of several patterns the
+    result has no `head`, `prefix` or `opening`, and is FINAL if `is_certain` holds for each, else OPEN. One pattern is
+    returned as it is; without patterns the result never matches."""
     if len(pats) < 2:
         return pats[0] if pats else Pat(_NEVER, _NEVER)
     solids = sorted({without_blanks(pat) for pat in pats})
@@ -171,7 +173,7 @@ def is_certain(pat: Pat, others: list[str]) -> bool:
 
 
 def lookahead(pat: Pat) -> Pat:
-    """Return a pattern that matches where `pat` does, but consumes nothing."""
+    """Return a pattern that matches where `pat` does, but consumes nothing. Its other fields are those of `pat`."""
     return pat._replace(whole=f"(?={pat.whole})")
 
 
@@ -186,11 +188,11 @@ LINE_END = lookahead(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
 
 
 def template(text: str, *, named: str = "", group: str = "", quoted: bool = False, unended: bool = False) -> Pat:
-    """Return the pattern of one marker template, without white space at its edges. Next to a special token blanks are
-    allowed, because detokenizers write them.
+    """Return the pattern of one marker template, without white space at its edges. Next to a special token up to 16
+    blanks are allowed, because detokenizers write them; in place of a line break, and between two tags, any.
 
     - `named`: make its holes groups whose names end in this text. `group`: make the hole of that name a numbered group.
-    - `quoted`: a key may contain anything but a quotation mark.
+    - `quoted`: a key may contain anything but a quotation mark or a line break.
     - `unended`: the marker counts only at the end of a line.
     """
     tokens = text.tokens if isinstance(text, Special) else ()
@@ -257,16 +259,16 @@ def split_at_name(text: str) -> tuple[str, str]:
 
 def truncated_after_name(text: str, name: Pat = NAME) -> Pat:
     """Return the pattern of a marker with a name that the text ends in: inside the name, behind it, or in the text
-    behind it. `name`: the pattern of the name."""
+    behind it, but not behind all of that. It matches only if no more text comes. `name`: the pattern of the name."""
     before, after = split_at_name(text)
     begun = template(after).part if after.strip() else ""
     return seq(*([template(before)] if before.strip() else []), name, Pat(f"(?:{begun})", begun), END)
 
 
 def with_invalid_name(text: str, follows: list[Pat], *, named: bool = False) -> Pat:
-    """Return the pattern of a marker with other text, up to 128 characters of one line, in place of its name. One of
-    `follows` must come next, because without it the text is prose about the marker. `named` makes a group `name` of
-    that text."""
+    """Return the pattern of a marker with other text in place of its name: up to 128 characters of one line, without
+    `<` and `>` unless white space follows the name in the marker. One of `follows` must come next (not consumed),
+    because without it the text is prose about the marker. `named` makes a group `name` of that text."""
     before, behind = split_at_name(text)
     is_line = behind[:1].isspace()
     words = rf"[^{'' if is_line else '<>'}\r\n]"
@@ -348,7 +350,7 @@ class Finder:
 
     def first(self, text: str, pos: int, end: int | None = None) -> int:
         """Return the index at which the first match of the pattern in `text[pos:end]` begins, or -1. `end`: None for
-        the end of the text."""
+        the end of the text. A pattern that is found by what follows its gap may begin before `pos`."""
         search, before = self._patterns
         stop = len(text) if end is None else end
         while (found := search.search(text, pos, stop)) is not None:
@@ -420,8 +422,9 @@ class Scan(Generic[A]):
         self.actions = actions[:1] + actions  # groups count from 1
 
     def __getattr__(self, name: str) -> Any:
-        """Compile and keep the matching functions of a group, such as `search`, when one is used for the first time.
-        Raises `AttributeError` for any other name."""
+        """Compile an expression when one of its matching functions, such as `search`, is used for the first time, and
+        keep all of them. With more than 36 patterns `search` and `ended` first search for the beginnings of markers.
+        Raises `AttributeError` for any name that is no such function."""
         if name in ("ended", "match_ended", "finditer"):
             ended = re.compile(self._source())
             self.ended, self.match_ended, self.finditer = ended.search, ended.match, ended.finditer
@@ -441,8 +444,8 @@ class Scan(Generic[A]):
 
     def _source(self, *, starts: bool = False) -> str:
         """Return the regular-expression source that matches any of the markers, each in its own group. With `starts` it
-        also matches, without a group, the beginning of a marker at the end of the text; that is tried before a whole
-        marker only where a longer marker may still be arriving."""
+        also matches, without a group, the beginning of a marker at the end of the text. Of markers with the same first
+        character, those that no later text can change are tried first, then beginnings, then the others."""
         made = []
         for head, certain, others in self._groups:
             begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
@@ -453,8 +456,8 @@ class Scan(Generic[A]):
 
 def _by_certainty(entries: Entries[A]) -> tuple[Entries[A], Entries[A]]:
     """Return two lists of the entries: those whose match no later text can change, and the others. Both are sorted by
-    length, the longest pattern first, so that of two markers, one beginning with the other, the longer is tried
-    first."""
+    the length of the patterns' sources, the longest first, so that of two markers, one beginning with the other, the
+    longer is tried first."""
     entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
     solids = sorted({without_blanks(pat) for _, pat in entries})
     certain: Entries[A] = []
@@ -475,9 +478,9 @@ def _by_head(certain: Entries[A], others: Entries[A]) -> list[tuple[str, Entries
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
-    """Return a search function for hundreds of markers. `places`, a search for the beginnings of markers, finds the
-    places to test; `at` is the match near the end of the text, where a marker may still be arriving, and `whole` the
-    faster one elsewhere."""
+    """Return a search function for many markers. `places`, a search for the beginnings of markers, finds the places to
+    test; `at` is the match in the last 8,192 characters of the text, where a marker may still be arriving, and `whole`
+    the faster one elsewhere."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         """Return the first match of a marker from `pos` on, without `lastindex` if it is a partial one; None if there
