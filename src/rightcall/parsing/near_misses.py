@@ -95,8 +95,9 @@ _FEW = 64  # tools whose names are searched one by one, which costs less than th
 
 
 def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
-    """Return a note for each place in `source` that looks like a call of a declared tool, or like what is left of a
-    call, at most eight; none without tools.
+    """Return notes for places in `source` that look like a call of a declared tool or like what is left of a call, at
+    most eight; none without tools. Less certain shapes give at most one note for a span, and only if the span has none
+    of the certain ones. Of a span 400,000 characters are searched.
 
     `spans` are those of the reply. Its text is searched, and its reasoning that neither text nor a call follows.
     """
@@ -127,7 +128,8 @@ def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> l
 def _spans_to_search(source: str, spans: list[Span]) -> list[Span]:
     """Return the spans of text, and those of reasoning that neither text nor a call follows.
 
-    Two spans are one if only a marker that opens arguments, maybe of another format, is between them.
+    A span of text and the one of text or reasoning before it are one span of text if only a marker that opens
+    arguments, maybe of another format, is between them.
     """
     found: list[Span] = []
     last = max([i for i, span in enumerate(spans) if span.kind in ("text", "call")], default=-1)
@@ -155,7 +157,8 @@ def _opens_arguments(source: str, before: Span, between: Span) -> bool:
 
 def _in_shapes(source: str, start: int, end: int, tools: Toolset) -> Iterator[Problem]:
     """Yield a note for each declared name between `start` and `end` that is in a shape in which some format has the
-    name of a call."""
+    name of a call; behind `to=`, `json` or `code` at the end of a name may be left out. A name at the end of its line,
+    with an object below, counts only if no prose is before the object."""
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
         name = found[group] if found[group] in tools else _KIND("", found[group]) if group == _HARMONY else ""
@@ -164,8 +167,9 @@ def _in_shapes(source: str, start: int, end: int, tools: Toolset) -> Iterator[Pr
 
 
 def _has_no_prose_before_arguments(source: str, end: int) -> bool:
-    """Return whether the text from the line break behind `end` to the first `{` has no letters, or begins with the
-    label of a record, such as `tool:` or `12:`. True if no line break follows; what follows the `{` is not checked."""
+    """Return whether the text from the line break behind `end` to the first `{` has no ASCII letters (`<|content|>` at
+    its end is not counted), or begins with the label of a record, such as `tool:` or `12:`. True if anything but blanks
+    is before the line break, or none follows; what follows the `{` is not checked."""
     found = _BEFORE_ARGUMENTS(source, end)
     before = found[1].removesuffix(_CONTENT) if found else ""
     return not _LETTER(before) or RECORD(before) is not None
@@ -188,8 +192,9 @@ def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[P
 
 
 def _at_token(source: str, start: int, end: int) -> list[Problem]:
-    """Return a list with one note if a name, declared or not, is before the first special token behind which an object
-    begins and which some format has between a name and its arguments; else an empty list."""
+    """Return a list with one note if a name, declared or not, is directly before the first special token behind which
+    an object begins (also in a fence) and which some format has between a name and its arguments; else an empty list. A
+    number behind a colon and blanks may be between name and token."""
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
@@ -197,7 +202,9 @@ def _at_token(source: str, start: int, end: int) -> list[Problem]:
 
 def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
     """Return a list with one note for the first place with what is left of a call without its opener: an opening tag of
-    DeepSeek, a declared name with the end of its tag, or closing tags that nothing opens. Empty if there is none."""
+    DeepSeek at the end of a line, a declared name with the end of its tag at the end of the searched text, or the
+    closing tags of an argument and its call, if the last tag of a call before them is a closing one or there is none.
+    Empty if there is no such place."""
     for found in _REMAINS(source, start, end):
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
         is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
@@ -232,6 +239,7 @@ def near_miss(name: str, start: int, end: int, format: str) -> Problem:
 
 
 def near_miss_in_reasoning(note: Problem) -> Problem:
-    """Return the note for a near miss, changed to say that it is in the reasoning."""
+    """Return a copy of the note for a near miss, as `near_miss` makes it, whose message says that it is in the
+    reasoning."""
     message = note.message.removesuffix(_CURE)
     return msgspec.structs.replace(note, message=f"{message}it stands in the reasoning, so {_CURE}, behind it")
