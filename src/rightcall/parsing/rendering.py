@@ -39,7 +39,8 @@ def render(
     - `format`: a name, an alias or a `Format`; of formats with several bodies the first is rendered.
     - `tools`: the tools of the calls, for formats that need the schema to distinguish a number from a text.
 
-    Raises `CannotCarry` if the format has no place for it, or the text would be parsed differently.
+    Raises `CannotCarry` if the format has no place for a part, a call is truncated or has arguments that are not JSON,
+    or the text would be parsed differently; `UnknownFormat` for an unknown name, `BadTools` for unusable tools.
     """
     chosen = find(format)
     parts: Sequence[Part] = reply.parts if isinstance(reply, Reply) else [reply] if isinstance(reply, Call) else reply
@@ -59,7 +60,10 @@ class _Writer:
         self.index = 0  # of the next call
 
     def write(self) -> str:
-        """Return the text of all parts. Raises `CannotCarry` if the format has no place for one."""
+        """Return the text of all parts. Raises `CannotCarry` if the format has no place for one, a call is truncated or
+        its arguments are not JSON. If the opener of sections, or else of calls, ends with a line break, each text but
+        the last gets a line break at its end if it has none, unless the format has messages with headers or a reply is
+        one object."""
         if self.format.channels is not None:
             return "".join([self._message(i, part) for i, part in enumerate(self.parts)])
         if outer := self.kind.outer(self.body):
@@ -71,7 +75,8 @@ class _Writer:
         return "".join(out)
 
     def _prose_and_blocks(self) -> list[str]:
-        """Return the text of each part in order; consecutive calls are one text."""
+        """Return the text of each part in order; consecutive calls are one text. Raises `CannotCarry` as `_prose` and
+        `_calls` do."""
         out: list[str] = []
         calls: list[Call] = []  # consecutive ones
         for i, part in enumerate((*self.parts, None)):
@@ -103,7 +108,8 @@ class _Writer:
 
     def _calls(self, calls: list[Call], i: int) -> str:
         """Return the text of consecutive calls, the first of which is part `i`, with their markers, in one section if
-        the format has sections."""
+        the format has sections. If the body holds several calls, all are in one body, with one pair of markers. Raises
+        `CannotCarry` as `_call` does."""
         bodies = [self._call(call, i + n) for n, call in enumerate(calls)]
         wrap = self.kind.wrap(self.body)
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
@@ -117,8 +123,8 @@ class _Writer:
         return _first(self.format.section[0]) + text + _first(self.format.section[1])
 
     def _call(self, call: Call, i: int) -> str:
-        """Return the text of the body of one call, which is part `i`, without the markers around it. Raises
-        `CannotCarry` if the call is truncated or its arguments are not JSON."""
+        """Return the text of the body of one call, which is part `i`, without the markers around it, and count the
+        call. Raises `CannotCarry` if the call is truncated or its arguments are not JSON."""
         if not call.complete:
             raise CannotCarry(self.format.name, f"/parts/{i}", "the call was cut off")
         text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
@@ -127,7 +133,8 @@ class _Writer:
 
     def _message(self, i: int, part: Part) -> str:
         """Return the text of a part as a message with a header; the first (`i` = 0) has no start, because the prompt
-        ended with it. Raises `CannotCarry` if the format has no messages of this kind."""
+        ended with it. Raises `CannotCarry` if the format has no messages of this kind, a call is truncated or its
+        arguments are not JSON."""
         channels = self.format.channels
         assert channels is not None
         kind: Any = "call" if isinstance(part, Call) else "reasoning" if isinstance(part, Reasoning) else "content"
@@ -144,8 +151,9 @@ class _Writer:
         return start + opens.replace("{name}", part.name) + inside + closes
 
     def _outer(self, key: str) -> str:
-        """Return the text of all parts as one JSON object: one text under the content key, or calls under `key`. Raises
-        `CannotCarry` for anything else."""
+        """Return the text of all parts as one JSON object: one text under the content key, or calls (also none) under
+        `key`. Raises `CannotCarry` for text or reasoning beside other parts, reasoning alone, a truncated call or
+        arguments that are not JSON."""
         match self.parts:
             case [Text(text=text)]:
                 return json.dumps({self.kind.content_key(self.body): text}, ensure_ascii=False)
@@ -163,8 +171,8 @@ def _first(marker: str | tuple[str, ...]) -> str:
 
 
 def _arguments(call: Call, format: Format, i: int) -> str:
-    """Return the arguments of a call as JSON: the exact text if it still has their value, else new JSON. Raises
-    `CannotCarry` for part `i` if they are not JSON."""
+    """Return the arguments of a call as JSON: the exact text `call.json` if its value is that of `call.arguments`, else
+    new JSON. Raises `CannotCarry` for part `i` if they are not JSON."""
     if call.json and same(decode(call.json, _DEPTH), call.arguments) is None:
         return call.json
     try:
@@ -174,8 +182,10 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    """Parse `text` in the format and raise `CannotCarry`, with the path of the first difference, if the result differs
-    from `parts`."""
+    """Parse `text` in the format, with repairs and rescue off, and raise `CannotCarry`, with the path of the first
+    difference, if the result differs from `parts`. Names and arguments of calls and the text of other parts, without
+    white space at its edges, are compared, and the number of parts; a call whose end or arguments are uncertain differs
+    (`_changed`)."""
     reply = read_whole(text, compile_format(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
@@ -190,8 +200,9 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
 
 
 def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
-    """Return the path and the cause of a difference between a rendered call and the same call as parsed; None if they
-    are the same."""
+    """Return the path and the cause of a difference in name or arguments between a rendered call and the same call as
+    parsed, or of a problem that makes the parsed one uncertain; None if there is neither. `tools`: None adds a hint to
+    the cause."""
     if sent.name != got.name:
         return "/name", f"the name would read back as {got.name[:60]!r}"
     unsure = next((problem for problem in got.problems if problem.code in _UNCERTAIN), None)
@@ -208,7 +219,8 @@ def _bare(part: Any) -> str:
 
 
 def same(a: Any, b: Any, path: str = "") -> str | None:
-    """Return None if two JSON values are the same, types included; else a JSON Pointer to the first difference."""
+    """Return None if two JSON values are the same, types included; else a JSON Pointer, behind `path`, to the first
+    difference. An `Undecodable` as `b` differs from everything; lists of different length differ as a whole."""
     if type(a) is not type(b) or isinstance(b, Undecodable):
         return path
     keys: Iterable[Any]
