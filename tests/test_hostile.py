@@ -210,3 +210,14 @@ def test_repair_reports_a_number_that_json_cannot_carry() -> None:
 def test_an_unknown_policy_of_repair_is_an_error_of_the_caller() -> None:
     with pytest.raises(CallerError, match="policy='safest' is not one of off, safe, lenient"):
         repair(Call("f", {}), None, policy="safest")
+
+
+@pytest.mark.parametrize("name", sampled())
+@pytest.mark.parametrize(
+    "number", ["0x_", "0b_", "0o_", "-0X__", "0x", "0b2", "1_", "1__0", ".5_", "1._", "1e", "+", "0_0", "9" * 5_000]
+)
+def test_no_spelling_of_a_number_raises(name: str, number: str) -> None:
+    text = render([Call("f", {"a": 12345})], format=name).replace("12345", number)
+    for tools in (None, [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "number"}}}}]):
+        parse(text, format=name, tools=tools)
+        parse(text.replace(number, f"[{number}]"), format=name, tools=tools)

@@ -510,11 +510,11 @@ class TaggedValues:
         self._keyed = "{key}" in "".join(marker_alternatives(body.value_close))
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
-    def read(self, builder: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+    def read(self, builder: CallBuilder, key: str, tag_kind: str | None, values: dict[str, Any]) -> Steps[Any]:
         """Take the value of argument `key` with its closing tag, if it has one, give its JSON, behind its separator and
-        key, to the call and return the value. `said`: the type that its tag says, or None; `values`: the arguments so
-        far. A doubtful end or refused JSON rejects the call with a problem. Raises `Broken` if the end cannot be told
-        at all or nested tags are invalid, `Cut` if the text ends."""
+        key, to the call and return the value. `tag_kind`: the type that its tag says, or None; `values`: the arguments
+        so far. A doubtful end or refused JSON rejects the call with a problem. Raises `Broken` if the end cannot be
+        told at all or nested tags are invalid, `Cut` if the text ends."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = resolve_kind(tag_kind, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):

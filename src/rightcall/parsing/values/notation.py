@@ -351,7 +351,7 @@ _ANY_BLANK = re.compile(r"\s*+").match
 _DIGITS = r"[0-9][0-9_]*+"
 # Zeros in front are no number's: a code or a telephone number without its quotes.
 _PROGRAMMERS = rf"[+-]?(?:(?!0[0-9_]){_DIGITS}(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?"
-_BASED = r"[+-]?0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
+_BASED = r"[+-]?0(?:[xX]_*+[0-9a-fA-F][0-9a-fA-F_]*+|[oO]_*+[0-7][0-7_]*+|[bB]_*+[01][01_]*+)"
 
 STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?").fullmatch
 NOT_FINITE = frozenset("nan inf infinity +inf -inf +nan -nan -infinity +infinity".split())
