@@ -52,8 +52,9 @@ _BEGINNINGS = frozenset([opener[:size] for opener in _CLOSES for size in range(1
 
 
 def unfinished(text: str) -> int:
-    """Return the index of a partial opener of shown content, such as `<tool_resp`, at the end of the text; the length
-    of the text if there is none, also if the opener there is whole. Case does not matter."""
+    """Return the index of a partial opener of shown content, such as `<tool_resp`, that the text ends with, in any
+    case. Return the length of the text if it ends with none, or with a whole marker such as `<!--`. The name of a tag,
+    `<pre`, is partial too until a character follows it."""
     tail = text[-_LONGEST_OPENER:].lower()
     for start in (tail.rfind("<"), tail.rfind("[")):
         end = tail[start:] if start >= 0 else ""
@@ -159,16 +160,17 @@ class Marks:
         self._last = " " if is_indented else "\n"
 
     def skip(self, text: str) -> None:
-        """Record that a shown call with this text follows: nothing in it opens or closes anything. Only if a double
-        quotation mark is open, and the text has an odd number of unescaped ones and a JSON member behind a string, that
-        mark was the beginning of the string: it is closed, with all that was opened inside it."""
+        """Record that a shown call with this text follows: nothing in it opens or closes anything, with one exception.
+        If a double quotation mark is open, and the text has an odd number of unescaped ones and a JSON member behind a
+        string (`", "key":`), the outermost open one began that string: it is closed, with all that was opened inside
+        it."""
         if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
             del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
-        """Follow code spans and quotations from index `at` up to `stop`, or up to and with a tag that shows its content
-        (in a code span none counts). Return the index that was reached, and the search for what closes that tag, or
-        None without one."""
+        """Follow code spans, quotations and the brackets in them from index `at` up to `stop`, or to behind an opener
+        of shown content such as `<pre` or `<!--` (in a code span none counts), and update `span` and `open`. Return the
+        index that was reached, and the search for what closes that opener, or None without one."""
         while at < stop:
             found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
             if found is None:
@@ -194,8 +196,10 @@ class Marks:
         return stop, None
 
     def _quote(self, char: str, before: str, behind: str) -> None:
-        """Open or close a quotation at the mark `char`, straight or typographic, between the characters `before` and
-        `behind`. Nothing changes at an apostrophe in a word, or where the mark closes none and may not open one."""
+        """Open or close a quotation at the mark `char`, straight (see `_straight`) or typographic, between the
+        characters `before` and `behind`. A typographic mark closes the innermost quotation that it can close, with all
+        that was opened inside it; else it opens one if it is an opening mark (`»`, `›`, `”` only behind a blank or
+        opening punctuation). Nothing changes at an apostrophe in a word."""
         if char in "'\u2019" and before.isalnum() and behind.isalnum():
             return  # an apostrophe
         if char in _STRAIGHT:
@@ -213,9 +217,10 @@ class Marks:
         return next((i for i in places if closes in _PAIRS.get(opened[i], "")), -1)
 
     def _straight(self, char: str, before: str, behind: str) -> None:
-        """Open or close a quotation at the straight mark `char`, between the characters `before` and `behind`. If none
-        with this mark is open, one is opened where these characters allow it. Else it opens a string inside the
-        quotation (`_is_inner`), or closes the quotation with all that was opened inside it."""
+        """Open or close a quotation at the straight mark `char`, between the characters `before` and `behind`. If the
+        last 64 entries of `open` lack this mark, one is opened if these characters allow it, else nothing changes.
+        Otherwise it opens a string inside the quotation (`_is_inner`), or closes the innermost quotation of this mark
+        with all that was opened inside it."""
         opened = self.open
         if char not in opened[-64:]:
             is_year = char == "'" and behind.isdigit() and before in _BLANK  # the '90s
@@ -229,8 +234,9 @@ class Marks:
 
     def _is_inner(self, char: str, before: str, behind: str) -> bool:
         """Return whether a straight mark, whose kind is open already, opens a string inside the quotation, by the
-        characters `before` and `behind` it. Otherwise it closes the quotation. It opens one behind a blank or `=`, in a
-        bracket also behind other punctuation of JSON, unless what follows ends a phrase."""
+        characters `before` and `behind` it; otherwise it closes the quotation. Directly in a bracket it opens one
+        behind a blank or one of `{[(:,=`, but not right behind that bracket if what follows ends a phrase; elsewhere
+        behind a blank or `=`, but not if what follows ends a phrase or is a quotation mark."""
         top = self.open[-1]
         if top in _BRACKETS:
             return before in _BEFORE_STRING and not (before == top and behind in _ENDS_PHRASE)
@@ -239,8 +245,8 @@ class Marks:
         return before in _BLANK or before == "="
 
     def _close_bracket(self, char: str) -> None:
-        """Close the innermost open bracket of this kind, and all brackets in it. Does nothing if a quotation was opened
-        behind it."""
+        """Close the innermost open bracket of the kind that `char` closes, and all brackets in it. Does nothing if none
+        is open among the last 64 entries, or if a quotation was opened behind it that is still open."""
         opened = self.open
         for i in range(len(opened) - 1, max(-1, len(opened) - 65), -1):
             if opened[i] not in _BRACKETS:
@@ -262,9 +268,9 @@ def _may_open(before: str, text: str, at: int) -> bool:
 
 def _is_value(word: str, has_text_behind: bool) -> bool:
     """Return whether `word`, which follows a mark behind `=` and ends before white space, is a whole value, not the
-    first word of prose. One of letters is a value only if it has one letter, no word of its own such as `a`, and
-    punctuation or text behind it; any other if it ends with punctuation, or if it begins with no digit and text follows
-    on the line (`has_text_behind`)."""
+    first word of prose. One of letters (hyphens and punctuation at its end not counted) is a value only if it has one
+    letter, none of `aAIoO`, and either these or text on the line (`has_text_behind`) follow the letter; any other if it
+    ends with punctuation, or if it begins with no digit and text follows on the line."""
     said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
     if said.isalpha():
         is_word = len(said) > 1 or said in "aAIoO"
@@ -311,7 +317,8 @@ class _ShownCall:
 
     def is_prose(self, text: str) -> bool:
         """Return whether this text, the first behind the opener that is not blank, is prose and no body, so that the
-        opener is only mentioned. False for any later text."""
+        opener is only mentioned. A body is recorded. False for blank text, and for any text behind a body or a marker
+        for which `holds` was true."""
         if not self._is_call and text.strip():
             self._is_call = _FOLLOWS(text) is not None
             return not self._is_call
@@ -351,8 +358,8 @@ class Shown:
         """Return whether the text so far only shows the marker that comes next, so that it is text.
 
         `level`: that of the marker, such as `CALL`. A shown opener that is not closed shows every marker of a deeper
-        level; a marker of any other level ends it, and the text behind it is then read like any other. `special`: the
-        marker is a special token, which may follow the run that closes a fence.
+        level; a marker of any other level ends it, and the text behind it is then read like any other before the
+        answer. `special`: the marker is a special token, which may follow the run that closes a fence.
         """
         self._catch_up()
         if self._inside is not None:
@@ -375,22 +382,24 @@ class Shown:
         return self._inside is not None and self._inside.closes(marker, 0) is not None
 
     def is_result_over(self, marker: str) -> bool:
-        """Return whether this marker, which ends a turn, also closes a tool's result that began with a label such as
-        `✿RESULT✿`."""
+        """Return whether this marker, which ends a turn, also closes the tool's result that is open, if that began with
+        a label such as `✿RESULT✿`. False for a result that nothing closes (`Observation:`). Nothing is closed here."""
         self._catch_up()
         closes = self._tag_closes
         return closes is not None and closes in _LABEL_CLOSES.values() and closes(marker, 0) is not None
 
     @property
     def in_fence(self) -> bool:
-        """Return whether the next line is in a code fence."""
+        """Return whether a code fence is open. One that the current line opens or closes counts when that line has
+        ended."""
         self._catch_up()
         return self._fence is not None
 
     # -- text and markers ----------------------------------------------------------------------------------------------
 
     def take(self, text: str) -> None:
-        """Add more of the message's text, which is read when a query needs it."""
+        """Add more of the message's text, which is read when a query needs it. Text that is not blank unsets
+        `is_new`."""
         if self.is_new and text.strip(" \t\r\n"):
             self.is_new = False
         self._pending.append(text)
@@ -414,12 +423,14 @@ class Shown:
         return True
 
     def ignore_marker(self) -> None:
-        """Record that the piece that was taken last is a shown marker: no character in it opens or closes anything."""
+        """Record that the piece that was taken last is a shown marker: no character in it opens or closes anything.
+        Does nothing if that piece was read already."""
         if self._pending:
             self._pending[-1] = "x"
 
     def join_lines(self) -> None:
-        """Record that the piece that was taken last is a shown marker: an empty line in it ends no paragraph."""
+        """Record that the piece that was taken last is a shown marker: an empty line in it ends no paragraph. Does
+        nothing if that piece was read already."""
         if self._pending and "\n" in (marker := self._pending[-1]):
             self._pending[-1] = _EMPTY_LINES("\n", marker)
 
@@ -447,7 +458,8 @@ class Shown:
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Read the text that was taken and not read. A partial tag at its end waits."""
+        """Read the text that was taken and not read. What is inside a shown opener is only collected, and a partial tag
+        at the end may wait (`_read`)."""
         if not self._pending:
             return
         text = "".join(self._pending)
@@ -474,8 +486,9 @@ class Shown:
         return text[closed.end() :]
 
     def _read(self, text: str) -> None:
-        """Read text and update what is open: the fast way if nothing is open and nothing in it can open anything, else
-        line by line."""
+        """Read text and update what is open: the fast way if nothing is open or shown and nothing in it can open
+        anything, else line by line. In the second case a partial tag at its end waits in `_pending`, unless a tag or
+        result is open."""
         is_open = self._marks or self._items or self._tag_closes or self._fence or self._edge or self._diff
         is_shown = self._code or self._line in ("quote", "record") or (not self._begun and self._is_code())
         if not (is_open or is_shown or _INTEREST(text)):
@@ -495,7 +508,7 @@ class Shown:
             self._marks = Marks()
 
     def _read_plain(self, text: str) -> None:
-        """Update the state of lines for text that opens and closes nothing."""
+        """Update the state of lines (`_before`, `_begun`, `_indent`) for text that opens and closes nothing."""
         before, broken, line = text.rpartition("\n")
         if broken:
             solid = before.rstrip(" \r\n")
@@ -510,7 +523,8 @@ class Shown:
 
     def _walk(self, text: str) -> None:
         """Read text line by line and update what is open. In a tag or a result that is shown, only what closes it is
-        searched for, and lines do not count."""
+        searched for, and lines do not count. A run of backticks opens no fence any more if more of its line arrives
+        with a backtick."""
         at, size = 0, len(text)
         while at < size:
             if self._tag_closes is not None:
@@ -533,8 +547,9 @@ class Shown:
                 at = end + 1
 
     def _read_line(self, text: str, at: int, stop: int) -> int:
-        """Read a line from index `at` up to `stop`, or up to a tag that shows its content. Return the index that was
-        reached."""
+        """Read a line from index `at` up to `stop`, or up to a tag that shows its content, which is recorded in
+        `_tag_closes`. In a line of a block quote, a diff, code or a fence nothing opens, but text behind the run that
+        closes a fence cancels that. Return the index that was reached."""
         if self._line in ("quote", "fenced"):
             if self._edge is not None and text[at:stop].strip():
                 self._edge = None  # text behind the run: it closes nothing
@@ -545,7 +560,7 @@ class Shown:
     def _begin_line(self, text: str, at: int, stop: int) -> int:
         """Read the beginning of a line: its indentation, list items, and what kind of line it is. Return the index from
         which the line is read on, `stop` if nothing in it can open anything. If it has only blanks so far, only the
-        indentation is updated."""
+        indentation is updated, and `stop` is returned."""
         blanks = BLANKS(text, at, stop)
         assert blanks is not None
         self._indent = columns(self._indent, blanks.group())
@@ -568,7 +583,8 @@ class Shown:
         return self._classify(text, at, stop) if at < stop else at
 
     def _is_code(self) -> bool:
-        """Return whether a line that begins in the current column is indented code."""
+        """Return whether a line that begins in the current column is indented code: at least four columns, behind other
+        indented code or an empty line with text before it."""
         return self._indent >= _CODE and (self._code or self._before == "empty")
 
     def _read_in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
@@ -614,8 +630,8 @@ class Shown:
 
     def _classify(self, text: str, at: int, stop: int) -> int:
         """Recognize a block quote, fence, diff, record or heading by the beginning of its line at index `at`, and
-        record it in `_line`, `_edge` or `_diff`. Return the index from which the line is read on: `stop` if the whole
-        line is shown, else `at`."""
+        record it in `_line`, `_edge` or `_diff`; a quote, a diff and a heading end the paragraph. Return the index from
+        which the line is read on: `stop` for a block quote or a diff, in which nothing opens, else `at`."""
         marks, char = self._marks, text[at]
         if char == ">":
             marks.end()
@@ -643,8 +659,8 @@ class Shown:
         self._begun, self._indent, self._line, self._edge = False, 0, "", None
 
     def _end_line(self) -> None:
-        """End a line: open or close the fence that it edges, and end the paragraph behind an empty line, a fence or a
-        heading."""
+        """End a line: open or close the fence that it edges, end the paragraph behind an empty line, a fence or a
+        heading, and reset what is known of the line. An empty line without blanks also ends a diff."""
         marks = self._marks
         if self._edge is not None:
             self._fence = self._edge if self._fence is None else None
@@ -672,8 +688,9 @@ def shows(text: str) -> bool:
 
 
 def only_fence(text: str) -> str | None:
-    """Return the content of the one code fence that a text consists of; None for any other text, and for a fence with
-    `<` in its first line. The line break before the closing run may be missing (beyondessential/tupaia#6570)."""
+    """Return the content, without white space around it, of the one code fence that a text consists of; None for any
+    other text, and for a fence with `<` or its own character in its first line or that is not closed. The line break
+    before the closing run may be missing (beyondessential/tupaia#6570)."""
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")
@@ -688,7 +705,8 @@ def only_fence(text: str) -> str | None:
 
 
 def last_fence(text: str) -> int:
-    """Return the index of the marks that open the last code fence of a text; -1 if it has none."""
+    """Return the index of the first character that is not blank in the line that opens the last code fence of a text;
+    -1 if it has none. A line without a line break opens none."""
     shown, last, at, was = Shown(), -1, 0, False
     for line in text.splitlines(keepends=True):
         shown.take(line)
