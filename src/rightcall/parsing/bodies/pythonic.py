@@ -85,11 +85,12 @@ _NEXT_CALL = re.compile(
 
 
 def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -> Steps[str]:
-    """Take the remainder of a string with unescaped quotes inside, with a receipt, and return it decoded, from the
-    first of these quotes on: word='grep 'owl' notes'
+    """Take the remainder of a string with unescaped quotes inside, with its closing quote, add a receipt, and return it
+    decoded, from the first of these quotes on: word='grep 'owl' notes'
 
     `before` is the text up to that quote, which was taken with it. The string ends at the only later quote of the block
-    that `,name=` or `)` follows; raises `Broken` if that is not certain or repairs are off, `Cut` if the text ends
+    that `,name=` follows, or `)` before the end of the block or another call. Raises `Broken` if that is not certain,
+    the string seems to contain another argument or call (`ambiguous_end`) or repairs are off, `Cut` if the text ends
     first. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
     """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
@@ -119,8 +120,9 @@ def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -
 
 
 def _holds_another(builder: CallBuilder, text: str, quote: str) -> bool:
-    """Return whether a string that was read over its own quotes contains another argument or another call. Then a comma
-    was lost."""
+    """Return whether a string that was read over its own quotes (`quote`) contains another argument behind such a quote
+    or a comma, or another call: a declared name and `(`, or any call with an argument or behind `)` and a comma or
+    semicolon. Then a comma was lost. Without declared tools any `name=` there is an argument."""
     if any(_is_argument(builder, found[1]) for found in _KEYS[quote](text)):
         return True
     names = (found.group(1) for found in _CALLS(text))
@@ -128,8 +130,9 @@ def _holds_another(builder: CallBuilder, text: str, quote: str) -> bool:
 
 
 def _begins_another(builder: CallBuilder, before: str) -> bool:
-    """Return whether another call begins in `before`, the text of a string before its first inner quote. Then the call
-    was given up, and its string was never closed."""
+    """Return whether another call begins in `before`, the text of a string before its first inner quote: an opener of
+    calls, or a declared name and `(`; without declared tools, as in `_NEXT_CALL`. Then the call was given up, and its
+    string was never closed."""
     if any(pat.prefix in before for pat, _ in builder.compiled.openers.of_calls):
         return True
     if builder.tools is None:
@@ -145,7 +148,7 @@ def _is_argument(builder: CallBuilder, name: str) -> bool:
 def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
     """Return the index in `buf` of the closing marker of the block, waiting for it with nothing taken. If the text ends
     first, return the end of `buf` if the format has bare calls or no such marker; otherwise take all and raise `Cut`.
-    Raises `broken` if the marker is more than 4,096 characters away."""
+    Raises `broken` if more than 4,096 characters have arrived without the marker."""
     close, size = builder.compiled.call_ends.close, 0
     while True:
         most, found = min(len(builder.buf) - builder.pos, _MOST_HELD + 1), None
@@ -170,10 +173,10 @@ class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish all calls: a list of calls up to and with its closing bracket, or calls in a row without
-        brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises `NotACall` if none
-        begins here, `Broken` if a call has no parenthesis or its end is not found, `Cut` if the text ends, also where
-        only the closing bracket is missing: then all calls are finished (vllm#30722)."""
+        """Parse and finish all calls: a list of calls up to and with its closing bracket, also `[]` unless `bare`, or
+        calls in a row without brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises
+        `NotACall` if none begins here or beyond the limit of calls, `Broken` if a call has no parenthesis or its end is
+        not found, `Cut` if the text ends, also behind a finished call (vllm#30722)."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
@@ -200,10 +203,11 @@ class PythonicReader(BodyReader):
                 return
 
     def _call(self, builder: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
-        """Parse one call, begin it and finish it. If its arguments are invalid or other text follows it, the text up to
-        its parenthesis, or then to the next comma or `]`, is emitted as a rejected call, so that its siblings are
-        parsed. `listed`: it is in a list; `is_first`: no call is before it. Raises `NotACall` as `_name`, `Broken`
-        without a name and `(` or if that end is not found, `Cut` if the text ends."""
+        """Parse one call, begin it and finish it. If its arguments are invalid, the text up to and with its `)` is
+        emitted as a rejected call, so that its siblings are parsed; if other text follows in a list (`listed`), or a
+        further argument, the text up to the next comma or `]`. `is_first`: no call is before it. Raises `NotACall` as
+        `_name` or beyond the limit of calls, `Broken` without `(` or if that end is not found, `Cut` if the text
+        ends."""
         builder.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(builder, bare, is_first and (bare or not listed))
@@ -231,7 +235,8 @@ class PythonicReader(BodyReader):
     def _name(self, builder: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
         """Take the name of a call and return it, "" if it is missing; `(` is the next character then, and the call has
         not begun. `strict`: raise `NotACall` unless a call opens here (`_opens`). Raises `Broken` if no `(` follows,
-        `Cut` if the text ends in the name; then, unless `bare`, a call of a declared name has begun."""
+        `Cut` if the text ends in or behind the name; then, unless `bare`, a call of a declared name has begun (beyond
+        the limit of calls `NotACall` instead)."""
         if strict and not (yield from self._opens(builder, bare)):
             raise NotACall
         yield from builder.test(NAME)
@@ -250,8 +255,8 @@ class PythonicReader(BodyReader):
         return name
 
     def _opens(self, builder: CallBuilder, bare: bool) -> Steps[bool]:
-        """Return whether a name and its parenthesis are here. Behind a marker (not `bare`) the name may also be
-        missing, or the text may have ended in it. Nothing is taken."""
+        """Return whether a name and its parenthesis are here. Behind a marker (not `bare`) the name may also be missing
+        before `(name=`, or the text may have ended in it. Nothing is taken."""
         if (yield from builder.test(STRICT)):
             return True
         if bare:
@@ -261,8 +266,9 @@ class PythonicReader(BodyReader):
         )
 
     def _arguments(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
-        """Take the arguments up to and with `)`, give their JSON without the last brace to the call, and return them.
-        Raises `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
+        """Take the arguments up to and with `)`, give their JSON without the last brace to the call, one by one, and
+        return them; {} for none. Superfluous commas are skipped. Raises `Broken` for an invalid or repeated argument,
+        `Cut` if the text ends."""
         values: dict[str, Any] = {}
         while True:
             usual = ARGUMENT(builder.buf, builder.pos)
@@ -285,8 +291,8 @@ class PythonicReader(BodyReader):
 
     def _key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
         """Take the name of an argument and its `=`, and return the name. Raises `Broken` without an equals sign
-        (`positional_argument`, or `invalid_call` before the closing marker), or for a name that is invalid or in
-        `values`, the arguments so far; `Cut` if the text ends."""
+        (`positional_argument`, or `invalid_call` before the closing marker of the call), or for a name that is missing,
+        invalid or in `values`, the arguments so far; `Cut` if the text ends in it."""
         yield from builder.test(KEY_PROBE)
         found = KEY(builder.buf, builder.pos)
         assert found is not None
@@ -309,9 +315,10 @@ class PythonicReader(BodyReader):
         return key
 
     def _value(self, builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-        """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it as its schema
-        wants it. A missing value is "": so vLLM's tool_chat_template_llama3.2_pythonic.jinja writes an empty string.
-        Raises `Broken` if it is invalid or its end is uncertain, `Cut` if the text ends."""
+        """Take the value of argument `key`, give its JSON behind `prefix` to the call, and return it: JSON and strings
+        as they are, anything else as its schema wants it. A missing value is "", with a receipt: so vLLM's
+        tool_chat_template_llama3.2_pythonic.jinja writes an empty string. Raises `Broken` if it is invalid or its end
+        is uncertain, `Cut` if the text ends."""
         char = builder.char() or (yield from builder.peek())
         if not char:
             raise Cut
@@ -331,9 +338,9 @@ class PythonicReader(BodyReader):
 
     def _string(self, builder: CallBuilder, text: StringText, key: str, prefix: str) -> Steps[str]:
         """Take the string `text` behind its opening quote, give its JSON behind `prefix` to the call and return its
-        content. A string of kind "plain" is given while it arrives. Unescaped quotes in it are repaired
-        (`read_inner_quotes`). Raises `Broken` if that fails or it is an f-string with braces, `Cut` if the text
-        ends."""
+        content. A string of kind "plain" is given while it arrives. An invalid escape gets a receipt. If neither `,`,
+        `)` nor the end of the text follows, its quotes are repaired (`read_inner_quotes`). Raises `Broken` if that
+        fails or it is an f-string with braces, `Cut` if the text ends in it."""
         quote = builder.buf[builder.pos - 1]
         give = builder.kind(key) == "plain"
         if give:
@@ -353,8 +360,9 @@ class PythonicReader(BodyReader):
         return value
 
     def _nested(self, builder: CallBuilder) -> Steps[ParsedValue]:
-        """Take a list, a tuple or an object and return it; JSON keeps its spelling. Nothing is given to the call.
-        Raises `Broken` if it is invalid, `Cut` if the text ends."""
+        """Take a list, a tuple or an object, up to a comma or `)`, which is left, and return it; JSON keeps its
+        spelling. Nothing is given to the call. Raises `Broken` if it is invalid, or if other text or the closing marker
+        of the call comes first, `Cut` if the text ends."""
         start, depth = builder.pos, builder.limits.depth
         found = take_whole_value(builder, ValueReader(PYTHON, builder.buf, start, depth=depth, ended=False))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
@@ -373,7 +381,8 @@ class PythonicReader(BodyReader):
     def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
         """Take the value of `key` without quotes, up to a comma or parenthesis, which is left, and return it: a word, a
         number, or a string that lost its quotes. Nothing is given to the call. Raises `Broken` if it is none of these,
-        `Cut` if the text ends."""
+        is code (`_is_code`), contains a further argument, or the closing marker of the call comes first; `Cut` if the
+        text ends."""
         text = (yield from take_to_end(builder, _ends(builder, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
@@ -391,15 +400,16 @@ class PythonicReader(BodyReader):
 
 
 def _is_code(text: str, kind: str | None) -> bool:
-    """Return whether `text`, a value without quotes, is an expression and no text that lost its quotes. `kind`: the
-    declared kind of type."""
+    """Return whether `text`, a value without quotes, is an expression and no text that lost its quotes: it has
+    brackets, quotes or a line break. If `kind`, the declared kind of type, is a text, it must also begin as a call
+    (`f(`) or have a line break."""
     return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
 def _take_json_value(builder: CallBuilder, key: str) -> tuple[str, Any] | None:
-    """Take a value that is JSON and return its JSON and its value, if it and the comma or parenthesis behind it have
-    arrived; else return None and take nothing. The JSON of a string is written anew. A boolean is left if the schema
-    wants a text, which may have lost its quotes."""
+    """Take a value that is JSON and return its JSON and its value, if it and the comma or parenthesis behind it, which
+    is left, have arrived; else return None and take nothing. The JSON of a string is written anew. A boolean is left if
+    the schema wants a text, which may have lost its quotes."""
     start = builder.pos
     found = builder.take_whole_json()
     is_word = found is not None and isinstance(found[1], bool) and builder.kind(key) in TEXT_KINDS
