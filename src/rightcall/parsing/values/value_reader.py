@@ -103,7 +103,8 @@ class ValueReader:
         return "".join(self.out)
 
     def value(self) -> Any:
-        """Read one value from `pos` on and return it; `pos` is behind it then. Raises `BadValue` if it is invalid,
+        """Read one value from `pos` on and return it; `pos` is behind it then, and `out`, `odd`, `bare` and `escaped`
+        have what was read of it. Raises `BadValue` if it is invalid, nested too deep or has a repeated key,
         `Unfinished` if more text is needed."""
         brackets, usual, stack = self.notation.brackets, self.notation.usual_value, self._stack
         while True:
@@ -123,7 +124,8 @@ class ValueReader:
 
     def peek(self) -> str:
         """Skip white space and comments and return the next character, which is not read. At the end of the text return
-        "", or raise `Unfinished` if more may come; a comment that is not closed always raises it."""
+        "", or raise `Unfinished` if more may come; a comment that is not closed, or a last `/` that may begin one,
+        always raises it."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in _SOLID:
@@ -176,9 +178,9 @@ class ValueReader:
 
     def _read_to_next_value(self) -> bool:
         """Read what precedes the next value of the innermost list or object (a comma, a key), and return True; at its
-        closing bracket read that and return False, without closing the container on the stack. The JSON of what was
-        read is appended to `out`, and the key is set for the next value. Raises `BadValue` for anything else,
-        `Unfinished` if more text is needed."""
+        closing bracket, also behind a comma, read that and return False, without closing the container on the stack.
+        The JSON of what was read is appended to `out`, and the key is set. Superfluous commas are skipped only where
+        the notation allows gaps. Raises `BadValue` for anything else, `Unfinished` if more text is needed."""
         top = self._stack[-1]
         if top.members is not None and top.comma is not bool(top.members):
             usual = self.notation.entries[bool(top.members)](self.text, self.pos)
@@ -211,8 +213,8 @@ class ValueReader:
         return True
 
     def _entry(self, top: _Open, char: str) -> None:
-        """Read a key, which begins with `char`, and the colon behind it. Raises `BadValue` without a valid key or a
-        colon."""
+        """Read a key, which begins with `char`, and the colon behind it, set the key and append its JSON to `out`.
+        Raises `BadValue` without a valid key or a colon, `Unfinished` if more text is needed."""
         key = self._key(char)
         after = ":" if self.text.startswith(":", self.pos) else self.peek()
         if after != ":":
@@ -227,8 +229,9 @@ class ValueReader:
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
     def _key(self, char: str) -> str:
-        """Read a key, which begins with `char`, and return it. Raises `BadValue` if none is here or it is no string,
-        `Unfinished` if more text is needed."""
+        """Read a key, which begins with `char`, a string or a bare key, and return it. Raises `BadValue` if none is
+        here or, where the notation has typed keys, a bare key is a number or a word with a meaning; `Unfinished` if
+        more text is needed."""
         if char in self.notation.heads and (text := self._text(char)) is not None:
             return text
         found = self.notation.bare_key(self.text, self.pos)
@@ -245,7 +248,8 @@ class ValueReader:
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
     def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
-        """Return JSON and value of the match `found` of `Notation.usual_value`; `pos` is not moved."""
+        """Return JSON and value of the match `found` of `Notation.usual_value`; `pos` is not moved. A word that is not
+        spelled as in JSON is recorded (`scalar`)."""
         kind = found.lastindex or 0
         text = found[kind]
         if kind == 1:
@@ -253,9 +257,9 @@ class ValueReader:
         return self.scalar(text) if kind == 2 else self.string_value(text)
 
     def _atom(self, char: str) -> tuple[str, Any]:
-        """Read the string, number or word that begins with `char` at `pos`, and return its JSON and its value. Where
-        the notation allows gaps, a missing value of an object is "". Raises `BadValue` if no value is here,
-        `Unfinished` if more text is needed."""
+        """Read the string, number, word or bare string that begins with `char` at `pos`, and return its JSON and its
+        value. Where the notation allows gaps, a missing value of an object is "", which is recorded in `bare`. Raises
+        `BadValue` if no value is here, `Unfinished` if more text is needed."""
         if char in self.notation.heads and (text := self._text(char)) is not None:
             return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
@@ -275,7 +279,8 @@ class ValueReader:
 
     def _text(self, char: str) -> str | None:
         """Read the string that begins with `char` and return its content; None, with `pos` unchanged, if none begins
-        here. Raises `BadValue` if it is not closed or is an f-string with braces, `Unfinished` if more text is
+        here. An invalid escape is recorded in `escaped`; `record_string` is called for all but simple strings. Raises
+        `BadValue` if it is not closed, is an f-string with braces or an invalid heredoc, `Unfinished` if more text is
         needed."""
         simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE and not self.notation.shy else None
         if simple is not None:
@@ -299,7 +304,8 @@ class ValueReader:
         return text
 
     def record_string(self, string: StringText, begin: int) -> None:
-        """Do nothing; a subclass records the string that begins at index `begin` and ends at `pos`."""
+        """Do nothing; a subclass records the string that begins at index `begin` and ends at `pos`. Strings of
+        `SIMPLE_STRINGS` are only reported where the notation has shy quotes."""
 
     def _path(self) -> Path:
         """Return the keys and indexes that lead to the value being read."""
@@ -307,8 +313,9 @@ class ValueReader:
 
     def scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
         """Return JSON and value of `text`, a word, a number or, where the notation allows it, a bare string. With
-        `record`, a spelling other than JSON's is added to `odd`, a bare string to `bare`. Raises `BadValue` if it is
-        none of these."""
+        `record`, a spelling other than JSON's is added to `odd` (not that of a null), a bare string to `bare`. Raises
+        `BadValue` if it is none of these, is not finite, has too many digits, or is a bare string in an object that
+        contains a further entry (`k:`)."""
         notation = self.notation
         if text in notation.words:
             value = notation.words[text]
@@ -352,8 +359,9 @@ def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
 
 
 def programmers_number(digits: str) -> int | float:
-    """Return the value of a number as programmers write it, without `_`: `+3`, `0x1f`, `.5`. With a decimal point it is
-    a float, unless only an integer has exactly that value. Raises `ValueError` if it is no number."""
+    """Return the value of a number as programmers write it, without `_`: `+3`, `0x1f`, `.5`. With a decimal point or an
+    exponent it is a float; if it ends with the point and the float is not exact, an integer. Raises `ValueError` if it
+    is no number."""
     try:
         return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
     except ValueError:
@@ -369,8 +377,8 @@ def _huge(text: str) -> tuple[str, int | float | None]:
 
 def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
     """Return the reader of the string that begins at `pos`, with its prefix if any, and the index behind its opening
-    quote; None if no string begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for an invalid
-    heredoc."""
+    quote; None if no string begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for a `<` that
+    begins no heredoc in a notation that has them."""
     prefix = ""
     if notation.prefixes is not None:
         lead = notation.prefixes(text, pos)
@@ -395,7 +403,8 @@ def _match_quote_opener(
     notation: Notation, text: str, pos: int, ended: bool, prefix: str
 ) -> tuple[StringText, int] | None:
     """Return the reader of the string whose quote is at `pos`, and the index behind the quote; None if no quote is
-    here. `prefix`: letters before it, as in `r'...'`. Raises `Unfinished` if the quote may be longer."""
+    here. `prefix`: the lower-case letters before it: with `r` the string has no escapes, with `f` it has holes. Raises
+    `Unfinished` if the quote may be longer."""
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
             if quote.make is not None:
@@ -480,8 +489,8 @@ class Ends:
 
     def step(self, text: str, pos: int, ended: bool) -> bool:
         """Continue the search from index `pos` of `text`. Return True at the end: `self.pos` is behind the closing
-        bracket or comment, or at the character of `until`. Return False if more text is needed; `self.pos` is how far
-        it came. Raises `BadValue` if no end can be found."""
+        bracket or comment, or at the character of `until`. Return False if the end is not in the text, also if `ended`;
+        `self.pos` is how far it came. Raises `BadValue` if no end can be found."""
         self.pos = pos
         while self.pos < len(text):
             if self._string is not None:
@@ -530,9 +539,10 @@ class Ends:
         return True
 
     def _sign(self, text: str, ended: bool) -> bool:
-        """Handle the character at `pos`, at which something may begin or end, and move behind it. Return True only at
-        the end of the value, where a character of `until` is not passed. Raises `BadValue` for a bracket that closes
-        nothing open or the end of the call, `Unfinished` if more text is needed."""
+        """Handle the character at `pos`, at which something may begin or end, and move behind it, or behind what opens
+        the string or comment there. Return True only at the end of the value; a character of `until` is not passed, a
+        closing bracket is. Raises `BadValue` for a bracket that closes nothing open or the end of the call,
+        `Unfinished` if more text is needed."""
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
@@ -568,8 +578,9 @@ class Ends:
             raise BadValue(OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
 
     def _enter_string(self, text: str, ended: bool) -> bool:
-        """Enter the string that begins at `pos` and return True; False, with nothing changed, if none begins here.
-        Raises `Unfinished` if more text is needed to tell."""
+        """Enter the string that begins at `pos` and return True. Return False, with nothing changed, if none begins
+        here: also at an invalid heredoc, outside brackets of a bare value, at a shy quote where no value begins, and,
+        in a notation with shy quotes, in a key. Raises `Unfinished` if more text is needed to tell."""
         if (self._bare and not self._stack) or (text[self.pos] in self._notation.shy and not self._fresh):
             return False
         if self._notation.shy and not self._fresh and self._stack[-1:] == ["}"]:
