@@ -114,7 +114,8 @@ class LookaheadString:
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
         the string is closed; then the index is behind its quote. What later text may change is not decoded unless
-        `ended`. If a closing marker of the call comes first, `lost` is set, and the index is that of the marker."""
+        `ended`. A quote that does not close it is content and sets `has_inner_quote`. If a closing marker of the call
+        comes first, `lost` is set, and the index is that of the marker."""
         start, scan = pos, self._syntax.scan
         search = scan.ended if ended else scan.search
         while (found := search(text, pos)) is not None:
@@ -136,8 +137,9 @@ class LookaheadString:
         return len(text), self._decode(text[start:]), False
 
     def _is_closed_at(self, text: str, at: int, ended: bool) -> bool | None:
-        """Return whether the quote at index `at` closes the string: structure follows it, or a key that `may_follow`
-        accepts, in a string without inner quotes. None if more text is needed to tell."""
+        """Return whether the quote at index `at` closes the string: structure or the end of the text follows it, or a
+        key that `may_follow` accepts, in a string without inner quotes. None if more text is needed to tell. Nothing is
+        set."""
         found = self._syntax.follows.at(text, at, ended)
         if not found or found.lastgroup is None:
             return None if found is None else bool(found)
@@ -182,7 +184,8 @@ class BracedValueReader(ValueReader):
 
     def _key(self, char: str) -> str:
         """Read the key that begins with `char` at `pos`, bare or in quotes, and return it without them; `pos` is behind
-        it then. Raises `BadValue` if no valid key is here, `Unfinished` if more text is needed."""
+        it then. One in ordinary quotes is recorded in `in_ordinary_quotes`. Raises `BadValue` if no valid key is here,
+        `Unfinished` if more text is needed, and, unless `ended`, for any invalid key in quotes."""
         quote = self.notation.quotes[0].open
         if char not in _QUOTE_MARKS and not self.text.startswith(quote, self.pos):
             return super()._key(char)
@@ -281,8 +284,9 @@ class ArgumentSyntax:
         """Return whether a string in a value may have been closed too late, so that the value holds the remainder of
         its call.
 
-        It contains the beginning of another call that does not end in it, or a quote token where this call would have
-        ended, where another string would have begun or ended, or at an edge of a string.
+        It contains an opener of calls behind which no call is closed any more, or a quote token where this call would
+        have ended (only if the value is a string), where another string would have begun or ended, or at an edge of a
+        string. The keys of objects are inspected only as text, as `str` writes them.
         """
         text = value if isinstance(value, str) else str(value)
         last = -1
@@ -306,8 +310,9 @@ class ArgumentSyntax:
 
     def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
         """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call
-        as it arrives, and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py. Raises
-        `Broken` for an invalid or repeated argument, `Cut` if the text ends."""
+        as it arrives, and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py; damaged keys
+        and missing commas are repaired, with receipts. Raises `Broken` for an argument that is repeated, or invalid and
+        not repaired, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         follows_comma = True
         while True:
@@ -341,9 +346,9 @@ class ArgumentSyntax:
             follows_comma = False
 
     def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        """Take a key in quotes with its colon, or one with its `=` that `_may_follow` accepts, with a receipt, and
-        return it (ollama#17882, omlx#1886). `values`: the arguments so far. Raises `Broken` for anything else or if
-        repairs are off, `Cut` if the text ends in a key."""
+        """Take a key in quotes with its colon, or one with its `=` that `_may_follow` accepts, add a receipt, and
+        return it without these (ollama#17882, omlx#1886). `values`: the arguments so far. Raises `Cut` if the text ends
+        in a bare key, which it takes, `Broken` for anything else, or if repairs are off."""
         call = builder.call
         assert call is not None
         found = yield from builder.test(self._quoted_key)
@@ -393,9 +398,10 @@ class ArgumentSyntax:
     def _read_value(
         self, builder: CallBuilder, key: str, prefix: str, values: dict[str, Any], *, is_assigned: bool
     ) -> Steps[Any]:
-        """Take the value of `key`, give its JSON behind `prefix` to the call and return it as the schema wants it.
-        `values`: the arguments so far; `is_assigned`: the key is written with `=`, so that another such key may follow
-        a string. Raises `Broken` for an invalid value, `Cut` if the text ends."""
+        """Take the value of `key`, give its JSON behind `prefix` to the call and return it: strings by the declared
+        kind, other values as the schema wants them. `values`: the arguments so far; `is_assigned`: the key is written
+        with `=`, so that another such key may follow a string in ordinary quotes also without declared tools. Raises
+        `Broken` for an invalid value, `Cut` if the text ends."""
         kind = builder.kind(key) or "any"
         usual = self.notation.usual_value(builder.buf, builder.pos)
         if usual is not None:
@@ -431,14 +437,15 @@ class ArgumentSyntax:
 
     def _interpret_string(self, builder: CallBuilder, text: str, kind: str) -> tuple[str, Any]:
         """Return JSON and value of `text`, which was between quotes: itself, or, where quotes say nothing about types,
-        the value of the declared `kind` that is written in it."""
+        the value of the declared `kind` that is written in it, unless that is "plain". Text that is no such value stays
+        a string."""
         is_raw = self.body.quoted == "raw" and kind != "plain"
         return parse_by_kind(text, kind, builder.limits.depth)[:2] if is_raw else (quoted(text), text)
 
     def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
         """Take the string `text` behind its opening quote, give its JSON behind `prefix` to the call and return its
-        value of the declared `kind`. A string of kind "plain" is given while it arrives. Raises `Broken` if it is not
-        closed, `Cut` if the text ends."""
+        value of the declared `kind` (`_interpret_string`). A string of kind "plain" is given while it arrives. Raises
+        `Broken` if the call ends before it is closed, `Cut` if the text ends."""
         if kind == "plain":
             builder.give(prefix + '"')
             value = yield from take_string(builder, text, give=True)
@@ -451,9 +458,10 @@ class ArgumentSyntax:
     def _read_ordinary_string(
         self, builder: CallBuilder, key: str, kind: str, prefix: str, may_follow: Callable[[re.Match[str]], bool]
     ) -> Steps[Any]:
-        """Take a string with its quotes, which are not this format's, with a receipt, give its JSON behind `prefix` to
-        the call and return its value of the declared `kind`. `may_follow`: decides whether a key may follow it, as in
-        `LookaheadString`. Raises `Broken` if repairs are off or it is not closed, `Cut` if the text ends."""
+        """Take a string with its quotes, which are not this format's, with a receipt (and one for an invalid escape),
+        give its JSON behind `prefix` to the call and return its value of the declared `kind`. `may_follow`: decides
+        whether a key may follow it, as in `LookaheadString`. Raises `Broken` if repairs are off or the call ends before
+        it is closed, `Cut` if the text ends."""
         self._require_repair(builder)
         taken = builder.capture()
         try:
@@ -489,7 +497,8 @@ class ArgumentSyntax:
 
     def _read_nested(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
         """Take a list or an object, the value of `key`, and return it; nothing is given to the call but a receipt for
-        ordinary quotes. Raises `Broken` if it is invalid or repairs of its quotes are off, `Cut` if the text ends."""
+        ordinary quotes in it. Raises `Broken` if it is invalid, the call ends before it does, or such quotes are in it
+        and repairs are off, `Cut` if the text ends."""
         depth = builder.limits.depth - 1
         reader = BracedValueReader(self, builder.buf, builder.pos, depth=depth, ended=False)
         found = take_whole_value(builder, reader)
@@ -506,8 +515,9 @@ class ArgumentSyntax:
 
     def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
         """Take a number, a word, or text that should have been quoted, and return it, unless the declared `kind` is
-        text: then a number, and of kind "plain" also `true` or `false`, is a string. Raises `Broken` for no value or a
-        number that is not finite, `Cut` if the text ends with it."""
+        text: then a number, and of kind "plain" also `true` or `false`, is a string. Raises `Broken` for no value, for
+        one that `<`, an opening bracket or the quote token follows, or for a number that is not finite, `Cut` if the
+        text ends with it."""
         text = (yield from take_run(builder, self.notation.bare_value)).strip()
         char = builder.buf[builder.pos]
         if not text or char in "<[{(" or char == self.body.quote[0]:
@@ -548,7 +558,8 @@ class BracedReader(BodyReader):
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish a call and, unless `bare`, all calls that directly follow it. Raises `NotACall` if none
-        begins here, `Broken` if one is invalid, `Cut` if the text ends in one."""
+        begins here, or beyond the limit of calls, `Broken` if one is invalid, `Cut` if the text ends in one; the calls
+        before that are finished."""
         yield from self._read_call(builder, bare)
         # More calls may follow between the same markers (openvinotoolkit/model_server#4179).
         while not bare and (builder.char() or (yield from builder.peek())):
@@ -557,9 +568,9 @@ class BracedReader(BodyReader):
             yield from self._read_call(builder, bare)
 
     def _read_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Parse one call, begin it and finish it; values whose end is uncertain reject it (`ambiguous_end`). Raises
-        `NotACall` if none begins here, `Broken` for a missing bracket or an invalid argument, `Cut` if the text ends;
-        the call is not finished then."""
+        """Parse one call, begin it and finish it; values whose end is uncertain reject it (`ambiguous_end`). Behind a
+        marker (not `bare`) round brackets are repaired, with a receipt. Raises `NotACall` as `_begin_call`, `Broken`
+        for a missing name or bracket or an invalid argument, `Cut` if the text ends; the call is not finished then."""
         builder.begin_text()
         yield from self._begin_call(builder, bare)
         char = builder.char() or (yield from builder.peek())
@@ -585,9 +596,10 @@ class BracedReader(BodyReader):
 
     def _begin_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Take the opening tag with the name and begin the call; behind a special token (not `bare`) a missing word
-        before the name is repaired, with a receipt. Raises `NotACall` if no tag is here, or if no `{` follows and
-        neither a special token nor, unless `bare`, a declared name shows that it is a call; `Broken` if only the name
-        is missing; `Cut` if the text ends behind an undeclared name. No call has begun then."""
+        before the name is repaired, with a receipt. Raises `NotACall` if no tag is here, if no `{` follows and neither
+        a special token nor, unless `bare`, a declared name shows that it is a call, or beyond the limit of calls;
+        `Broken` if, unless `bare`, only the name is missing; `Cut` if the text ends behind an undeclared name. No call
+        has begun then."""
         is_sure = builder.block is not None and builder.block.is_special and not bare
         found = self.open.probe.at(builder.buf, builder.pos, builder.ended)
         if found is None:
