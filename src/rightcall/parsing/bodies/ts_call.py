@@ -39,8 +39,9 @@ _STRINGS = "'\"`<"
 def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tuple[str, dict[str, Any]]]:
     """Take the arguments of a call up to and with its `)` and return their JSON and values; "" and {} for `f()`.
 
-    Unless `is_held`, the JSON is given to the call as it arrives instead, without the last brace unless the object
-    arrived whole, and "" is returned. Raises `Broken` for invalid arguments, `Cut` if the text ends in them.
+    Unless `is_held`, the JSON is given to the call as it arrives instead, none for an empty object, and "" is returned.
+    With it nothing is given and no schema is applied. Raises `Broken` for arguments that are invalid or no object, or
+    if no `)` follows, `Cut` if the text ends in them.
     """
     char = yield from _space(builder)
     json = ""
@@ -63,7 +64,7 @@ def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tupl
 
 def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
     """Take the object that begins here, give its JSON to the call and return it. Return {}, with nothing taken or
-    given, if it has not all arrived, is empty or invalid, or has numbers in a spelling that the schema must
+    given, if it has not all arrived, is empty or invalid, or has numbers or words in a spelling that the schema must
     interpret."""
     start = builder.pos
     read = take_whole_value(
@@ -78,8 +79,9 @@ def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
 
 
 def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
-    """Take the object that begins here, up to and with its `}`, give its JSON to the call as it arrives, and return it;
-    for an empty object nothing is given. Raises `Broken` for an invalid or repeated member, `Cut` if the text ends."""
+    """Take the object that begins here, up to and with its `}`, give its JSON, with that brace, to the call as it
+    arrives, and return it; for an empty object nothing is given. Raises `Broken` for an invalid or repeated member or
+    without a colon or a comma, `Cut` if the text ends."""
     values: dict[str, Any] = {}
     builder.advance()
     while True:
@@ -105,8 +107,8 @@ def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
 
 
 def _key(builder: CallBuilder, char: str) -> Steps[str]:
-    """Take a key, a name or a string, which begins with `char`, and return it. Raises `Broken` for anything else, `Cut`
-    if the text ends."""
+    """Take a key, a name, a string or a template, which begins with `char`, and return it without quotes. Raises
+    `Broken` for anything else, `Cut` if the text ends."""
     if char in "'\"`" and (text := (yield from open_string(builder, TYPESCRIPT))) is not None:
         return (yield from take_string(builder, text, give=False))
     while True:
@@ -158,8 +160,9 @@ def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
 
 
 def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
-    """Take a list or an object, nested at most `depth` levels, and return it. Raises `Broken` if it is invalid, `Cut`
-    if the text ends."""
+    """Take a list or an object, nested at most `depth` levels, with its closing bracket, and return it; nothing is
+    given to the call. Raises `Broken` if it is invalid, nested deeper, or the call ends before it does, `Cut` if the
+    text ends."""
     found = take_whole_value(builder, ValueReader(TYPESCRIPT, builder.buf, builder.pos, depth=depth, ended=False))
     if found is None:
         text = yield from take_to_end(builder, Ends(TYPESCRIPT, stop=builder.compiled.call_ends.edge.at, stops="<"))
@@ -169,7 +172,7 @@ def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
 
 def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
     """Take a number or a word with a meaning, which begins with `char`, and return it. Raises `Broken` for anything
-    else, `Cut` if the text ends with it."""
+    else, also another word, `Cut` if the text ends with it."""
     text = yield from take_run(builder, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
@@ -178,7 +181,7 @@ def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
 
 def _space(builder: CallBuilder) -> Steps[str]:
     """Take white space and comments and return the next character, which is not taken. Raises `Broken` for a `/` that
-    begins no comment, `Cut` at the end of the text."""
+    begins no comment, `Cut` at the end of the text, also in a comment."""
     while True:
         char = builder.char() or (yield from builder.peek())
         if not char:
@@ -222,9 +225,9 @@ class TsCallReader(BodyReader):
         self.labels = frozenset(body.labels)
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish the calls of a block, each rejected (`several_calls`) if there are several. `bare`: parse
-        one call outside all blocks instead. Raises `NotACall` if none begins here, `Broken` if a call is invalid, `Cut`
-        if the text ends."""
+        """Parse and finish the calls of a block, each rejected (`several_calls`) if there are several. Raises
+        `NotACall` if none begins here, or beyond the limit of calls, `Broken` if a call is invalid, `Cut` if the text
+        ends in one. `bare`: parse one call outside all blocks instead, and raise only `NotACall`, as `_bare`."""
         if bare:
             yield from self._bare(builder)
             return
@@ -246,10 +249,10 @@ class TsCallReader(BodyReader):
                 return
 
     def _opening(self, builder: CallBuilder) -> Steps[str]:
-        """Take the name of a call and its parenthesis, begin the call, and return the characters that may follow it and
-        belong to it. Raises `NotACall` if no call is here, `Broken` if its name is missing, or, with the call begun,
-        for a foreign label. If the text ends here, takes all, begins the call if its name is declared, and raises
-        `Cut`."""
+        """Take the name of a call and its parenthesis, with a label or mark before it, begin the call, and return the
+        characters that may follow it and belong to it. Raises `NotACall` if no call is here or beyond the limit of
+        calls, `Broken` if its name is missing, or, with the call begun, for a foreign label. If the text ends in what
+        may become the parenthesis, takes all, begins the call if its name is declared, and raises `Cut`."""
         builder.begin_text()
         found = yield from builder.test(_OPENING)
         if found is None:
@@ -284,9 +287,10 @@ class TsCallReader(BodyReader):
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
     def _bare(self, builder: CallBuilder) -> Steps[None]:
-        """Parse and finish a call outside all blocks, with the note `bare_call`, if it is whole and valid. Otherwise
-        raises `NotACall` with no call begun, so that its text is text; invalid or truncated arguments are reported as a
-        problem of the reply first. A call in backticks with other text behind it is text too."""
+        """Parse and finish a call outside all blocks, with the note `bare_call`, if it is whole and valid; a label is
+        ignored. Otherwise, or beyond the limit of calls, raises `NotACall` with no call begun, so that its text is
+        text; invalid or truncated arguments are reported as a problem of the reply first. A call that begins with a
+        backtick is text, without a problem, if other text than its closing marks follows."""
         builder.begin_text()
         wrapped = builder.buf.startswith("`", builder.pos)
         found = yield from builder.test(_OPENING)
