@@ -39,12 +39,14 @@ _PYTHON_CHARS |= {"\\": "\\", "'": "'", '"': '"', "/": "/"}
 
 
 def _python(text: str) -> str:
-    """Return the text with Python's escapes decoded. An escape that Python does not know stays as it is."""
+    """Return the text with Python's escapes and `\\/` decoded. An escape that Python does not know, and one beyond
+    Unicode, stays as it is."""
     return _PYTHON(_python_one, text) if "\\" in text else text
 
 
 def _python_one(found: re.Match[str]) -> str:
-    """Return the character of one escape that `_PYTHON` found; the escape itself if it is unknown or beyond Unicode."""
+    """Return the character of one escape that `_PYTHON` found, "" for a backslash before a line break; the escape
+    itself if it is unknown, not whole or beyond Unicode."""
     code = found.group(1)
     if code in _PYTHON_CHARS:
         return _PYTHON_CHARS[code]
@@ -64,8 +66,8 @@ _TYPESCRIPT_CHARS |= {"\n": "", "\r": "", "\r\n": ""}
 
 
 def _typescript_one(found: re.Match[str]) -> str:
-    """Return the character of one escape that `_TYPESCRIPT` found; without its backslash if it is unknown or beyond
-    Unicode."""
+    """Return the character of one escape that `_TYPESCRIPT` found, "" for a backslash before a line break; the escape
+    without its backslash if it is unknown, not whole or beyond Unicode."""
     braced, pair, four, two, char = found.groups()
     if char is not None:
         return _TYPESCRIPT_CHARS.get(char, char)
@@ -80,8 +82,8 @@ _TEMPLATE_CHARS = {"n": "\n", "t": "\t", "r": "\r", "\n": "", "\r": "", "\r\n": 
 
 
 def template_text(text: str) -> str:
-    """Return the text of a template literal with its escapes decoded. An escape that has no meaning in one keeps its
-    backslash."""
+    """Return the text of a template literal with its escapes decoded; a backslash before a line break is removed with
+    it. An escape that has no meaning in one keeps its backslash."""
     return _TEMPLATE(lambda found: _TEMPLATE_CHARS.get(found[1], found[0]), text) if "\\" in text else text
 
 
@@ -162,7 +164,8 @@ class Quoted:
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
-        the string is closed; then the index is behind its quote. What later text may change waits unless `ended`."""
+        the string is closed; then the index is behind its quote. What later text may change waits unless `ended`; if
+        `ended`, an unclosed string is read to the end of the text."""
         whole = self._whole(text, pos)
         if whole is not None:
             return whole.end(), self._decoded(whole.group(1)), True
@@ -180,8 +183,9 @@ class Quoted:
         return self._escapes.read(text)
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the decoded content and the size of the part of a piece that is text and short escapes; None unless
-        that is all of the piece, but for a backslash at its end."""
+        """Return the decoded content and the size of the part of a piece that is text and short escapes (those with one
+        character); None unless that is all of the piece, but for a backslash at its end. Records what `_decoded`
+        does."""
         end = self._plain(text).end()  # type: ignore[union-attr]
         return (self._decoded(text[:end]), end) if end == len(text) or text[end:] == "\\" else None
 
@@ -202,7 +206,8 @@ class Template:
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the template literal from index `pos` on; holes `${...}` stay as written. Return the index that was
-        reached, the content up to it, and whether the template is closed; then the index is behind its backtick."""
+        reached, the content up to it, and whether the template is closed; then the index is behind its backtick. An
+        escape or `$` at the end of the text, whose next character is missing, is not read; `ended` changes nothing."""
         pieces: list[str] = []
         start = pos
         while True:
@@ -262,7 +267,8 @@ class Heredoc:
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Take the text of the heredoc from index `pos` on, first its line break. Return the index that was reached,
         the text up to it without the line break before its end, and whether the heredoc is closed; then the index is
-        behind its tag and quote."""
+        behind its tag and quote. Unless `ended`, a last line that may become the end waits, and so does a tag that is
+        the last text."""
         more, last, part = self._patterns
         found = (last if ended else more)(text, pos)
         if found is not None and self._quote and found.end() == len(text) and not ended:
@@ -290,7 +296,8 @@ class Heredoc:
         return found.end() + (bool(self._quote) and text.startswith(self._quote, found.end()))
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the piece and its size if it is inside a line of the heredoc; None if it has a line break."""
+        """Return the piece and its size if it is inside a line of the heredoc; None if it has a line break, or if the
+        first line break of the heredoc was not taken yet."""
         return None if self._first or "\n" in text or "\r" in text else (text, len(text))
 
 
