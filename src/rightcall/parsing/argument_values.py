@@ -60,8 +60,8 @@ def take_whole_value(builder: CallBuilder, reader: ValueReader) -> ParsedValue |
 
 
 def parse_value(reader: ValueReader) -> ParsedValue:
-    """Parse the value that is all of the reader's text and return it. Raises `Broken` if it is invalid or other text
-    follows it."""
+    """Parse the value that is all of the reader's text and return it. Raises `Broken` if it is invalid or not whole, or
+    if other text than white space and comments follows it."""
     try:
         found = _read_value(reader)
         trailing = reader.peek()
@@ -93,8 +93,8 @@ def skip_to_end(builder: CallBuilder, ends: Ends) -> Steps[None]:
 
 
 def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
-    """Take everything up to the end that `ends` finds, and return it as written, a closing bracket included. Raises
-    `Broken` if there can be no end, `Cut` if the text ends first."""
+    """Take everything up to the end that `ends` finds, and return it as written, a closing bracket included. Raises as
+    `skip_to_end`: `Broken` if there can be no end, `Cut` if the text ends first; what was taken stays taken."""
     taken = builder.capture()
     try:
         yield from skip_to_end(builder, ends)
@@ -106,7 +106,7 @@ def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
 
 def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
     """Take and return all that `match` matches here, "" if nothing, waiting until the character behind it has arrived.
-    Raises `Cut` if the text ends with it."""
+    Raises `Cut`, with it taken, if the text ends with it, or here."""
     taken = builder.capture()
     while True:
         found = match(builder.buf, builder.pos)
@@ -165,8 +165,8 @@ def text_sink(
     builder: CallBuilder, text: OpenText, pieces: list[str], *, give: bool
 ) -> tuple[Sink, Callable[[str], None]]:
     """Return a sink for what arrives inside `text`, and its `record` function, the arguments of `Buffer.listen`. The
-    content is added to `pieces` and, with `give`, to the call. The sink consumes only pieces that decode without the
-    text before them."""
+    content is added to `pieces` and, with `give`, to the call, but only by `record`, at the next commit. The sink
+    consumes only pieces that decode without the text before them, up to `MAX_PIECES`, none longer than `MAX_PIECE`."""
     consumed, easy, plain = builder.consumed, text.easy, text.plain
     index, live = builder.call.index if builder.call is not None else 0, give and builder.options.live
     decoded: list[str] = []  # what the sink consumed
@@ -179,7 +179,8 @@ def text_sink(
         decoded.clear()
 
     def sink(piece: str) -> list[Event] | None:
-        """Consume a piece and return its preview events; None, with nothing consumed, if the reader must parse it."""
+        """Consume a piece, or as much of it as is certain, and return its preview events, none unless the content is
+        given live; None, with nothing consumed, if the reader must parse it."""
         if len(consumed) >= MAX_PIECES or len(piece) > MAX_PIECE:
             return None
         if not builder.buf and easy(piece):
@@ -200,8 +201,8 @@ def text_sink(
 
 def _is_certain(bare: Odd, key: str, tool: Tool | None) -> bool:
     """Return whether it is certain that `bare`, a string without quotes in the argument `key`, is a string, and where
-    it ends: without a `tool` always, else if the schema wants text and nothing in it looks like a lost quote, a word or
-    a comment.
+    it ends: without a `tool` always, else if it is not empty, the schema wants text there, and nothing in it looks like
+    a lost quote, an assignment or a comment, and it is no word such as `none` or `yes`.
 
     Inside a list or an object it is not: a comma may belong to the string.
     """
@@ -219,10 +220,12 @@ def bad_escape_receipt(path: str, text: str) -> Repair:
 
 
 def interpret_by_schema(builder: CallBuilder, key: str, read: ParsedValue) -> tuple[str, Any]:
-    """Return JSON and value of the argument `key`, which was parsed as `read`, as its schema wants them, and add a
-    receipt of each change or guess to the current call. Nothing is given to the call.
+    """Return JSON and value of the argument `key`, which was parsed as `read`, as its schema wants them. Nothing is
+    given to the call but receipts: one for invalid escapes, one for unquoted strings (the least certain), one for a
+    number that begins with zero where no text is wanted, and one for each spelling that is restored.
 
-    Unquoted text that is no number in JSON's spelling stays as written if a string is wanted.
+    A number or word that JSON spells in another way stays as written, as a string, where the schema wants text. Without
+    declared tools nothing is changed.
     """
     if not (read.odd or read.bare or read.escaped):
         return read.json, read.value
@@ -267,9 +270,9 @@ def to_json(value: Any) -> str:
 
 def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str, str] | None]:
     """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
-    `schema.places.Kind`. Python literals are values too: templates and models write them (mlx-lm#1004, vllm-mlx#63).
-    Text that is no value of that kind is returned as a string, with a problem; of kind "any" with none, unless it is
-    JSON that is refused, such as an object with a repeated key."""
+    `schema.places.Kind`. For a kind of text it is a string, or null. For others it is JSON or, unless the kind is
+    "any", a literal of Python (mlx-lm#1004, vllm-mlx#63). Text that is neither is returned as a string, with a problem;
+    of kind "any" with none, unless it is JSON that is refused, such as an object with a repeated key."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)
@@ -300,8 +303,8 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str
 
 def _parse_python_literal(source: str, depth: int) -> Any:
     """Return the value of a text that is one literal of Python. Return the text itself if other text follows the
-    literal, if it has an invalid escape, or if a number inside it is not spelled as in JSON. Raises `BadValue` if it
-    begins with no literal."""
+    literal, if it has an invalid escape, or if a number inside a list or an object is not spelled as in JSON. Raises
+    `BadValue` if it begins with no literal."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     value = reader.value()
     # A number in a spelling of its own may be a string without its quotes.
