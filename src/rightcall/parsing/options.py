@@ -75,8 +75,9 @@ def read_options(
     limits: Limits | None = None,
     previews: bool = True,
 ) -> ReadOptions:
-    """Validate the options of `parse` and `Parser` and return them as one value. `live` is ignored without tools.
-    Raises `CallerError` for an invalid value, `BadTools` for invalid tools."""
+    """Validate the options of `parse` and `Parser` and return them as one value. `live` is ignored without tools, and a
+    depth above `MAX_CHECKED_DEPTH` is lowered to it. Raises `CallerError` for an invalid word in `reasoning`, `repair`,
+    `rescue` or `reasoning_calls`, `BadTools` for invalid tools; `choice` is not checked."""
     if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe" or repair != "safe":
         _check_allowed(repair, reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
@@ -100,8 +101,9 @@ def _check_allowed(repair: str | Mapping[str, str], **options: str) -> None:
 
 
 def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
-    """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`), or None if it
-    names none, and whether it forbids all tools."""
+    """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`, also `{"name":
+    "f"}`), or None if it names none (`"auto"`, `"required"`), and whether it forbids all tools. Any other word in its
+    place is a name."""
     if is_none_choice(choice):
         return None, True
     name: Any = choice
