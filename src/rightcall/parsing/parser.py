@@ -41,7 +41,7 @@ class Parser:
     - `live`: string arguments are emitted while they arrive, as a preview; `CallEnd` has the call that counts.
     - `hold`: text that may turn out to be reasoning or a call waits, so that no `Recast` takes anything back.
 
-    Raises `UnknownFormat` and `CallerError` for invalid options, never because of what a model wrote.
+    Raises `UnknownFormat`, `BadTools` and `CallerError` for invalid options, never because of what a model wrote.
     """
 
     __slots__ = ("_closed", "_fold", "_hold", "_reading", "_source", "_token_map", "_unfolded")
@@ -72,7 +72,8 @@ class Parser:
         self._hold = Hold() if hold else None
 
     def feed(self, text: str, special: bool | None = None) -> list[Event]:
-        """Parse a piece of text and return the events that it makes certain. Raises `CallerError` after `close`.
+        """Parse a piece of text and return the events that it makes certain. Raises `CallerError` after `close`,
+        and for anything but a str.
 
         - `text`: the next piece, of any size.
         - `special`: for callers who decode token by token. True: the text is exactly one special token; False: it is
@@ -103,20 +104,20 @@ class Parser:
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def _add_up(self) -> None:
-        """Add the events that are not part of the reply yet to it."""
+        """Add the events that are not part of the reply yet to it, and forget them."""
         self._fold.add(self._unfolded)
         self._unfolded.clear()
 
     def _record_kind(self, text: str, special: bool | None) -> None:
-        """Record for the machine whether this piece is a special token. Text before the first such piece is of unknown
-        kind."""
+        """Record for the machine whether this piece, which is not in `_source` yet, is a special token. The first call
+        creates the map; text before that piece is of unknown kind."""
         if self._token_map is None:
             self._token_map = TokenMap(sum(map(len, self._source)))
             self._reading.set_token_map(self._token_map)
         self._token_map.append(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:
-        """End the stream and return the events that only the end decides. Closing twice does nothing.
+        """End the stream and return the events that only the end decides. Closing twice does nothing and returns none.
 
         `finish` is the finish reason of the provider. `length`, `content_filter`, `error` or a provider's word for one
         of them (`max_tokens`, `SAFETY`) means that the reply was truncated: then nothing is rescued, and no call is
@@ -141,7 +142,7 @@ class Parser:
 
     @property
     def reply(self) -> Reply:
-        """Return what was parsed so far; whole once the parser is closed."""
+        """Return what was parsed so far, also what `hold` keeps back; whole once the parser is closed."""
         self._add_up()
         return _reply(self._fold, self._reading)
 
@@ -153,8 +154,9 @@ _MAX_SENTENCE = 1_000  # characters; parsing a longer text costs less than this 
 
 
 def is_plain_sentence(text: str) -> bool:
-    """Return whether "auto" certainly parses this whole reply as one text without problems: words with punctuation, at
-    most 1,000 characters. False if in doubt, and if formats are registered."""
+    """Return whether "auto" certainly parses this whole reply as one text without problems: words on one line with
+    punctuation, without "assistant", at most 1,000 characters. False if in doubt, for the empty text, and if formats
+    are registered."""
     if len(text) > _MAX_SENTENCE or "assistant" in text or _PLAIN_SENTENCE(text) is None:
         return False
     return len(known_formats().formats) == len(FORMATS)
@@ -171,7 +173,8 @@ def _machine(reading: Machine | AutoMachine) -> Machine:
 
 
 def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
-    """Return the reply that the events in `fold` make, with spans if the options ask for them."""
+    """Return the reply that the events in `fold` make, with the machine's format and, if the options ask for them, its
+    spans (else None)."""
     machine = _machine(reading)
     return fold.reply(
         machine.format_name, tuple(machine.output.spans.to_list()) if machine.builder.options.spans else None
@@ -179,8 +182,8 @@ def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
 
 
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
-    """Return the machine for a format, an `AutoMachine` for "auto". Without `ids` they are unique in this reply. Raises
-    `UnknownFormat`."""
+    """Return a new machine for a format, an `AutoMachine` for "auto". Without `ids` those of the calls are unique in
+    this reply only. Raises `UnknownFormat` for a name or alias of no format."""
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
@@ -198,8 +201,9 @@ def _no_text(given: object) -> CallerError:
 
 
 def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
-    """Feed pairs of text and whether it is a special token to a machine. Return the whole text. Raises `CallerError`
-    for anything but such pairs."""
+    """Feed pairs of text and whether it is a special token to a machine, but no empty text, and return the whole text.
+    Text before the first piece of known kind is of unknown kind. Raises `CallerError` for an input that cannot hold
+    pairs, and at the first item that is no pair."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
     token_map: TokenMap | None = None  # from the first piece of known kind on
@@ -255,7 +259,8 @@ def parse(
     - `spans`: fill `Reply.spans`.
     - `limits`: how much is parsed; None for the defaults.
 
-    Raises `CallerError` for an input that is not text, `UnknownFormat`, and `BadTools` for invalid tools of your own.
+    Raises `CallerError` for an input that is not text and for an invalid option, `UnknownFormat`, and `BadTools` for
+    invalid tools of your own.
     """
     options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits, False)
     reading = _start(format, options, ids)
@@ -277,8 +282,8 @@ def select(
     - `text`: what the model wrote.
     - `tools`, `format`, `repair`: as in `parse`.
 
-    Raises `NoToolCallFound`, or if there are calls and none is runnable, what is wrong with the first: `UnknownTool` or
-    `MalformedArguments`.
+    Raises `NoToolCallFound` if there is no call; if no call is runnable, what is wrong with the first that names a
+    tool: `UnknownTool` or `MalformedArguments`; and what `parse` raises.
     """
     reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
     if reply.calls:
