@@ -197,9 +197,10 @@ class Machine:
         return self.builder.base + len(self.builder.buf) > self.builder.limits.reply
 
     def continue_from(self, before: Machine) -> str:
-        """Take over the position, output, number of calls and reasoning state of `before`, a machine of another format,
-        which is stopped. Return the text that it had not taken; this machine has not parsed it, so the caller must feed
-        it."""
+        """Take over the position, token map, output, index of the next call and start of the last reasoning of
+        `before`, a machine of another format, which is stopped. Its state is taken over only if it is reasoning in tags
+        (not at the beginning of a reply in a format with headers) or text in which reasoning cannot be late. Return the
+        text that it had not taken; this machine has not parsed it, so the caller must feed it."""
         before._steps.close()
         builder, state = self.builder, before.state
         rest = builder.start_behind(before.builder)
@@ -237,8 +238,9 @@ class Machine:
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text; `take` returns its events. Text beyond the limit of the reply is emitted as
-        text, with a problem."""
+        """Parse the next piece of text; `take` returns its events. The piece that exceeds the limit of the reply ends
+        the parsing with a `too_large` problem; its remainder and all later pieces are emitted as text. `direct` becomes
+        the sink of the buffer if later pieces may go there without `feed`, and None when that sink refuses one."""
         builder, sink = self.builder, self._sink
         if sink is not None:
             if (events := sink(text)) is not None:
@@ -274,8 +276,9 @@ class Machine:
             self.builder.append(text)
 
     def flush_partial_marker(self) -> None:
-        """Parse all text that was fed, also its end that may be the beginning of a marker: the caller has found a
-        marker behind it. Does nothing if all of it is taken."""
+        """Parse the remaining text that was fed as if its end could not be the beginning of a marker: the caller has
+        found a marker behind it. A handler that waits for more text keeps waiting. Does nothing if all of it is
+        taken."""
         if self.builder.pos < len(self.builder.buf):
             self._flushes = True
             next(self._steps)
@@ -288,9 +291,9 @@ class Machine:
         self.direct = None
 
     def close(self, *, cut: bool = False) -> None:
-        """End the text: parse the remainder with its end known and finalize everything open. A second call does
-        nothing. `cut`: the reply was truncated. Then a call that ends in an unclosed argument is rejected, and what
-        follows a special token in reasoning that no marker closed becomes reasoning again."""
+        """End the text: parse the remainder with its end known and finalize everything open. Does nothing if the text
+        has ended. `cut`: the reply was truncated. Then the pending call is rejected if it ends in an unclosed argument,
+        and what follows a special token in reasoning that no marker closed becomes reasoning again."""
         if self.builder.ended:
             return
         self.builder.end()
@@ -302,13 +305,15 @@ class Machine:
         self._finish(cut)
 
     def skip(self, text: str) -> None:
-        """Stop parsing and mark the whole text as taken, without any event: another reader has parsed it."""
+        """Stop parsing, add `text` to what has arrived, and mark all of it as taken and the text as ended, without any
+        event or span: another reader has parsed it."""
         self._steps.close()
         self.builder.skip(text)
 
     def _overflow(self, text: str, room: int) -> None:
         """Parse the first `room` characters of `text`, close the reply with a `too_large` problem, and emit the
-        remainder as text. If the limit was exceeded before, emit all of it as text."""
+        remainder as text. If the limit was exceeded before, emit all of it as text. What is emitted here is not parsed,
+        and is text also inside reasoning."""
         builder = self.builder
         if not self.is_over:
             if room:
@@ -324,8 +329,10 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        """Parse the reply from marker to marker; yield whenever more text is needed, and return at its end. Text before
-        a marker is emitted, then the handler of the marker runs."""
+        """Parse the reply from marker to marker; yield whenever more text is needed, and return at its end. First read
+        a marker that only a reply begins with. Where a call without an opener may begin, that is tried before the next
+        marker. Text before a marker is emitted, then its handler runs; of a token that is known to be plain text the
+        first character is emitted too. At the end of the text a truncated closing marker is dropped."""
         if self.compiled.first.may_begin(self.builder.buf):
             yield from self._read_first_marker()
         builder, output, compiled = self.builder, self.output, self.compiled
@@ -356,9 +363,9 @@ class Machine:
                 yield
 
     def _try_without_opener(self, compiled: CompiledFormat) -> Steps[bool]:
-        """Try to read a call without an opener at this place, where a reply or a line begins: bare, on a line, or
-        headless (its opener was the end of the prompt). Return True if the main loop must look again for such a call,
-        False to look for markers."""
+        """Try to read a call without an opener at this place, where a reply or a line begins: bare, on a line, or (only
+        before all text and calls) headless, its opener being the end of the prompt. Only kinds that the format has are
+        tried. Return True if the main loop must look again for such a call, False to look for markers."""
         if compiled.bare_calls.can_begin_reply and (yield from self._try_bare()):
             return True
         if compiled.bare_calls.can_begin_line and (yield from self._try_line()):
@@ -369,9 +376,10 @@ class Machine:
         return (yield from self._try_headless(headless))
 
     def _finish(self, cut: bool) -> None:
-        """Finalize what is open at the end of the text: pending and held calls, section, message, blanks, reasoning. A
-        message to a tool without its call becomes a truncated call. With `cut` (the reply was truncated) what followed
-        a special token inside reasoning becomes reasoning again."""
+        """Finalize what is open at the end of the text: pending and held calls, section, blanks, message, reasoning. A
+        message whose header names one tool and that holds neither text nor a call becomes a truncated call (beyond the
+        limit of calls nothing). With `cut` (the reply was truncated) what followed a special token inside reasoning
+        becomes reasoning again; otherwise the reasoning has ended there."""
         builder, output = self.builder, self.output
         if builder.pending is not None:
             self._end_tool_message(marked=False)
@@ -394,15 +402,18 @@ class Machine:
             self.commit_reasoning()
 
     def _scan(self) -> Scan[Sign]:
-        """Return the compiled search for the markers that count in the current state. It is not run here."""
+        """Return the compiled search for the markers that count in the current state; in reasoning it also depends on
+        whether content is open. It is not run here."""
         state = self.state
         if isinstance(state, InReasoning):
             return self.compiled.scans.reasoning_in_content if self.in_content else self.compiled.scans.reasoning
         return self.compiled.scans.message if isinstance(state, InChannel) else self.compiled.scans.text
 
     def take_text(self, end: int, *, is_exact: bool = False) -> None:
-        """Take the text up to index `end` of the buffer and emit it as text or reasoning. Held calls become text if it
-        is not blank. `is_exact`: keep blanks that otherwise belong to a marker before it."""
+        """Take the text up to index `end` of the buffer and emit it as text or reasoning. Held calls become text before
+        that, unless the text is blank and not `is_exact`. Outside reasoning the last reasoning is not searched for
+        calls any more, unless only blanks behind a marker were taken. `is_exact`: keep blanks that otherwise belong to
+        a marker before it."""
         builder, output = self.builder, self.output
         text = builder.buf[builder.pos : end]
         if self.held is not None and (is_exact or text.strip(BLANKS)):
@@ -417,15 +428,16 @@ class Machine:
         self.take_text(end, is_exact=True)
 
     def take_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
-        """Take a marker up to index `end` of the buffer and emit no text for it. The flags are those of
-        `Output.drop_marker`: what follows may be a bare call, or is on the same line."""
+        """Take a marker up to index `end` of the buffer and emit no text for it; blanks that wait before it are
+        dropped, and code fences and quotations that are open end. The flags are those of `Output.drop_marker`: what
+        follows may be a bare call (`begins_line`), or is on the same line (`continues_line`)."""
         self.builder.advance(end - self.builder.pos)
         self.output.drop_marker(self.builder.base + end, begins_line=begins_line, continues_line=continues_line)
 
     def take_if_shown(self, found: Match, sign: Sign) -> bool:
         """Emit a marker as text if it is only shown (in code, quotes or a shown opener), and remember what a shown
-        opener opens, so that its closing marker counts as shown too. Return whether it was; if not, nothing is
-        taken."""
+        opener opens, so that its closing marker counts as shown too. A known special token never is, nor is a marker
+        with nothing but blanks before it in its message. Return whether it was; if not, nothing is taken."""
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
@@ -449,7 +461,7 @@ class Machine:
 
     def _speculate(self) -> Speculation:
         """Begin a speculation here and return it, for `_commit` or `_rollback`, one of which must end it. The events so
-        far move into it, so that they are not undone."""
+        far move into it, so that they are not undone. Code fences and quotations are followed anew from here."""
         builder, output = self.builder, self.output
         return Speculation(
             builder.capture(),
@@ -467,8 +479,9 @@ class Machine:
         self.output.prepend_events(begun.ready)
 
     def _rollback(self, begun: Speculation) -> str:
-        """End a speculation: undo the calls, events, notes and output since it began. Return its text, which remains
-        taken, so that the caller can emit it."""
+        """End a speculation: undo the calls, events, notes and output since it began, and restore the start of the last
+        reasoning. `state` and `message` are left to the caller. Return its text, which remains taken, so that the
+        caller can emit it."""
         self.builder.rollback(begun.index, begun.notes)
         self.output.restore(begun.output, begun.ready)
         self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=begun.reasoning_start)
@@ -479,8 +492,9 @@ class Machine:
     def block(
         self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
-        """Read a block of calls: at once if all of it has arrived and is regular (then the result is empty), else
-        return steps that read it. The opener is taken either way.
+        """Read a block of calls: at once, opener included, if all of it has arrived and is regular (then the result is
+        empty), else return steps that read it. Before that the pending call is finalized. Bare calls at the beginning
+        of a reply are held; a marker makes held calls final, and enters the section if the format has sections.
 
         - `start`: the index in the buffer where its content begins, behind the opener.
         - `bare`: no marker opens it. `special`: its opener is a special token.
@@ -529,9 +543,10 @@ class Machine:
         return ()
 
     def _block(self, block: Block, size: int, whole: WholeBlock | None, before: State) -> Steps[None]:
-        """Parse a block step by step and set the state behind it; beyond the limit of calls the remaining reply becomes
-        text. `size`: the length of its opener. `whole`: its calls if the fast path found all of them, else None; text
-        that arrives later may show that they are not all. `before`: the state to which a block that is text returns."""
+        """Parse a block step by step and set the state behind it; beyond the limit of calls, or of openers without a
+        call, the remaining reply becomes text. `size`: the length of its opener. `whole`: its calls if the fast path
+        found them, else None; they count only if the reader, after more text unless live, knows that the block is over.
+        `before`: the state to which a block that is text returns if it has no call; with calls it returns to text."""
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
@@ -562,21 +577,23 @@ class Machine:
             yield from self.read_rest_as_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def end_block(self, taken: Capture) -> None:
-        """End the capture `taken` that began before a block. If a marker was last, the output holds the blanks at the
-        end of what was captured, because they decide whether text behind the calls begins a line."""
+        """End the capture `taken` that began before a block. If a marker was last, and blanks behind it were taken, the
+        output gets the blanks at the end of what was captured: a line break in them lets text behind the calls begin a
+        line."""
         builder = self.builder
         if self.output.after_marker and builder.buf[builder.pos - 1 : builder.pos] <= " ":
             self._pass_blanks(builder.captured(taken))
         builder.drop(taken)
 
     def _pass_blanks(self, text: str) -> None:
-        """Hold the blanks at the end of `text`, which was taken: they decide whether what follows the calls begins a
-        line."""
+        """Give the blanks at the end of `text`, which was taken, to the output (`hold_blanks`): a line break in them
+        lets what follows the calls begin a line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.builder.at)
 
     def read_rest_as_text(self, much: str = "") -> Steps[None]:
-        """Emit the whole remaining reply as text, after a `too_large` problem that says what there was too much of:
-        `much`, by default the number of calls."""
+        """Emit the whole remaining reply as text and return at its end. Before that make held calls and a suspension of
+        reasoning final, report a `too_large` problem that says what there was too much of (`much`, by default calls),
+        and set `builder.full`."""
         builder = self.builder
         self.release_held()  # they are more than enough to be calls, whatever follows
         self.commit_reasoning()
@@ -603,7 +620,8 @@ class Machine:
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, start=None)
 
     def leave_reasoning(self) -> None:
-        """End the reasoning at a special token and drop the blanks before it. Does nothing outside reasoning."""
+        """End the reasoning at a special token and drop the blanks before it. Does nothing outside reasoning and in a
+        message of reasoning with a header."""
         if isinstance(self.state, InReasoning):
             self.state = InText()
             self.output.switch(reasoning=False)
@@ -611,7 +629,7 @@ class Machine:
 
     def suspend_reasoning(self) -> None:
         """End the reasoning at the special token of a call, for now: if its closing marker comes later, everything
-        since then becomes reasoning. Does nothing outside reasoning."""
+        since then becomes reasoning. Does nothing outside reasoning and in a message of reasoning with a header."""
         if isinstance(self.state, InReasoning):
             self.doubtful_reasoning = self._speculate()
             self.leave_reasoning()
@@ -624,8 +642,9 @@ class Machine:
             self.doubtful_reasoning = None
 
     def resume_reasoning(self) -> None:
-        """Undo a suspension of the reasoning, whose closing marker came now: all text since then, calls included, is
-        emitted as reasoning. Does nothing if none is suspended."""
+        """Undo a suspension of the reasoning: all text since then, calls included, is emitted as reasoning, and an open
+        content or message to a tool is forgotten. The state is not changed, the caller sets it. Does nothing if none is
+        suspended."""
         if self.doubtful_reasoning is None:
             return
         if self.held is not None:
@@ -638,8 +657,9 @@ class Machine:
     # -- markers --
 
     def _on_call(self, found: Match, sign: Sign) -> Iterable[None]:
-        """Handle an opener of a call: text if only shown, else read the block behind it. It ends open reasoning for
-        now. An opener that the text ends in behind its name becomes a truncated call."""
+        """Handle an opener of a call: text if only shown, else record the name in it and return what reads the block
+        behind it (empty if it was read at once). It ends open reasoning for now. An opener with a name that the text
+        ends in is left to `_on_cut_opener`."""
         if not self.output.shown.is_new and self.take_if_shown(found, sign):
             return ()
         if (edges := self.compiled.openers.name_edges) is not None and not self._read_opener_name(found.group()):
@@ -649,9 +669,9 @@ class Machine:
         return self.block(found.end(), False, sign.special)
 
     def _on_cut_opener(self, opens: re.Pattern[str], sign: Sign) -> Iterable[None]:
-        """Handle an opener that the text ends in, at or behind its name: reject a truncated call. If the text ends
-        directly behind a name that is not declared, the opener counts as the end of a turn instead. `opens` matches the
-        part of the opener before the name."""
+        """Handle an opener that the text ends in, at or behind its name: reject a truncated call, or beyond the limit
+        of calls report that. If the text ends directly behind a name that is not declared, or before any name, the
+        opener counts as the end of a turn instead. `opens` matches the part of the opener before the name."""
         builder = self.builder
         start = opens.match(builder.buf, builder.pos)
         assert start is not None
@@ -668,7 +688,8 @@ class Machine:
 
     def _on_body(self, found: Match, sign: Sign) -> Steps[None]:
         """Read a call without its opener, from the opening tag of its body on (ollama#16686, vllm-mlx#597). The tag is
-        text if only shown. If no call follows and nothing was taken, its first character is taken as text."""
+        text if only shown; else it ends open reasoning for now. If nothing was taken, because no call follows, its
+        first character is taken as text."""
         if self.take_if_shown(found, sign):
             return
         self.suspend_reasoning()
@@ -678,9 +699,10 @@ class Machine:
             self.take_exact(self.builder.pos + 1)
 
     def _on_section(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the opener of a section of calls: text if only shown. If a call, the closing marker or the end of the
-        text follows, take it and enter the section (at the end of the text with a `truncated` problem), else let a
-        block report what follows as no call."""
+        """Handle the opener of a section of calls: text if only shown. Else it ends open reasoning for now and
+        finalizes the pending call. If a call, the closing marker or the end of the text follows, take it and enter the
+        section (at the end of the text with a `truncated` problem, unless a header names the tool); else a block makes
+        what follows text or a rejected call, and the remaining reply text beyond the limit of calls."""
         builder, start, size = self.builder, self.compiled.openers.section_start, len(found.group())
         if start is None or self.take_if_shown(found, sign):
             return
@@ -710,9 +732,10 @@ class Machine:
             yield from self.read_rest_as_text()
 
     def _on_section_close(self, found: Match, sign: Sign) -> None:
-        """End the section of calls and take the marker. A note reports an empty section, a missing closing marker of
-        its last call, or text in it; text behind a last call without its closing marker rejects that call. Outside a
-        section the marker is text if only shown, else stray."""
+        """End the section of calls and take the marker. At most one note reports, in this order, that it holds no call,
+        that its last call lacks its closing marker (not if that call has a problem), or text in it (not beyond the
+        limit of calls). Text behind a last call without its closing marker rejects that call. Outside a section the
+        marker is text if only shown, else stray."""
         if isinstance(self.state, InSection):
             if self.state.before == self.builder.index:
                 message = f"the section of calls that ends at {self.builder.at} holds none"
@@ -728,8 +751,8 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _on_closer(self, found: Match, sign: Sign) -> None:
-        """Handle the closing marker of a call outside a block: it closes a call late, rejects a pending call of
-        uncertain end, is text if only shown, or is stray."""
+        """Handle the closing marker of a call outside a block: it is text if only shown (not a special token that a
+        call still lacks), else it closes a call late, rejects a pending call of uncertain end, or is stray."""
         is_late = bool(self.state.due)
         if not (is_late and sign.special) and self.take_if_shown(found, sign):
             return
@@ -752,8 +775,8 @@ class Machine:
         )
 
     def _is_pending_unclosed(self) -> bool:
-        """Return whether there is a pending call that lacks its closing marker, so that text behind it may be part of
-        it."""
+        """Return whether there is a pending call with the problem `unclosed`: it lacks its closing marker, so that text
+        behind it may be part of it."""
         pending = self.builder.pending
         return pending is not None and any(each.code == "unclosed" for each in pending[1].problems)
 
@@ -781,7 +804,8 @@ class Machine:
         return ()
 
     def _on_content(self, found: Match, sign: Sign) -> None:
-        """Handle the opening marker of content: text if only shown, else drop it. It ends open reasoning for now."""
+        """Handle the opening marker of content: text if only shown (then its closing marker is shown too), else drop
+        it. It ends open reasoning for now."""
         if self.take_if_shown(found, sign):
             self.output.shown.enter_message()
             return
@@ -813,8 +837,8 @@ class Machine:
             self._drop_stray(marker, sign)
 
     def _closes_thought(self, marker: str) -> bool:
-        """Return whether `marker`, the end of a message, closes reasoning that a call interrupted and nothing else is
-        open."""
+        """Return whether `marker`, the end of a message, also closes reasoning, and such reasoning was interrupted by a
+        call, while no content is open and no call lacks its closing marker."""
         is_open = self.doubtful_reasoning is not None and not self.in_content and not self.state.due
         return is_open and any(is_it(marker) for is_it in self.compiled.reasoning_ends)
 
@@ -846,14 +870,17 @@ class Machine:
         self.output.done(found.group()[len(opens.strip()) : -len(closes.strip())].strip(), self.builder.at)
 
     def _on_line(self, found: Match, sign: Sign) -> None:
-        """Take a line break as text; a call without an opener may begin behind it."""
+        """Take the text up to and with a line break as text; behind it a call without an opener may begin, except
+        inside a block of a protocol's text."""
         self.take_text(found.end())
         self.output.begin_line()
 
     def _on_end(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the end of a turn or a message: text if only shown, else finalize calls and the message, drop the
-        marker and return to text. A token that begins a truncated opener at the end of the text is reported as such. In
-        a format whose header is a line, read the header behind it."""
+        """Handle the end of a turn or a message: text if only shown, or the end of reasoning that a call interrupted;
+        else finalize calls, end the message with its notes, and drop the marker. A message of reasoning or content ends
+        with it; reasoning in tags and a section stay open. A token that begins a truncated opener at the end of the
+        text is dropped and reported as such. In a format whose header is a line, the header behind it is read, unless
+        it is shown."""
         builder = self.builder
         marker = found.group()
         # Behind a call or another marker nothing shows it.
@@ -887,10 +914,10 @@ class Machine:
             yield from self._read_first_header(self.compiled.headers.next)
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
-        """Return whether the marker here, which ends a turn or a message, is only shown: it ends something shown, a
-        quotation mark or a backtick is directly behind it, or it is in code or quotes and text follows. The end of a
-        message before another message or a call is real, as is a known special token or a marker behind another one.
-        Nothing is taken."""
+        """Return whether the marker here, which ends a turn or a message, is only shown; nothing is taken. It is if it
+        closes a shown opener; if it is in code or quotes and closes a shown message, or text follows (in an open
+        message no opening marker); or if a quotation mark or a backtick is directly behind it. Never if it is a known
+        special token, is behind another marker, or closes a tool's result."""
         builder, shown = self.builder, self.output.shown
         if self.output.after_marker or builder.is_token(builder.pos, builder.pos + len(marker)):
             return False  # behind a call or another marker nothing shows it
@@ -933,7 +960,8 @@ class Machine:
 
     def _on_header(self, found: Match, sign: Sign) -> Iterable[None]:
         """Handle the beginning of a message header: text if it is shown, or (only its first character) a recipient
-        without a start marker outside of reasoning. Otherwise finalize what was open and read the header."""
+        without a start marker outside of reasoning. Otherwise finalize pending and held calls, reject a pending call
+        that text separates from the end of its message, and return the steps that read the header."""
         channels = self.compiled.channels
         # A recipient without the start of a header may only be mentioned in text.
         to = channels.to.strip() if channels is not None and not self.output.in_reasoning else ""
@@ -979,8 +1007,8 @@ class Machine:
             self.builder.note("unclosed", message)
 
     def _finalize_calls(self) -> None:
-        """Emit the pending call, because nothing that follows can change it, with a note if its closing marker is
-        missing."""
+        """Emit the pending call, if there is one, because nothing that follows can change it, with a note if its
+        closing marker is missing and it has no problem."""
         self._report_unclosed()
         self.builder.finalize_pending()
 
@@ -991,32 +1019,33 @@ class Machine:
             self._finalize_calls()
 
     def _begin_calls(self) -> None:
-        """Begin a region where only calls belong, from whose beginning text is counted. In a message to a tool, text so
-        far is reported first."""
+        """Begin a region where only calls belong, from whose beginning text is counted. In a message to a tool, a note
+        reports the text so far first (not beyond the limit of calls)."""
         if self.message.calls_before is not None:
             self._report_text("message to a tool")
         self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _report_text(self, where: str) -> None:
-        """Add a note if text was emitted since the region `where` began, in which only calls belong, and begin to count
-        again. No call is rejected."""
+        """Add a note if text was emitted since the region `where` began, in which only calls belong (beyond the limit
+        of calls none), and begin to count again. No call is rejected."""
         if self.output.text_chars > self.message.text_before and not self.builder.full:
             message = f"words stand in the {where} before {self.builder.at}; they are text, and no part of a call"
             self.builder.note("trailing_content", message)
         self.message = Message(self.message.calls_before, self.output.text_chars)
 
     def _leave_section(self) -> None:
-        """Add a note that the closing marker of the section is missing, if its opener was there and text follows its
-        calls. The state does not change."""
+        """Add a note that the closing marker of the section is missing, if its opener was there and text was emitted
+        since it began; beyond the limit of calls none. The state does not change."""
         has_text = self.output.text_chars > self.message.text_before
         if has_text and isinstance(self.state, InSection) and self.state.is_open and not self.builder.full:
             message = f"the marker that closes the calls is missing; what follows them up to {self.builder.at} is text"
             self.builder.note("unclosed", message)
 
     def _end_tool_message(self, *, marked: bool = True) -> None:
-        """Reject the pending call of a message to a tool if text follows it there, because all of the message belongs
-        to the call. Any end of a message will do, or none (sglang#10576, kekzl/imp#1719). `marked`: a marker ends the
-        message, not the end of the text."""
+        """If the end of a message to a tool is still due, record that it is here, and reject the pending call if text
+        follows it there, because all of the message belongs to the call. Any marker that ends a message will do
+        (sglang#10576, kekzl/imp#1719). Without one (not `marked`: the text ends), only in formats that end such
+        messages with a marker."""
         channels = self.compiled.channels
         is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
         if is_over and self.state.due and isinstance(self.state, InText):
@@ -1024,8 +1053,8 @@ class Machine:
             self.state = InText()
 
     def _end_message(self) -> None:
-        """End the current message. If its header announced a call, add a note if it holds none, or if text is next to
-        its calls."""
+        """End the current message. If its header announced a call, add a note if it holds none, or else, in a format
+        whose headers do not name the tool, if text is next to its calls. No note is added beyond the limit of calls."""
         calls_before = self.message.calls_before
         if calls_before == self.builder.index and not self.builder.full:
             message = f"the message to a tool that ends at {self.builder.at} holds no call"
@@ -1035,8 +1064,9 @@ class Machine:
         self.message = Message(None, self.message.text_before)
 
     def _take_truncated_closer(self) -> None:
-        """Drop the end of the text if it is a truncated closing marker behind a call (colibri#505), with a note, or a
-        truncated opener in a message to a tool. Otherwise nothing is taken."""
+        """Drop the end of the text if it is a truncated closing marker and the reply has a call (colibri#505), with a
+        note, and finalize the pending call; or, without a note, if it is a truncated opener in a message whose header
+        names a tool and that holds no call. Otherwise nothing is taken."""
         builder, compiled = self.builder, self.compiled
         rest = builder.buf[builder.pos :].lstrip(BLANKS)
         if not rest:
@@ -1051,7 +1081,9 @@ class Machine:
 
     def _take_truncated_marker(self, token: str) -> bool:
         """Drop a marker that begins with `token` here and that the text ends in. Report a `truncated` problem if it may
-        open a call, else a note. Return False and take nothing if the text is no truncated marker."""
+        open a call, else a note. Return False and take nothing if the text does not end, is no truncated marker or too
+        long, if only blanks follow the token, or if a word follows it in place of any name or text: a message may be
+        one word."""
         builder, compiled = self.builder, self.compiled
         if not builder.ended or len(builder.buf) - builder.pos - len(token) >= _LONGEST_MARKER:
             return False
@@ -1084,9 +1116,10 @@ class Machine:
         return char
 
     def _read_first_marker(self) -> Steps[None]:
-        """Read a marker that only a reply begins with, if one is here: `<think>`, which many models write whatever
-        their format uses, or a header, an opener of a call or a reasoning label whose first token the prompt may have
-        ended with."""
+        """Read a marker that only a reply begins with, if one is here: `<think>` (not in reasoning), which many models
+        write whatever their format uses, or a header, an opener of a call or a reasoning label whose first token the
+        prompt may have ended with. The label is tried only in formats without such an opener. If none is here, only
+        blanks are taken, and what `_reject_header` makes text."""
         builder, compiled, in_reasoning = self.builder, self.compiled, isinstance(self.state, InReasoning)
         tag_probe = compiled.first.think_tag
         if tag_probe is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
@@ -1113,9 +1146,10 @@ class Machine:
             yield from self.block(found.end(), special=True, headless=True)
 
     def _try_bare(self) -> Steps[bool]:
-        """Try to read a call without an opener here, where a reply may begin, after a separator if calls were before
-        it; a code fence may open it. Return True if another may begin at the place that was reached. Without a call
-        only blanks and the separator are taken, or the block has emitted its text, and the result is False."""
+        """Try to read a call without an opener here, where a reply may begin, also behind a separator if calls were
+        before it; a code fence may open it. Return True if another may begin at the place that was reached. Without a
+        call only blanks and the separator are taken, or the block has emitted its text, and the result is False. A
+        fence that the format writes and that no call follows gives a note."""
         builder, compiled = self.builder, self.compiled
         char = yield from self._take_blanks()
         if compiled.bare_calls.between is not None and builder.index:
@@ -1138,7 +1172,8 @@ class Machine:
 
     def _try_headless(self, headless: Probe) -> Steps[bool]:
         """Read a call whose opener the prompt ended with, `f[ARGS]{"x": 1}`, and return True, if the reply begins with
-        a declared name and the token behind it (mlx-lm#1448). Else return False."""
+        a declared name and the token behind it (mlx-lm#1448). Else, also if these are known to be plain text, take only
+        blanks and return False."""
         builder = self.builder
         yield from self._take_blanks()
         found = yield from builder.test(headless)
@@ -1150,8 +1185,10 @@ class Machine:
         return True
 
     def _try_line(self) -> Steps[bool]:
-        """Read a call outside all blocks at the beginning of this line, or take lines that cannot hold one as text.
-        Return True if the main loop must look again for such a call. If no call is here, only blanks are taken."""
+        """Read a call outside all blocks at the beginning of this line, or (not behind a marker, in a protocol's block
+        or while calls are held) take lines that cannot hold one as text. Return True if the main loop must look again
+        for such a call, also if the block became text, which counts as rejected. If no call is here, only blanks are
+        taken."""
         builder = self.builder
         is_plain = not (self.output.after_marker or self.output.tag) and self.held is None
         if is_plain and (plain := PLAIN_LINES(builder.buf, builder.pos)):
@@ -1202,8 +1239,9 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _on_think(self, found: Match, sign: Sign) -> None:
-        """Handle the opening marker of reasoning: text if only shown, stray inside reasoning, else finalize the calls
-        and begin reasoning. A sentence as a marker counts only where the reply has no text or reasoning yet."""
+        """Handle the opening marker of reasoning: text if only shown, stray inside reasoning. A sentence as a marker is
+        text where the reply has text or reasoning already. Else finalize the pending call, make a suspension of
+        reasoning final, and begin reasoning."""
         if self.take_if_shown(found, sign):
             if isinstance(self.state, InText):
                 self.state = msgspec.structs.replace(self.state, mentions=True)
@@ -1219,9 +1257,10 @@ class Machine:
             self.enter_reasoning()
 
     def _on_think_close(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the closing marker of reasoning: end the reasoning, or resume and end suspended reasoning. Without any
-        opener all text so far becomes reasoning, if the prompt may have opened it. Otherwise it is text if only shown,
-        else stray. A sentence as a marker is text where no reasoning is open or suspended."""
+        """Handle the closing marker of reasoning. Open reasoning ends, unless it closes something shown in it (checked
+        only where it also has another meaning). Else a sentence is text if none is suspended; all text so far becomes
+        reasoning if the prompt may have opened it; a shown marker is text; suspended reasoning is resumed and ends; any
+        other marker is stray. Behind reasoning a first header is read if the reply has neither text nor a call."""
         state, marker, shown = self.state, found.group(), self.output.shown
         if isinstance(state, InReasoning):
             # It may close a call that is shown in the reasoning.
@@ -1264,8 +1303,8 @@ class Machine:
     # -- messages with headers -----------------------------------------------------------------------------------------
 
     def _read_first_header(self, probe: Probe) -> Steps[None]:
-        """Read a header without its start marker if `probe` finds one here, and its message if that is a call: the
-        prompt may have ended with the start, or the header is a line. Otherwise only blanks are taken."""
+        """Read a header without its start marker if `probe` finds one here, as `_read_header` does: the prompt may have
+        ended with the start, or the header is a line. Otherwise only blanks are taken."""
         builder = self.builder
         taken = builder.capture()
         if not builder.char():
@@ -1276,8 +1315,10 @@ class Machine:
             self.output.hold_blanks(builder.release(taken), builder.at)
 
     def _read_header(self, taken: Capture, *, bare: bool) -> Steps[None]:
-        """Read a header up to its message, and the message too if it is a call. What is no header is handled by
-        `_reject_header`. `taken`: the capture that begins at it; `bare`: it has no start marker."""
+        """Read a header up to its message, which must begin within 256 characters, and the message too if it is nothing
+        but the arguments of a call. What is no header, or has a message marker that is known to be plain text, is
+        handled by `_reject_header`. `taken`: the capture that begins at it, which ends here; `bare`: it has no start
+        marker."""
         builder, compiled = self.builder, self.compiled
         marker = compiled.headers.message_marker
         size = len(marker)
@@ -1311,9 +1352,10 @@ class Machine:
         return bool(_IS_NAME(name) and (yield from builder.test(_BRACE, ahead)))
 
     def _reject_header(self, taken: Capture, end: int, bare: bool) -> None:
-        """Handle a header that no message follows (llama.cpp#27720, harmony#82): reject a truncated call of a declared
-        tool, or drop what is certainly a marker and report it, or emit the first character as text (all of it if the
-        text ends in it).
+        """Handle a header that no message follows (llama.cpp#27720, harmony#82): if the text ends in it, reject a
+        truncated call of a declared tool, or drop it, if a start token is there, with a `truncated` problem (a note if
+        somebody else speaks); drop its start with a note if words follow that belong in no header; else emit its first
+        character as text (all of it if the text ends in it).
 
         - `taken`: the capture that begins at the header, which ends.
         - `end`: the index of the message marker, or -1. `bare`: the header has no start marker.
@@ -1361,8 +1403,9 @@ class Machine:
 
     def _enter_message(self, header: Header, kind: str | None, length: int, size: int) -> Steps[None]:
         """Take a header of `length` characters with the message marker of `size` characters behind it, and begin its
-        message of this `kind` (None: a call). Reasoning ends for now. A message that is only a call's arguments is read
-        too."""
+        message of this `kind` (None: a call). Open reasoning ends for now. A message of another kind that addresses a
+        declared tool, or lacks the name, is expected to hold a call too. A message that is only a call's arguments is
+        read here."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         self.suspend_reasoning()
@@ -1390,8 +1433,8 @@ class Machine:
             self.state = InChannel("reasoning" if kind == "reasoning" else "content")
 
     def _read_message(self, name: str) -> Steps[None]:
-        """Read a message to the tool `name`: nothing but the arguments of one call. Beyond the limit of calls the
-        remaining reply is text."""
+        """Read a message to the tool `name`: nothing but the arguments of one call. Its end is not taken, and is still
+        due if the call is pending. Beyond the limit of calls the remaining reply is text."""
         builder = self.builder
         taken = builder.capture()
         block = Block(builder, bare=True, in_reasoning=self.doubtful_reasoning is not None)
@@ -1406,8 +1449,9 @@ class Machine:
         self.forget_reasoning()
 
     def _read_opener_name(self, opener: str) -> bool:
-        """Record the name in a call's opener, which the body of the call repeats. Return False if the text ends in the
-        opener behind the name; True also for openers without a name."""
+        """Record the name in a call's opener, which the body of the call repeats. Return False if `opener` lacks the
+        text behind the name, because the text ends in it; True also for openers without a name, which record
+        nothing."""
         if (edges := self.compiled.openers.name_edges) is None:
             return True
         self.builder.set_header_names(opener.strip().removeprefix(edges[0]).partition(edges[1][:1])[0].strip())
@@ -1417,7 +1461,8 @@ class Machine:
 
     def _find_line_call(self) -> Steps[bool]:
         """Take blanks and return whether a runnable call begins here, at the beginning of a line: of a declared tool,
-        given one object literal or nothing.
+        given one object literal or nothing. None is looked for without tools, in a protocol's block of text, in shown
+        text (backticks count only where the reply begins), or after more rejected calls than the limit of calls.
 
         A declared tool behind a foreign label or with other arguments, and an unknown tool with an object, are reported
         as a problem and stay text:
