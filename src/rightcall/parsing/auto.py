@@ -35,8 +35,9 @@ _MAX_BEGINNING = 600
 
 @lru_cache(256)
 def _with_ends_of(known: KnownFormats, name: str, others: frozenset[str]) -> Format:
-    """Return the format `name`, in which the special tokens that end a turn in the formats `others` also end one,
-    unless they are part of its own markers."""
+    """Return the format `name`, in which the special tokens that end a turn or message in the formats `others` also end
+    one, unless they are in its opening and closing markers of calls, sections or reasoning. The format itself if there
+    are none to add."""
     format = known.formats[name]
     ends = [end for other in sorted(others) for end in ends_of(known.formats[other]) if isinstance(end, Special)]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
@@ -80,7 +81,8 @@ class AutoMachine:
         self.direct: Sink | None = None  # that of the machine, once the format is found
 
     def take(self) -> list[Event]:
-        """Return the events that may go out and forget them; each is returned once."""
+        """Return the events that may go out, first those of earlier machines, and forget them; each is returned
+        once."""
         if not self._events:
             return self.machine.take()
         events, self._events = [*self._events, *self.machine.take()], []
@@ -99,8 +101,8 @@ class AutoMachine:
 
     def feed(self, text: str) -> None:
         """Parse the next piece of text; `take` returns its events. While the reply may be nothing but bare calls all of
-        it is held unparsed; later, until the format is found, only an opener, or the beginning of one, that is not
-        decided yet."""
+        it is held unparsed; later, until the format is found, only an opener, or the beginning of one or of a first
+        header, that is not decided yet. Once the format is found, `direct` is that of the machine."""
         if self._found:
             self.machine.feed(text)
             self.direct = self.machine.direct
@@ -116,7 +118,8 @@ class AutoMachine:
         self._advance(ended=False)
 
     def feed_all(self, text: str) -> None:
-        """Set the whole text of the reply without parsing it: `close` parses it with its end known."""
+        """Set the whole text of the reply without parsing it: `close` parses it with its end known. It also decides
+        whether the reply may be nothing but bare calls."""
         self._held, self._chunks = text[:_MAX_BEGINNING], [text]
         self._is_text_complete = True
         if not self._can_still_be_bare():
@@ -124,12 +127,12 @@ class AutoMachine:
 
     @property
     def undecided_text(self) -> str:
-        """Return the whole text so far while it may be nothing but bare calls; "" once that or the format is
-        decided."""
+        """Return the whole text so far while it may be nothing but bare calls; "" once it may not, also if the format
+        is not found yet, or the reply is closed."""
         return "".join(self._chunks) if self._may_be_bare and not self._found else ""
 
     def close(self, *, cut: bool = False) -> None:
-        """Parse what is held and close the machine. `cut`: the reply was truncated."""
+        """Parse what is held, if the format is not found, and close the machine. `cut`: the reply was truncated."""
         if not self._found:
             if self._may_be_bare:
                 self._held = "".join(self._chunks)
@@ -140,7 +143,8 @@ class AutoMachine:
     def _find_first_header(self, ended: bool) -> bool:
         """Test whether the held text begins with what only the beginning of a reply identifies (`_firsts`), such as a
         header without its start, and if so take its format. Return True if openers must be searched for, because it
-        does not; False after a format was taken, or if more text is needed. `ended`: no more text comes."""
+        does not (`_firsts` is then empty) or the header is a word on its own line that is neither a kind of message nor
+        a declared tool; False after a format was taken, or if more text is needed. `ended`: no more text comes."""
         builder, first = self.machine.builder, self._firsts
         start = len(builder.buf)  # all of it was passed on
         if builder.is_plain_text(start, start + len(self._held) - self._at):
@@ -162,7 +166,8 @@ class AutoMachine:
 
     def _can_still_be_bare(self) -> bool:
         """Return whether the reply may still be nothing but bare calls, by the beginning of the held text; while it
-        may, all of it is held. Once False it stays False."""
+        may, all of it is held. An object whose first key is none of a call rules that out, unless the request names a
+        tool. Once False it stays False."""
         if self._may_be_bare:
             text = self._held
             is_no_call = _OTHER_OBJECT(text) is not None and not self._options.choice
@@ -176,8 +181,9 @@ class AutoMachine:
             self.machine.feed(text)
 
     def _advance(self, *, ended: bool) -> None:
-        """Pass held text on up to the first opener that tells the format, and parse the remainder in it. A partial
-        opener at the end stays held unless `ended`."""
+        """Pass held text on up to the first opener that counts and tells the format, and parse the remainder in it.
+        Text before it, openers that are text, and `</think>` are passed on too. An opener that needs more text to be
+        decided stays held, as does a partial one at the end unless `ended`."""
         while self._at < len(self._held) and not self._found:
             if self._firsts and not self._find_first_header(ended):
                 return
@@ -195,8 +201,8 @@ class AutoMachine:
 
     def _pass_thought(self, end: int) -> None:
         """Feed the held text up to index `end`, which ends with `</think>`, to the machine. If that is outside of
-        reasoning then and the reply has neither text nor a call yet, its first header may follow, so `_firsts` is
-        set."""
+        reasoning then, has taken all of it, and the reply has neither text nor a call yet, its first header may follow,
+        so `_firsts` is set."""
         self._pass_on(end)
         builder, state = self.machine.builder, self.machine.state
         is_over = isinstance(state, InText) and not state.late and builder.pos == len(builder.buf)
@@ -204,10 +210,11 @@ class AutoMachine:
             self._firsts = self._openers.headers
 
     def _take_opener(self, opener: Opener, found: FoundOpener, ended: bool) -> bool:
-        """Handle `opener`, which begins at the current place of the held text (`found`). It is text if it is only
-        shown, or is in a thought, or no call follows (that is reported); otherwise its format is taken, or its formats
-        become the only possible ones. Return True to search on; False if more text is needed or `_report_unmatched`
-        took the text. `ended`: no more text comes."""
+        """Handle `opener`, which begins at the current place of the held text (`found`). If it is only shown, in a
+        thought (special tokens and distinctive marks excepted), or no call follows (for openers of calls and sections a
+        note reports that), it is text, of which at least one character is passed on. Otherwise its format is taken, or,
+        for a mark of several formats, these become the only possible ones. Return True to search on; False if more text
+        is needed or `_report_unmatched` took the text. `ended`: no more text comes."""
         is_shown = self._take_shown(opener, found, ended)
         if is_shown is not False:
             return bool(is_shown)
@@ -241,9 +248,10 @@ class AutoMachine:
         return True
 
     def _take_shown(self, opener: Opener, found: FoundOpener, ended: bool) -> bool | None:
-        """Pass an opener, at the place `found`, on as text and return True if it is only shown, or is known to be plain
-        text. Return False if it counts, None if more text is needed; nothing is passed on then. Before that the machine
-        parses all text that it has, also a partial marker at its end. `ended`: no more text comes."""
+        """Pass an opener, at the place `found`, on as text and return True if it is only shown, or (only its first
+        character) is known to be plain text. Return False if it counts, as a known special token does, None if more
+        text is needed; nothing is passed on then. Before that the machine parses all text that it has, also a partial
+        marker at its end. `ended`: no more text comes."""
         self.machine.flush_partial_marker()
         openers, shown, builder = self._openers, self.machine.output.shown, self.machine.builder
         if builder.token_map is not None:
@@ -273,7 +281,8 @@ class AutoMachine:
     ) -> bool:
         """Handle an opener that the text behind it shows to open no regular call of its possible formats (`choices`, by
         name `names`). If it is a special token, or a malformed body or a declared tool's name follows, take the
-        likeliest format, which reports the call. Otherwise add a note.
+        likeliest format, which reports the call; if a body may still be arriving, only when that is decided. Otherwise
+        add a note.
 
         Return False if the caller must pass the opener on as text. Return True if a format was taken, if more text is
         needed, or beyond the limit of such openers: then the remainder is text, after a `too_large` problem.
@@ -313,9 +322,9 @@ class AutoMachine:
 
     def _take_format(self, chosen: CompiledFormat, others: frozenset[str] = frozenset()) -> None:
         """Parse the remaining held text in this format, which is now certain; a new machine continues in the state of
-        the current one if that has another format. `others`: the names of the formats with the same opener, whose turn
-        ends the new machine also knows. Sets `is_bare`: whether all these formats have calls without markers; True
-        without others."""
+        the current one, unless that has this format already. `others`: the names of the formats with the same opener,
+        whose turn ends the new machine also knows. Sets `is_bare`: whether all these formats have calls without
+        markers; True without others."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         formats, self._found = self._openers.known.formats, True
         choices = chain([chosen], (compile_format(formats[name]) for name in others))
@@ -326,9 +335,10 @@ class AutoMachine:
             self._start_machine(chosen, rest, others)
 
     def _start_machine(self, chosen: CompiledFormat, rest: str, others: frozenset[str]) -> None:
-        """Replace the current machine by one for the format `chosen`, which continues in its state with the text that
-        it had not taken and then `rest`. Events of the old machine are kept for `take`. `others`: the names of the
-        formats with the same opener; the special tokens that end a turn in them also end one for the new machine."""
+        """Replace the current machine by one for the format `chosen`, which continues in its state, and feed it the
+        text that the old one had not taken and then `rest`; it is only added unparsed if the whole text is known and
+        the format is found. Events of the old machine are kept for `take`. `others`: the names of the formats with the
+        same opener; the special tokens that end a turn in them also end one for the new machine."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
@@ -343,7 +353,8 @@ class AutoMachine:
 
 def read_auto(text: str, options: ReadOptions, token_map: TokenMap | None = None) -> Piece:
     """Parse a piece of a reply in whatever format it is written, with the options for a part of another reply
-    (`quiet`). Return its reply and spans. `token_map`: which text is special tokens, None for unknown."""
+    (`quiet`). Return its reply and spans; the reply has the name of the format that was found, "auto" if none was.
+    `token_map`: which text is special tokens, None for unknown."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
     reading.set_token_map(token_map)
     reading.feed(text)
