@@ -91,8 +91,9 @@ class Candidate:
 
 
 def _inside_call(found: CompiledFormat) -> Pat:
-    """Return the pattern of what may follow the opener of a call in this format: a body, a body in a code fence, or the
-    closing marker. Bodies are not consumed."""
+    """Return the pattern of what may follow the opener of a call in this format, none of which is consumed: a body, its
+    closing marker, or, in formats whose calls are JSON objects with name and arguments, a body behind the first line of
+    a code fence."""
     begins = [lookahead((reader.tells or reader.begins).pat) for reader in found.bodies.readers]
     is_fenced = found.bodies.envelope is not None
     fences = [lookahead(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
@@ -123,8 +124,9 @@ class Opener:
         self.opens_call = self.opens_call or (kind in ("call", "section") and not self.pat.head.isalnum())
 
     def sort(self) -> None:
-        """Sort the candidates: formats that write this opener first, then those that only accept it. A format whose
-        header is nothing but this opener comes last, because it counts only if no other fits."""
+        """Sort the candidates: formats that write this opener first, then those that only accept it in place of the
+        opener of their section. Within each group a format whose header is nothing but this opener comes last, because
+        it counts only if no other fits."""
         self.candidates.sort(
             key=lambda each: (
                 not _is_preferred(each.format, self.pat.whole),
@@ -140,7 +142,7 @@ class Opener:
     @cached_property
     def closes(self) -> Closes | None:
         """Return a function that searches a text for what ends this opener, in any of its formats, if the opener is
-        only shown; None if nothing ends it."""
+        only shown; None if nothing ends it, as for headers and marks. Code fences are left out."""
         sources = [closing_sources(each.format, level) for each, level in self._added]
         return search_any(list(dict.fromkeys(chain.from_iterable(sources))))
 
@@ -151,8 +153,8 @@ class Opener:
 
     def may_follow(self, text: str, pos: int, ended: bool) -> bool:
         """Return whether the text at `pos`, the opener and what follows it, matches any of its formats or may when more
-        text comes. The first seven times it is True without a test, which would compile all formats. `ended`: no more
-        text comes."""
+        text comes. Each call is counted; the first seven times it is True without a test, which would compile all
+        formats. `ended`: no more text comes."""
         self._tries += 1
         return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
 
@@ -201,8 +203,9 @@ class KnownOpeners:
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
     def search(self, text: str, pos: int, *, ended: bool) -> FoundOpener | None:
-        """Return the next opener, or `</think>`, from `pos` on; None if there is none. It may be a partial one that the
-        text ends in, of less than 8,192 characters, unless `ended` (no more text comes)."""
+        """Return the next opener, or `</think>`, from `pos` on; None if there is none. Unless `ended` (no more text
+        comes) it may be a partial one that the text ends in: then `is_begun` is set and `opener` is None. A partial one
+        of 8,192 characters or more does not count."""
         while (place := self._places(text, pos)) is not None:
             start = place.start()
             scan = self._scan_at(text, start)
@@ -216,7 +219,8 @@ class KnownOpeners:
 
     def _scan_at(self, text: str, pos: int) -> Scan[Opener | None]:
         """Return the matcher for the openers, and `</think>`, whose literal beginning is at `pos`, or may still be
-        arriving there. It is not run here. One is built for each set of beginnings and cached."""
+        arriving there at the end of the text. It is not run here. One is built for each set of such beginnings and
+        cached."""
         here = text[pos : pos + _MAX_START]
         starts = [here[:size] for size in range(1, len(here) + 1) if here[:size] in self._starts]
         if pos + _MAX_START > len(text):
@@ -228,8 +232,8 @@ class KnownOpeners:
 
     def _build_scan(self, starts: tuple[str, ...]) -> Scan[Opener | None]:
         """Return a new matcher for the openers that have one of these literal beginnings. The action of each is its
-        `Opener`, with a candidate for each of its formats. `</think>`, whose action is None, is included if it begins
-        with one of them."""
+        `Opener`, with candidates, sorted, for the formats that have it. `</think>`, whose action is None, is included
+        if it begins with one of them."""
         openers: dict[str, Opener] = {}
         order = {format.name: i for i, format in enumerate(self._formats)}
         markers = [marker for start in starts for marker in self._markers.get(start, ())]
@@ -248,14 +252,14 @@ class KnownOpeners:
 
     @cached_property
     def headers(self) -> list[Candidate]:
-        """Return a candidate for each format whose first header may lack its start, because the prompt ended with
-        it."""
+        """Return a candidate for each format with message headers: its probe matches a first header without its start,
+        because the prompt ended with it."""
         return [Candidate(self.known.formats[name], probe.pat) for name, probe in first_headers(self.known).items()]
 
     @cached_property
     def first(self) -> list[Candidate]:
-        """Return candidates for what only the beginning of a reply identifies: a header without its start, a sentence
-        that opens reasoning, or an opener without its first token."""
+        """Return candidates for what only the beginning of a reply identifies: a header without its start, a marker of
+        reasoning that is a sentence (`is_sentence`), or an opener of a call, with a name, without its first token."""
         found = [*self.headers]
         for format in self._formats:
             sentences = longest_first(format.reasoning[0]) if format.reasoning else []
@@ -280,8 +284,8 @@ class KnownOpeners:
 
     @cached_property
     def thought_closes(self) -> frozenset[str]:
-        """Return the pattern sources of the closing markers of reasoning of all formats, except those that also open
-        it."""
+        """Return the pattern sources of the closing markers of reasoning of all formats, except those that open it in
+        any format."""
         return self._reasoning_side(1) - self.thought_opens
 
     def _reasoning_side(self, side: int) -> frozenset[str]:
@@ -303,7 +307,8 @@ _KINDS = list(_LEVELS)  # in the order in which openers are tried
 
 def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
     """Return the markers that identify this format: openers of sections and calls (without code fences), of bodies (one
-    for each literal beginning) and of headers, and distinctive marks. `ends` counts the end markers of all formats."""
+    for each literal beginning that begins with no shorter one; those that begin with a letter or digit only if calls
+    may have no marker), tokens of headers, and distinctive marks. `ends` counts the end markers of all formats."""
     sections = longest_first(format.section[0]) if format.section else []
     found = [_Marker(format, "section", text) for text in sections]
     found += [_Marker(format, "call", text) for text in longest_first(format.call[0]) if text[0] != "`"]
@@ -321,8 +326,9 @@ def _markers(format: Format, ends: Counter[str]) -> list[_Marker]:
 
 
 def _start(text: str) -> str:
-    """Return the literal beginning of a marker, at most eight characters: up to its first hole or blank, the place
-    between two tags, or a special token; of a marker that begins with a special token, up to the end of that token."""
+    """Return the literal beginning of a marker without blanks around it, at most eight characters: up to its first hole
+    or blank, the place between two tags, or a special token; of a marker that begins with a special token, up to the
+    end of that token."""
     text = text.strip()
     hole = _HOLE_OR_BLANK(text)
     start = text[: hole.start()] if hole is not None else text
@@ -336,7 +342,8 @@ def _start(text: str) -> str:
 
 def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
     """Return the pattern of the opener, a candidate and the sign for a marker, in a list. For a body the list has each
-    opening tag with the marker's literal beginning that identifies the format; it may be empty."""
+    opening tag of the format with the marker's literal beginning, unless it does not identify the format; it may be
+    empty. The candidate of a header also tests the recipient behind it, where other formats begin one alike."""
     format, kind, text = marker
     if kind == "body":
         start = _start(text)
@@ -358,7 +365,8 @@ def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
 def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
     """Return the patterns that must follow the start of a header to tell this format from others, or an empty list if
     the format has a channel token or no recipients. They are: a recipient that is a kind of message, or another name
-    (not `functions.`) whose message does not begin with `{`; or no recipient and the opener of a section."""
+    (not `functions.`) whose message begins, behind blanks, with a character other than `{`; or no recipient and the
+    opener of a section."""
     if channels.channel or not channels.to:
         return []
     message = template(channels.message)
@@ -371,7 +379,8 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
 
 
 def _has_no_opener(format: Format) -> bool:
-    """Return whether no call of this format has any marker before it."""
+    """Return whether no call of this format has any marker before it: the format has no markers of calls, no section
+    and no headers, and its bodies have no opening tags."""
     untagged = not any(
         marker_alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body)
     )
@@ -386,17 +395,17 @@ def _is_preferred(format: Format, opener: str) -> bool:
 
 
 def _is_unambiguous(pat: Pat, format: Format) -> bool:
-    """Return whether the opening tag of a body, `pat`, identifies the format. Plain `<invoke` and `<function` do so
-    only where bare bodies need no section."""
+    """Return whether the opening tag of a body, `pat`, identifies the format. Tags that begin with `<invoke` or
+    `<function` do so only in formats whose calls need neither a marker nor a section."""
     if "" in marker_alternatives(format.call[0]) and format.section is None:
         return True
     return not pat.prefix.startswith(("<invoke", "<function"))
 
 
 def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
-    """Return the markers of reasoning and content that identify a format and end no turn or message; also the first
-    token of one, if no other format ends a turn or message with a marker that begins with it. `ends` counts the end
-    markers of all formats."""
+    """Return the markers of reasoning and content that identify a format and end no turn or message of any format; also
+    the first token of one that begins with it, if that is no such end itself and no other format ends a turn or message
+    with a marker that begins with it. `ends` counts the end markers of all formats."""
     marks: list[str] = [mark for side in _rare_sides(format) for mark in marker_alternatives(side) if _is_tag(mark)]
     others = ends - Counter([end.strip() for end in ends_of(format)])
     first = [(mark, token) for mark in marks if isinstance(mark, Special) for token in mark.tokens[:1]]
@@ -406,8 +415,8 @@ def _distinctive_marks(format: Format, ends: Counter[str]) -> list[str]:
 
 
 def _is_tag(mark: str) -> bool:
-    """Return whether a marker is a special token, a word in capitals and brackets, or a tag with punctuation in its
-    name."""
+    """Return whether a marker is or contains a special token, consists of capitals and blanks in square brackets, or
+    begins with `<` and contains `:`, `_` or `|`."""
     text = mark.strip()
     return (
         isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_|")))
@@ -415,7 +424,8 @@ def _is_tag(mark: str) -> bool:
 
 
 def _rare_sides(format: Format) -> list[Marker]:
-    """Return the opening and closing markers of content, and of reasoning unless that begins with `<think>`."""
+    """Return the opening and closing markers of content, and of reasoning unless its opening marker is that of
+    `THINK`."""
     is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
     pairs = [*format.content, *([] if is_usual else [format.reasoning])]
     return [side for pair in pairs if pair is not None for side in pair]
