@@ -45,8 +45,8 @@ class SpanTiling:
         self._joined: set[int] = set()  # positions where text continues behind a mark inside it
 
     def mark(self, kind: SpanKind, end: int) -> None:
-        """Cover the text from `end` of the spans so far up to this position with a span of this kind; nothing if it is
-        covered already."""
+        """Cover the text from `end` of the spans so far up to this position with a span of this kind, or extend the
+        last span if that has this kind; nothing if it is covered already."""
         if end > self.end:
             if kind != self._kind:
                 self._tiles.append((self.end, self._kind))
@@ -86,7 +86,7 @@ class SpanTiling:
 
     def reasoning_since(self, start: int) -> int:
         """Return how many characters of reasoning were emitted from the position `start` on, with one line break
-        between any two separate pieces."""
+        between any two separate pieces. Pieces around a mark inside text (`mark_inside_text`) are not separate."""
         given = [span for span in self.to_list() if span.kind == "reasoning" and span.end > start]
         breaks = sum(span.start not in self._joined for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
@@ -97,7 +97,8 @@ class SpanTiling:
         return self._tiles, len(self._tiles), self._kind, self.end
 
     def restore(self, before: tuple[list[Tile], int, SpanKind, int]) -> None:
-        """Remove all spans that were added since the snapshot `before`."""
+        """Remove all spans that were added since the snapshot `before`, and shorten the last one to its end then. Marks
+        inside text stay recorded."""
         self._tiles, count, self._kind, self.end = before
         del self._tiles[count:]
 
@@ -161,15 +162,18 @@ class Output:
         return events
 
     def prepend_events(self, events: list[Event]) -> None:
-        """Put `events` before those that are not yet taken. The list is extended and kept."""
+        """Put `events` before those that are not yet taken. The list `events` is extended and becomes the list of the
+        output."""
         events.extend(self.events)  # in place: there may be many of them, and many times
         self.events = events
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
     def emit(self, text: str, end: int) -> None:
-        """Emit text or reasoning that ends at position `end`. Behind a marker its leading blanks belong to the marker,
-        and a line break separates it from text of the same kind before the marker. Its trailing blanks wait."""
+        """Emit text or reasoning that ends at position `end`; its trailing blanks wait. Behind a marker its leading
+        blanks belong to the marker, and a line break (two in a protocol's block) separates it from text of the same
+        kind and block before the marker, unless a call is in between. Blank text behind a marker is not emitted at
+        all."""
         if self.after_marker:
             trimmed = text.lstrip(BLANKS)
             self.spans.mark("marker", end - len(trimmed))
@@ -189,8 +193,8 @@ class Output:
         self._emit_text(text, end)
 
     def emit_exact(self, text: str, end: int) -> None:
-        """Emit text that ends at position `end` with its leading blanks: it was parsed as the beginning of a call. A
-        body without opener does not begin behind it."""
+        """Emit text that ends at position `end` with its leading blanks and without a line break before it: it was
+        parsed as the beginning of a call. Its trailing blanks wait. A body without opener does not begin behind it."""
         if self.after_marker:
             self.gap = 0
         self.after_marker = self.at_start = False
@@ -204,7 +208,8 @@ class Output:
 
     def emit_json_text(self, text: str, start: int, end: int) -> None:
         """Emit `text`, which the format carries as a JSON value between the positions `start` and `end`; what is before
-        that is a marker. An empty text has no event."""
+        that is a marker. An empty text has no event. Waiting blanks are dropped; the reply's text is not searched for
+        calls any more."""
         self.drop_blanks()
         self.is_placed = True
         if text:
@@ -215,7 +220,7 @@ class Output:
 
     def emit_behind_token(self, start: int, text: str, end: int) -> None:
         """Drop a special token that ends at position `start` and opens no call, and emit the text behind it, which ends
-        at `end`."""
+        at `end`, without its leading blanks. A body without opener does not begin behind it."""
         self.drop_marker(start)
         self.emit(text, end)
         self.at_start = False
@@ -235,7 +240,8 @@ class Output:
 
     def _append(self, text: str, end: int) -> None:
         """Append an event for `text`, which ends at position `end`, as reasoning or text, whichever is current, and
-        cover it with a span."""
+        cover it with a span. Behind text a body without opener does not begin, and the reply is not silent; reasoning
+        moves the beginning of the text behind it."""
         if self.in_reasoning:
             self._last = Reasoning, self.tag
             self.events.append(Reasoning(text))
@@ -250,17 +256,20 @@ class Output:
 
     def begin_text(self, end: int) -> None:
         """Set where the text of the reply begins, behind reasoning that ends at `end`; to None if text or a call was
-        emitted before."""
+        emitted before that reasoning."""
         self.text_start = end if self.is_silent else None
 
     def switch(self, *, reasoning: bool) -> None:
-        """Switch to reasoning, or back to text. Code fences and quotations that are open end."""
+        """Switch to reasoning, or back to text. Code fences and quotations that are open end. Blanks that wait and
+        earlier events stay."""
         self.in_reasoning = reasoning
         self._is_behind_call = False
         self.shown = Shown()
 
     def recast(self, end: int) -> None:
-        """Turn all text so far into reasoning that ends at position `end`, with a `Recast` event if there is text."""
+        """Turn all text so far into reasoning that ends at position `end`, with a `Recast` event if there is text. The
+        text of the reply begins there, and the reply counts as silent. Whether text that follows is reasoning does not
+        change."""
         if self.text_chars:
             self.events.append(Recast(self.text_chars, "reasoning"))
         self.text_chars = 0
@@ -272,14 +281,14 @@ class Output:
     # -- blanks --------------------------------------------------------------------------------------------------------
 
     def drop_blanks(self) -> None:
-        """Drop the waiting blanks, because a marker follows."""
+        """Drop the waiting blanks, because a marker follows. They have no event; their span belongs to what follows."""
         self._blanks.clear()
         if self.shown.is_new:
             self.shown = Shown()  # it may have taken them
 
     def hold_blanks(self, blanks: str, end: int) -> None:
-        """Hold blanks that end at position `end` until it is known what follows; directly behind a marker they belong
-        to it."""
+        """Hold blanks that end at position `end` until it is known what follows. Directly behind a marker they belong
+        to it and are not held; a line break in them lets text behind them begin a line."""
         if self.after_marker:
             self.spans.mark("marker", end)
             self._is_behind_call = self._is_behind_call and "\n" not in blanks
@@ -288,8 +297,8 @@ class Output:
             self._blanks.append(blanks)
 
     def flush_blanks(self, end: int) -> None:
-        """Emit the blanks at the end of the reply, because no marker follows; behind a marker they belong to it. `end`:
-        the end of the text."""
+        """Emit the waiting blanks at the end of the reply, because no marker follows; behind a marker they are dropped.
+        What no span covers up to `end`, the end of the text, becomes a marker."""
         if self._blanks:
             if not self.after_marker:
                 self._append("".join(self._blanks), end)
@@ -299,7 +308,8 @@ class Output:
     # -- markers and calls ---------------------------------------------------------------------------------------------
 
     def drop_marker(self, end: int, *, begins_line: bool = False, continues_line: bool = False) -> None:
-        """Cover a marker that ends at position `end`, with the blanks around it, and emit nothing for it.
+        """Cover a marker that ends at position `end`, with the blanks around it, and emit nothing for it. Waiting
+        blanks are dropped; code fences and quotations that are open end.
 
         `begins_line`: a body without opener may follow. `continues_line`: what follows is on the line of the marker.
         """
@@ -313,7 +323,7 @@ class Output:
 
     def drop_inline_mark(self, end: int) -> None:
         """Cover a mark inside text that ends at position `end`, such as a citation tag, without an event. The text
-        around it stays one piece."""
+        around it stays one piece; directly behind a marker it is part of that marker."""
         self.gap = 0
         if self.after_marker:
             self.spans.mark("marker", end)  # the marker before it separates the texts
@@ -332,22 +342,25 @@ class Output:
         return at_start
 
     def set_tag(self, tag: str) -> None:
-        """Begin a block of a protocol's text, or end it with "". An open code fence ends."""
+        """Begin a block of a protocol's text, or end it with "": what follows is text, no reasoning. Code fences and
+        quotations that are open end. Once a block has begun, the reply's text is not searched for calls."""
         self.switch(reasoning=False)
         self.tag = tag
         self.is_placed = self.is_placed or bool(tag)
 
     def begin_message(self, kind: str | None) -> None:
         """Begin a message that holds "reasoning", "content" or (None) a call. Open code fences and quotations end;
-        before a call the waiting blanks are dropped."""
+        before a call the waiting blanks are dropped. Once a message of content has begun, the reply's text is not
+        searched for calls."""
         self.switch(reasoning=kind == "reasoning")
         self.is_placed = self.is_placed or kind == "content"
         if kind is None:
             self.drop_blanks()
 
-    def call(self, start: int, end: int | None = None) -> None:
-        """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong to a
-        marker, and text behind it is a new piece."""
+    def call(self, start: int, end: int = 0) -> None:
+        """Begin a call at position `start`, which ends at `end` if that is known (not 0): the blanks before it belong
+        to a marker, text behind it is a new piece, and code fences and quotations that are open end. Only spans are
+        made, no event; without `end` none for the call."""
         if self._blanks or not self.shown.is_new:
             self._blanks.clear()
             self.shown = Shown()
@@ -360,7 +373,8 @@ class Output:
             self.spans.mark_call(start, end)
 
     def end_calls(self, end: int | None = None) -> None:
-        """End a block of calls at position `end`; None if the text ended inside it. Blanks that follow belong to its
+        """End a block of calls at position `end`: a body without opener may follow, and what no span covers is a
+        marker. None if the text ended inside it: neither holds then. Either way blanks that follow belong to its
         marker."""
         self.after_marker = True
         if end is not None:
@@ -370,7 +384,8 @@ class Output:
             self.spans.mark("marker", end)
 
     def done(self, text: str, end: int) -> None:
-        """Emit the end of a protocol's task with its text; the block that reports it ends at position `end`."""
+        """Emit the end of a protocol's task with its text; the block that reports it ends at position `end`. A body
+        without opener may follow, and the reply's text is not searched for calls."""
         self.events.append(Done(text))
         self.is_placed = True
         self.drop_marker(end, begins_line=True)
@@ -410,7 +425,8 @@ class Fold:
 
     def add(self, events: Iterable[Event]) -> None:
         """Add events, in order, to the reply. Deltas of arguments are ignored, because the end of a call has all of
-        them."""
+        them. A call is placed where it began, or, without a start, where it ends; a `Recast` changes the parts so far.
+        The last `Done` counts."""
         parts, places = self._parts, self._places
         for event in events:
             kind = type(event)
@@ -443,7 +459,7 @@ class Fold:
                 self._done = event.text
 
     def _end_part(self) -> None:
-        """End the current part, if there is one."""
+        """End the current part of text or reasoning, if there is one: the next piece begins a new part."""
         if self._pieces:
             self._parts.append(self._part())
             self._pieces = []
@@ -455,7 +471,8 @@ class Fold:
 
     def _recast(self, event: Recast) -> None:
         """Apply a `Recast`: turn the last `chars` characters of text into reasoning, or drop the last characters of
-        text or reasoning because a call replaces them."""
+        text (kind "call") or of reasoning (kind "thought"), because a call replaces them. Calls and parts of the other
+        kind in between stay. A text or reasoning that is last then becomes the current part."""
         self._end_part()
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
@@ -494,8 +511,9 @@ class Hold:
         self._has_call = False
 
     def pass_on(self, events: list[Event], *, closed: bool) -> list[Event]:
-        """Add events and return those, held or new, that can go out now: everything at a call or, behind a call, at
-        text; all of them if `closed`. The others are held."""
+        """Add events and return those, held or new, that can go out now: everything up to and with a call's beginning,
+        or, behind a call, text; all of them if `closed`. Behind a call other events go out at once, unless reasoning
+        before them is held. The others are held."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, CallStart) or (self._has_call and isinstance(event, Text)):
@@ -509,8 +527,8 @@ class Hold:
         return [*out, *self._release()] if closed else out
 
     def _release(self) -> list[Event]:
-        """Return and forget the held events with every `Recast` applied: one event for each part, then problems, `Done`
-        and events of calls."""
+        """Return and forget the held events with every `Recast` applied: one event for each part, then problems, the
+        last `Done`, and deltas and ends of calls."""
         held, self._held = self._held, []
         of_calls = [event for event in held if isinstance(event, (Arguments, CallEnd))]
         others = Fold()
@@ -531,7 +549,8 @@ class EventReader(Protocol):
 def all_events(
     reader: EventReader, chunks: Iterable[Any] | AsyncIterable[Any]
 ) -> Iterator[Event] | AsyncIterator[Event]:
-    """Feed all chunks to a reader and close it. Return an iterator over its events, an async one for async chunks."""
+    """Feed all chunks to a reader and close it at their end. Return an iterator over its events, an async one for async
+    chunks; nothing is fed before it is iterated."""
     return _async_events(reader, chunks) if isinstance(chunks, AsyncIterable) else _events(reader, chunks)
 
 
