@@ -35,10 +35,11 @@ _WINDOW = 2_560  # characters around the first opener by which formats are ranke
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
-    """Return the names of the formats whose opener occurs in the text, the likeliest first; empty for plain text.
+    """Return the names of the formats whose opener occurs in the text, or whose first header or bare calls it may begin
+    with, the likeliest first; empty if there are none. Formats that are only used by name are left out.
 
     - `text`: what a model wrote, whole or a good part of it.
-    - `tools`: what may be called, as in `parse`; calls of these tools count for a format.
+    - `tools`: what may be called, as in `parse`; if given, other calls count as rejected.
     """
     toolset, characters, places = Toolset.of(tools), frozenset(text), dict[str, int]()
     formats = [compile_format(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
@@ -51,9 +52,10 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
 
 
 def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], places: dict[str, int]) -> int:
-    """Return the first index in `text` of one of the format's openers of calls, or -1: of the first in the format's
-    order that occurs. Without one, 0 if the text begins with a first header without its start, or with a character with
-    which a bare call begins.
+    """Return the first index in `text` of one of the format's openers of calls: of the first in the format's order that
+    occurs within 524,288 characters behind its first literal part. Without one, 0 if the text begins with a first
+    header without its start, or, in formats without headers, with a character with which a bare call begins (blanks may
+    precede it). Else -1.
 
     - `characters`: those of the text. Most openers have one that it lacks.
     - `places`: a cache that is added to: the first places of openers and of literal text in them, -1 for none.
@@ -76,8 +78,9 @@ def _opened_at(found: CompiledFormat, text: str, characters: frozenset[str], pla
 
 
 def _window(text: str, first: int, markers: Iterable[str]) -> str:
-    """Return the part of the text by which formats are ranked: 2,560 characters around index `first`, that of the first
-    opener. It ends where that opener, one of `markers`, has been repeated 16 times."""
+    """Return the part of the text by which formats are ranked: all of a text of up to 2,560 characters, else as many
+    from 640 before index `first`, that of the first opener, on. It ends behind the 16th occurrence in it of that
+    opener, the longest of `markers` there, if that has more than three characters."""
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     opener = max([marker for marker in markers if text.startswith(marker, first)], key=len, default="")
     pieces = window.split(opener, _REPEATED) if len(opener) > 3 else [window]
@@ -87,15 +90,16 @@ def _window(text: str, first: int, markers: Iterable[str]) -> str:
 @lru_cache(4)
 def first_headers(known: KnownFormats) -> dict[str, Probe]:
     """Return, by format name, the probe for a reply whose first header has no start, because the prompt ended with it.
-    Formats without channels are left out."""
+    Cached; formats without channels are left out."""
     formats = [format for format in known.formats.values() if format.channels]
     others = {format.channels.channel for format in formats if format.channels and format.channels.channel}
     return {format.name: Probe(_first_header(format, format.channels, others)) for format in formats if format.channels}
 
 
 def _first_header(format: Format, channels: Channels, others: set[str]) -> Pat:
-    """Return the pattern of a reply's first header without its start, which the prompt contained. `others`: the texts
-    that introduce a channel in any format; a recipient with one of them belongs to another format."""
+    """Return the pattern of a reply's first header without its start, which the prompt contained. For a header that is
+    a name on a line it requires `{` behind it, or the name `all`. `others`: the texts that introduce a channel in any
+    format; a recipient with one of them belongs to another format."""
     if channels.to and not channels.channel and channels.message.strip():
         return alt(_up_to_message(channels, others), seq(blanks(), header_without_recipient(format)))
     name = seq(template(channels.to), _WORD) if channels.to else _WORD
@@ -116,7 +120,7 @@ def _up_to_message(channels: Channels, others: set[str]) -> Pat:
 
 def header_without_recipient(format: Format) -> Pat:
     """Return the pattern of the message marker with the opener of a section of the format behind it, which is not
-    consumed: the remainder of a header without a recipient."""
+    consumed: the remainder of a header without a recipient. For formats with headers and sections."""
     message = format.channels.message if format.channels else ""
     opens = templates(format.section[0]) if format.section else []
     return seq(template(message), blanks(), lookahead(alt(*opens)))
@@ -124,12 +128,14 @@ def header_without_recipient(format: Format) -> Pat:
 
 def _rank(text: str, found: CompiledFormat, tools: Toolset | None) -> tuple[int, int, int, int]:
     """Parse the text in the format `found` and return the rank of the format; the highest is the likeliest: by more
-    runnable calls, then fewer rejected calls, then less text and reasoning, then a marker rather than none."""
+    runnable calls, then fewer rejected calls, then less text and reasoning, then a format whose calls always have a
+    marker."""
     reply = read_whole(text, found, ReadOptions(tools))
     rest = len(reply.content) + len(reply.reasoning)
     return len(reply.calls), -len(reply.refused), -rest, 0 if found.bare_calls.first_characters else 1
 
 
 def read_whole(text: str, found: CompiledFormat, options: ReadOptions) -> Reply:
-    """Parse a text in a known format, without looking for calls in any other. Return the reply."""
+    """Parse a text in a known format, without looking for calls in any other, and with the options for a part of
+    another reply (`quiet`). Return the reply."""
     return read_piece(text, found, options).reply
