@@ -357,8 +357,8 @@ class Output:
         if kind is None:
             self.drop_blanks()
 
-    def call(self, start: int, end: int = 0) -> None:
-        """Begin a call at position `start`, which ends at `end` if that is known (not 0): the blanks before it belong
+    def call(self, start: int, end: int | None = None) -> None:
+        """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong
         to a marker, text behind it is a new piece, and code fences and quotations that are open end. Only spans are
         made, no event; without `end` none for the call."""
         if self._blanks or not self.shown.is_new:
