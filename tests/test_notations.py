@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from rightcall import Call, Parser, Reply, Tool, parse, render
+from rightcall import Call, Parser, Reply, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Braced, Pythonic
 from rightcall.parsing.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
 from rightcall.parsing.values.value_reader import BadValue, Ends, Unfinished, ValueReader
+from support.cuts import Setting, hold_of_every_cut
 
 STRING = {"type": "string"}
 TOOL = Tool(
@@ -353,3 +354,15 @@ def test_raw_null_is_null_only_if_the_schema_allows_it(nullable: dict[str, Any],
         tool = Tool(name="note", parameters={"type": "object", "properties": {"a": schema}})
         (call,) = parse(raw, tools=[tool], format="qwen3_coder").calls
         assert call.arguments == {"a": expected}
+
+
+@pytest.mark.parametrize("name", BRACED_BLOCKS)
+@pytest.mark.parametrize("quoted", ["{q}]{q}", "'x'", '"x"'])
+@pytest.mark.parametrize("key", ["n=one", "n=", "n =", "n=1"])
+def test_a_key_with_an_equals_sign_ends_a_string_the_same_under_every_chunking(
+    name: str, quoted: str, key: str
+) -> None:
+    block, quote = BRACED_BLOCKS[name]
+    text = block % f"word:{quoted.replace('{q}', quote)},{key}:true"
+    for tools in (None, Toolset([TOOL])):
+        hold_of_every_cut(text, Setting(name, tools))

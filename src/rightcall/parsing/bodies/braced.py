@@ -235,7 +235,8 @@ class ArgumentSyntax:
         token = QuoteSyntax(
             body.quote,
             Scan([("quote", quote)]),
-            presence(seq(quote, alt(self._follow_value([word, entry, value, _ASSIGNMENT], after), _ADJACENT))),
+            # Not `presence`: more text may show that `d=` is the beginning of the key `d=one:`.
+            Probe(lookahead(seq(quote, alt(self._follow_value([word, entry, value, _ASSIGNMENT], after), _ADJACENT)))),
             easy_without(body.quote[0]),
             has_escapes=False,
         )
@@ -248,7 +249,7 @@ class ArgumentSyntax:
         ordinary = []
         for opens, closes in _ORDINARY_QUOTES:
             scan = Scan([("escape", _ESCAPE), ("quote", literal(closes)), *[("stop", stop) for stop in markers.closes]])
-            probe = presence(seq(literal(closes), follows))
+            probe = Probe(lookahead(seq(literal(closes), follows)))
             syntax = QuoteSyntax(closes, scan, probe, easy_without(closes + stops), has_escapes=True)
             ordinary.append(Quote(opens, make=partial(LookaheadString, syntax)))
         self._new_token_string = partial(LookaheadString, token)
