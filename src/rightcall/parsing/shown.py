@@ -169,8 +169,9 @@ class Marks:
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
         """Follow code spans, quotations and the brackets in them from index `at` up to `stop`, or to behind an opener
-        of shown content such as `<pre` or `<!--` (in a code span none counts), and update `span` and `open`. Return the
-        index that was reached, and the search for what closes that opener, or None without one."""
+        of shown content such as `<pre` or `<!--`, and update `span`, `open` and `_last`. In a code span only backticks
+        count; outside of one, escaped characters do not. Return the index that was reached, and the search for what
+        closes that opener, or None without one."""
         while at < stop:
             found = (_TICKS if self.span else _INSIDE if self.open else _OUTSIDE)(text, at, stop)
             if found is None:
@@ -218,9 +219,9 @@ class Marks:
 
     def _straight(self, char: str, before: str, behind: str) -> None:
         """Open or close a quotation at the straight mark `char`, between the characters `before` and `behind`. If the
-        last 64 entries of `open` lack this mark, one is opened if these characters allow it, else nothing changes.
-        Otherwise it opens a string inside the quotation (`_is_inner`), or closes the innermost quotation of this mark
-        with all that was opened inside it."""
+        last 64 entries of `open` lack this mark, one is opened behind a blank, opening punctuation or a straight mark
+        (not before one of `:,;)]}%=>|&^+`, or as in `'90s`), else nothing changes. Otherwise it opens a string inside
+        the quotation (`_is_inner`), or closes the innermost one of this mark with all that was opened inside it."""
         opened = self.open
         if char not in opened[-64:]:
             is_year = char == "'" and behind.isdigit() and before in _BLANK  # the '90s
@@ -443,7 +444,8 @@ class Shown:
 
     def begin_result(self, marker: str) -> None:
         """Record a special token that was parsed as a marker. If it begins the result of a tool, what follows is shown
-        up to the end of the result; any other token ends a result, or a tag that shows its content, that is open."""
+        up to the end of the result, and `is_new` is unset; any other token ends a result, or a tag that shows its
+        content, that is open. Text that was taken is not read before."""
         self._tag_closes = RESULTS.get(marker.strip().lower())
         if self._tag_closes is not None:
             self.is_new = False
@@ -472,7 +474,8 @@ class Shown:
     def _read_inside(self, inside: _ShownCall, text: str) -> str:
         """Add text to that of the shown opener `inside`, and return what is not inside it, to be read as usual: "" if
         the opener is still open; if it was only mentioned in prose, all text behind it; else the text behind its
-        closing marker, and the text before that is skipped. In both last cases no opener is open any more."""
+        closing marker, and the text before that is skipped (`Marks.skip`); then `_begun` is set. In both last cases no
+        opener is open any more."""
         if inside.is_prose(text):
             self._inside = None
             return "".join(inside.text) + text
@@ -508,7 +511,8 @@ class Shown:
             self._marks = Marks()
 
     def _read_plain(self, text: str) -> None:
-        """Update the state of lines (`_before`, `_begun`, `_indent`) for text that opens and closes nothing."""
+        """Update the state of lines (`_before`, `_begun`, `_indent`) for text that opens and closes nothing. A line
+        break in it also resets `_line`, and sets `_before` for the lines before its last one; else that stays."""
         before, broken, line = text.rpartition("\n")
         if broken:
             solid = before.rstrip(" \r\n")
@@ -523,8 +527,8 @@ class Shown:
 
     def _walk(self, text: str) -> None:
         """Read text line by line and update what is open. In a tag or a result that is shown, only what closes it is
-        searched for, and lines do not count. A run of backticks opens no fence any more if more of its line arrives
-        with a backtick."""
+        searched for, and lines do not count: what follows continues a line (`_begun`). A run of backticks opens no
+        fence any more if more of its line arrives with a backtick."""
         at, size = 0, len(text)
         while at < size:
             if self._tag_closes is not None:
@@ -548,8 +552,8 @@ class Shown:
 
     def _read_line(self, text: str, at: int, stop: int) -> int:
         """Read a line from index `at` up to `stop`, or up to a tag that shows its content, which is recorded in
-        `_tag_closes`. In a line of a block quote, a diff, code or a fence nothing opens, but text behind the run that
-        closes a fence cancels that. Return the index that was reached."""
+        `_tag_closes` (None without one). A line of a block quote, a diff, code or a fence is passed over, nothing in it
+        opens, but text behind the run that closes a fence unsets `_edge`. Return the index that was reached."""
         if self._line in ("quote", "fenced"):
             if self._edge is not None and text[at:stop].strip():
                 self._edge = None  # text behind the run: it closes nothing
@@ -558,9 +562,10 @@ class Shown:
         return at
 
     def _begin_line(self, text: str, at: int, stop: int) -> int:
-        """Read the beginning of a line: its indentation, list items, and what kind of line it is. Return the index from
-        which the line is read on, `stop` if nothing in it can open anything. If it has only blanks so far, only the
-        indentation is updated, and `stop` is returned."""
+        """Read the beginning of a line: its indentation (`_indent`), list items, and what kind of line it is; set
+        `_begun`. In a fence only its closing run counts, in a diff nothing; else set `_code` (a fence that begins in
+        the content of a list item is no indented code). Return the index from which the line is read on, `stop` if
+        nothing in it can open anything. If it has only blanks so far, only update `_indent`, and return `stop`."""
         blanks = BLANKS(text, at, stop)
         assert blanks is not None
         self._indent = columns(self._indent, blanks.group())
@@ -588,8 +593,9 @@ class Shown:
         return self._indent >= _CODE and (self._code or self._before == "empty")
 
     def _read_in_fence(self, fence: _Fence, text: str, at: int, stop: int) -> int:
-        """Read the beginning of a line inside `fence`. If it has the run that closes the fence, record that in `_edge`
-        and return the index behind it (the fence ends with the line, unless text follows); else return `stop`."""
+        """Read the beginning of a line inside `fence` and set `_line` to "fenced". If the run that closes the fence is
+        at `at`, set `_edge` to `fence` and return the index behind the run: the fence ends with the line, unless text
+        follows. Else return `stop`."""
         run = RUN(text, at, stop)
         self._line = "fenced"
         if run is None or run[0][0] != fence.char or len(run[0]) < fence.size or self._indent - fence.base >= _CODE:
@@ -598,8 +604,9 @@ class Shown:
         return run.end()
 
     def _read_items(self, text: str, at: int, stop: int) -> int:
-        """Read the marks of the list items that begin here, one inside the other, at most eight, and open these items;
-        they end the paragraph. Return the index behind their marks."""
+        """Read the marks of the list items that begin here, one inside the other, at most eight, and open these items
+        in `_items`; they end the paragraph, and `_indent` is the column behind the last mark then. Return the index
+        behind their marks, `at` without any."""
         for _ in range(MOST_ITEMS):
             found = _ITEM(text, at, stop)
             if found is None or at == stop:
@@ -630,8 +637,10 @@ class Shown:
 
     def _classify(self, text: str, at: int, stop: int) -> int:
         """Recognize a block quote, fence, diff, record or heading by the beginning of its line at index `at`, and
-        record it in `_line`, `_edge` or `_diff`; a quote, a diff and a heading end the paragraph. Return the index from
-        which the line is read on: `stop` for a block quote or a diff, in which nothing opens, else `at`."""
+        record it in `_line` (a quote or a diff as "quote"), `_edge` or `_diff`; `--- name` is recorded there as "old
+        file", so that `+++ name` in the next line opens a diff. A quote, a diff and a heading end the paragraph. A run
+        with a backtick in its info string, or indented four columns, opens no fence. Return the index from which the
+        line is read on: `stop` for a block quote or a diff, in which nothing opens, else `at`."""
         marks, char = self._marks, text[at]
         if char == ">":
             marks.end()
@@ -659,8 +668,9 @@ class Shown:
         self._begun, self._indent, self._line, self._edge = False, 0, "", None
 
     def _end_line(self) -> None:
-        """End a line: open or close the fence that it edges, end the paragraph behind an empty line, a fence or a
-        heading, and reset what is known of the line. An empty line without blanks also ends a diff."""
+        """End a line: open or close the fence in `_edge`, end the paragraph behind an empty line, a fence or a heading,
+        set `_before`, and reset what is known of the line. An empty line without blanks also ends a diff, any empty
+        line forgets an "old file". `_before` stays "" until a line has text."""
         marks = self._marks
         if self._edge is not None:
             self._fence = self._edge if self._fence is None else None
@@ -689,8 +699,8 @@ def shows(text: str) -> bool:
 
 def only_fence(text: str) -> str | None:
     """Return the content, without white space around it, of the one code fence that a text consists of; None for any
-    other text, and for a fence with `<` or its own character in its first line or that is not closed. The line break
-    before the closing run may be missing (beyondessential/tupaia#6570)."""
+    other text, and for a fence with `<` or its own character in its first line or that is not closed. "" for a fence
+    without content. The line break before the closing run may be missing (beyondessential/tupaia#6570)."""
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")
