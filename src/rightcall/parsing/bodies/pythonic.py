@@ -89,9 +89,9 @@ def read_inner_quotes(builder: CallBuilder, quote: str, key: str, before: str) -
     decoded, from the first of these quotes on: word='grep 'owl' notes'
 
     `before` is the text up to that quote, which was taken with it. The string ends at the only later quote of the block
-    that `,name=` follows, or `)` before the end of the block or another call. Raises `Broken` if that is not certain,
-    the string seems to contain another argument or call (`ambiguous_end`) or repairs are off, `Cut` if the text ends
-    first. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
+    that `,name=` follows, or `)` before the end of the block or another call. Raises `Broken`, with nothing taken, if
+    that is not certain, `before` is "", the string seems to contain another argument or call (`ambiguous_end`) or
+    repairs are off, `Cut` as `_find_block_end`. Evidence: NousResearch/hermes-agent#36271, continuedev/continue#12738.
     """
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
     assert builder.text.is_open and builder.call is not None
@@ -148,7 +148,7 @@ def _is_argument(builder: CallBuilder, name: str) -> bool:
 def _find_block_end(builder: CallBuilder, broken: Broken) -> Steps[int]:
     """Return the index in `buf` of the closing marker of the block, waiting for it with nothing taken. If the text ends
     first, return the end of `buf` if the format has bare calls or no such marker; otherwise take all and raise `Cut`.
-    Raises `broken` if more than 4,096 characters have arrived without the marker."""
+    Raises `broken` if more than 4,096 characters have arrived without the marker, also if the format has none."""
     close, size = builder.compiled.call_ends.close, 0
     while True:
         most, found = min(len(builder.buf) - builder.pos, _MOST_HELD + 1), None
@@ -174,9 +174,10 @@ class PythonicReader(BodyReader):
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish all calls: a list of calls up to and with its closing bracket, also `[]` unless `bare`, or
-        calls in a row without brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md). Raises
-        `NotACall` if none begins here or beyond the limit of calls, `Broken` if a call has no parenthesis or its end is
-        not found, `Cut` if the text ends, also behind a finished call (vllm#30722)."""
+        calls in a row without brackets (OLMo 3: vllm#26143; LFM2: cactus-compute/cactus, docs/cactus_engine.md), up to
+        other text. Commas between calls, and in a row `print(`, are skipped. Raises `NotACall` if none begins here or
+        beyond the limit of calls, `Broken` if a call has no parenthesis or its end is not found, `Cut` if the text ends
+        before the bracket, or, in a row, anywhere: also behind a finished call (vllm#30722)."""
         first = builder.index
         listed = (builder.char() or (yield from builder.peek())) == "["
         builder.advance(listed)
@@ -206,8 +207,8 @@ class PythonicReader(BodyReader):
         """Parse one call, begin it and finish it. If its arguments are invalid, the text up to and with its `)` is
         emitted as a rejected call, so that its siblings are parsed; if other text follows in a list (`listed`), or a
         further argument, the text up to the next comma or `]`. `is_first`: no call is before it. Raises `NotACall` as
-        `_name` or beyond the limit of calls, `Broken` without `(` or if that end is not found, `Cut` if the text
-        ends."""
+        `_name` or beyond the limit of calls, `Broken` without `(` (no call has begun then) or if that end is not found
+        (one has), `Cut` if the text ends."""
         builder.begin_text()
         # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
         name = yield from self._name(builder, bare, is_first and (bare or not listed))
@@ -379,10 +380,10 @@ class PythonicReader(BodyReader):
         return ParsedValue(text, value) if is_strict else parse_value(ValueReader(PYTHON, text, depth=depth))
 
     def _bare(self, builder: CallBuilder, key: str) -> Steps[ParsedValue]:
-        """Take the value of `key` without quotes, up to a comma or parenthesis, which is left, and return it: a word, a
-        number, or a string that lost its quotes. Nothing is given to the call. Raises `Broken` if it is none of these,
-        is code (`_is_code`), contains a further argument, or the closing marker of the call comes first; `Cut` if the
-        text ends."""
+        """Take the value of `key` without quotes, up to a comma or parenthesis, which is left, and return it: a word
+        (also as text in `odd`, if the declared kind is text), a number, or a string that lost its quotes. Nothing is
+        given to the call. Raises `Broken` if it is none of these, is code (`_is_code`), contains a further argument, or
+        the closing marker of the call comes first; `Cut` if the text ends."""
         text = (yield from take_to_end(builder, _ends(builder, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
@@ -401,8 +402,8 @@ class PythonicReader(BodyReader):
 
 def _is_code(text: str, kind: str | None) -> bool:
     """Return whether `text`, a value without quotes, is an expression and no text that lost its quotes: it has
-    brackets, quotes or a line break. If `kind`, the declared kind of type, is a text, it must also begin as a call
-    (`f(`) or have a line break."""
+    brackets, quotes (no apostrophe in a word is one) or a line break. If `kind`, the declared kind of type, is a text,
+    it must also begin as a call (`f(`) or have a line break."""
     return bool(CODE(text)) and (kind not in TEXT_KINDS or bool(CALL_BEGUN(text)) or "\n" in text)
 
 
