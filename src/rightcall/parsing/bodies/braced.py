@@ -114,8 +114,9 @@ class LookaheadString:
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
         the string is closed; then the index is behind its quote. What later text may change is not decoded unless
-        `ended`. A quote that does not close it is content and sets `has_inner_quote`. If a closing marker of the call
-        comes first, `lost` is set, and the index is that of the marker."""
+        `ended`. A quote that does not close it is content and sets `has_inner_quote`; an escape that is not JSON's sets
+        `odd`. If a closing marker of the call comes first, `lost` is set, and the index is that of the marker; a string
+        between quote tokens has neither escapes nor such markers."""
         start, scan = pos, self._syntax.scan
         search = scan.ended if ended else scan.search
         while (found := search(text, pos)) is not None:
@@ -285,7 +286,8 @@ class ArgumentSyntax:
         """Return whether a string in a value may have been closed too late, so that the value holds the remainder of
         its call.
 
-        It contains an opener of calls behind which no call is closed any more, or a quote token where this call would
+        It contains an opener of calls behind which no call is closed any more (any one, if the format has no closing
+        marker), or a quote token where this call would
         have ended (only if the value is a string), where another string would have begun or ended, or at an edge of a
         string. The keys of objects are inspected only as text, as `str` writes them.
         """
@@ -311,9 +313,10 @@ class ArgumentSyntax:
 
     def read(self, builder: CallBuilder) -> Steps[dict[str, Any]]:
         """Take the arguments up to and with their closing bracket, give their JSON without the last brace to the call
-        as it arrives, and return them. Superfluous commas are skipped, as in SGLang's gemma4_detector.py; damaged keys
-        and missing commas are repaired, with receipts. Raises `Broken` for an argument that is repeated, or invalid and
-        not repaired, `Cut` if the text ends."""
+        as it arrives, and return them; {} for none. Superfluous commas are skipped, as in SGLang's gemma4_detector.py;
+        damaged keys and missing commas are repaired, with receipts. A key that is neither declared nor a plain name is
+        kept, but rejects the call (`check_key`). Raises `Broken` for an argument that is repeated, or invalid and not
+        repaired, `Cut` if the text ends."""
         values: dict[str, Any] = {}
         follows_comma = True
         while True:
@@ -347,9 +350,10 @@ class ArgumentSyntax:
             follows_comma = False
 
     def _read_damaged_key(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[str]:
-        """Take a key in quotes with its colon, or one with its `=` that `_may_follow` accepts, add a receipt, and
-        return it without these (ollama#17882, omlx#1886). `values`: the arguments so far. Raises `Cut` if the text ends
-        in a bare key, which it takes, `Broken` for anything else, or if repairs are off."""
+        """Take a key in quotes (also the format's own) with its colon, or one with its `=` that `_may_follow` accepts,
+        add a receipt, and return it without these (ollama#17882, omlx#1886). `values`: the arguments so far. Raises
+        `Cut` if the text ends in a bare key, which it takes, `Broken`, with nothing taken, for anything else, or if
+        repairs are off."""
         call = builder.call
         assert call is not None
         found = yield from builder.test(self._quoted_key)
@@ -386,8 +390,8 @@ class ArgumentSyntax:
         return key in call.kinds and key not in values
 
     def _add_missing_comma(self, builder: CallBuilder, key: str) -> None:
-        """Add the receipt of a comma that is missing before the argument `key` (yzma#243). Raises `Broken` if the
-        argument is not declared or repairs are off."""
+        """Add the receipt of a comma that is missing before the argument `key` (yzma#243). Raises `Broken` if repairs
+        are off, or the argument is not declared; without declared tools any argument is accepted."""
         call = builder.call
         assert call is not None
         if builder.policy(call.name) == "off" or (builder.tools is not None and key not in call.kinds):
@@ -400,9 +404,10 @@ class ArgumentSyntax:
         self, builder: CallBuilder, key: str, prefix: str, values: dict[str, Any], *, is_assigned: bool
     ) -> Steps[Any]:
         """Take the value of `key`, give its JSON behind `prefix` to the call and return it: strings by the declared
-        kind, other values as the schema wants them. `values`: the arguments so far; `is_assigned`: the key is written
-        with `=`, so that another such key may follow a string in ordinary quotes also without declared tools. Raises
-        `Broken` for an invalid value, `Cut` if the text ends."""
+        kind, those in ordinary quotes with a receipt, other values as the schema wants them. `values`: the arguments so
+        far; `is_assigned`: the key is written with `=`, so that another such key may follow a string in ordinary quotes
+        also without declared tools. Raises `Broken` for an invalid or missing value, or one that needs a repair while
+        repairs are off, `Cut` if the text ends."""
         kind = builder.kind(key) or "any"
         usual = self.notation.usual_value(builder.buf, builder.pos)
         if usual is not None:
@@ -445,8 +450,9 @@ class ArgumentSyntax:
 
     def _read_string(self, builder: CallBuilder, text: LookaheadString, kind: str, prefix: str) -> Steps[Any]:
         """Take the string `text` behind its opening quote, give its JSON behind `prefix` to the call and return its
-        value of the declared `kind` (`_interpret_string`). A string of kind "plain" is given while it arrives. Raises
-        `Broken` if the call ends before it is closed, `Cut` if the text ends."""
+        value of the declared `kind` (`_interpret_string`). A string of kind "plain" is given while it arrives. No
+        receipt is added. Raises `Broken` if a closing marker of the call comes before its end (only in ordinary
+        quotes), `Cut` if the text ends."""
         if kind == "plain":
             builder.give(prefix + '"')
             value = yield from take_string(builder, text, give=True)
@@ -481,8 +487,8 @@ class ArgumentSyntax:
         return value
 
     def _require_repair(self, builder: CallBuilder) -> None:
-        """Raise `Broken`, because of quotes that are not this format's, if the policy forbids to repair the call; else
-        do nothing."""
+        """Raise `Broken`, because of quotes that are not this format's, if the policy forbids to repair the call; else,
+        and without a current call, do nothing."""
         if builder.call is not None and builder.policy(builder.call.name) == "off":
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
@@ -516,9 +522,9 @@ class ArgumentSyntax:
 
     def _read_bare(self, builder: CallBuilder, kind: str) -> Steps[ParsedValue]:
         """Take a number, a word, or text that should have been quoted, and return it, unless the declared `kind` is
-        text: then a number, and of kind "plain" also `true` or `false`, is a string. Raises `Broken` for no value, for
-        one that `<`, an opening bracket or the quote token follows, or for a number that is not finite, `Cut` if the
-        text ends with it."""
+        text: then a number, and of kind "plain" also `true` or `false`, is a string. Only other text is
+        recorded in `bare`. Raises `Broken` for no value, for one that `<`, an opening bracket or the first character of
+        the quote token follows, or for a number that is not finite, `Cut` if the text ends with it."""
         text = (yield from take_run(builder, self.notation.bare_value)).strip()
         char = builder.buf[builder.pos]
         if not text or char in "<[{(" or char == self.body.quote[0]:
@@ -570,8 +576,9 @@ class BracedReader(BodyReader):
 
     def _read_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Parse one call, begin it and finish it; values whose end is uncertain reject it (`ambiguous_end`). Behind a
-        marker (not `bare`) round brackets are repaired, with a receipt. Raises `NotACall` as `_begin_call`, `Broken`
-        for a missing name or bracket or an invalid argument, `Cut` if the text ends; the call is not finished then."""
+        marker (not `bare`) round brackets are repaired, with a receipt, unless repairs are off. Raises
+        `NotACall` as `_begin_call`, `Broken` for a missing name or bracket or an invalid argument, `Cut` if the text
+        ends; the call is not finished then."""
         builder.begin_text()
         yield from self._begin_call(builder, bare)
         char = builder.char() or (yield from builder.peek())
@@ -597,10 +604,10 @@ class BracedReader(BodyReader):
 
     def _begin_call(self, builder: CallBuilder, bare: bool) -> Steps[None]:
         """Take the opening tag with the name and begin the call; behind a special token (not `bare`) a missing word
-        before the name is repaired, with a receipt. Raises `NotACall` if no tag is here, if no `{` follows and neither
-        a special token nor, unless `bare`, a declared name shows that it is a call, or beyond the limit of calls;
-        `Broken` if, unless `bare`, only the name is missing; `Cut` if the text ends behind an undeclared name. No call
-        has begun then."""
+        before the name is repaired, with a receipt. Raises `NotACall` if no tag is here and no such repair is allowed,
+        if text but no `{` follows and neither a special token nor, unless `bare`, a declared name shows that it is a
+        call, or beyond the limit of calls; `Broken` if, unless `bare`, only the name is missing; `Cut` if the text ends
+        behind a name that declared tools lack. No call has begun then."""
         is_sure = builder.block is not None and builder.block.is_special and not bare
         found = self.open.probe.at(builder.buf, builder.pos, builder.ended)
         if found is None:
