@@ -97,7 +97,8 @@ _FEW = 64  # tools whose names are searched one by one, which costs less than th
 def find_near_misses(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
     """Return notes for places in `source` that look like a call of a declared tool or like what is left of a call, at
     most eight; none without tools. Less certain shapes give at most one note for a span, and only if the span has none
-    of the certain ones. Of a span 400,000 characters are searched.
+    of the certain ones, and, if it has a declared name, no span before it has a note; those of `_near_arguments` only
+    count for at most 64 tools. Of a span 400,000 characters are searched. A note in reasoning says so.
 
     `spans` are those of the reply. Its text is searched, and its reasoning that neither text nor a call follows.
     """
@@ -158,7 +159,8 @@ def _opens_arguments(source: str, before: Span, between: Span) -> bool:
 def _in_shapes(source: str, start: int, end: int, tools: Toolset) -> Iterator[Problem]:
     """Yield a note for each declared name between `start` and `end` that is in a shape in which some format has the
     name of a call; behind `to=`, `json` or `code` at the end of a name may be left out. A name at the end of its line,
-    with an object below, counts only if no prose is before the object."""
+    with an object below, counts only if no prose is before the object. Each note is about the text from its shape, with
+    the key or label before the name, to `end`."""
     for found in _NEAR(source, start, end):
         group = found.lastgroup or ""
         name = found[group] if found[group] in tools else _KIND("", found[group]) if group == _HARMONY else ""
@@ -178,7 +180,8 @@ def _has_no_prose_before_arguments(source: str, end: int) -> bool:
 def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[Problem]:
     """Return a list with one note for a declared name before a tag; between the beginning of a marker and arguments
     (the end of the marker is lost); or a few characters before an object whose first key is an argument of the tool:
-    `f, input: {"x": 1}`. It is the first such place of the first such tool in `tools`; empty if there is none."""
+    `f, input: {"x": 1}`. It is the first such place of the first such tool in `tools`, of whose name eight occurrences
+    are inspected; empty if there is none. The format is "generic_json" in the last case, else "glm45"."""
     for tool in tools:
         for at in _positions(source, tool.name, start, end):
             behind = at + len(tool.name)
@@ -194,7 +197,7 @@ def _near_arguments(source: str, start: int, end: int, tools: Toolset) -> list[P
 def _at_token(source: str, start: int, end: int) -> list[Problem]:
     """Return a list with one note if a name, declared or not, is directly before the first special token behind which
     an object begins (also in a fence) and which some format has between a name and its arguments; else an empty list. A
-    number behind a colon and blanks may be between name and token."""
+    number behind a colon, which the note shows with the name, and blanks may be between name and token."""
     found = _TOKEN(source, start, end)
     name = _WORD_BEFORE(source, max(start, found.start() - _MOST_BEFORE_TOKEN), found.start()) if found else None
     return [near_miss(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
@@ -204,7 +207,7 @@ def _remains(source: str, start: int, end: int, tools: Toolset) -> list[Problem]
     """Return a list with one note for the first place with what is left of a call without its opener: an opening tag of
     DeepSeek at the end of a line, a declared name with the end of its tag at the end of the searched text, or the
     closing tags of an argument and its call, if the last tag of a call before them is a closing one or there is none.
-    Empty if there is no such place."""
+    Only the note of the second case has a name. Empty if there is no such place."""
     for found in _REMAINS(source, start, end):
         tags = _CALL_TAG(source, start, found.start()) if found["qwen3_coder"] else []
         is_call = not tags or tags[-1] == "/" if found["qwen3_coder"] else not found["name"] or found["name"] in tools
@@ -229,7 +232,7 @@ def _positions(source: str, name: str, start: int, end: int) -> Iterator[int]:
 
 def near_miss(name: str, start: int, end: int, format: str) -> Problem:
     """Return the note that the text between the positions `start` and `end` looks like a call of the tool `name` ("" if
-    unknown) as the format of the name `format` writes it."""
+    unknown) as the format of the name `format` writes it. It does not block."""
     called = f"a call of {name!r}" if name else "a call"
     return Problem(
         "looks_like_a_call",
