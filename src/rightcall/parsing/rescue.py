@@ -53,7 +53,8 @@ def quiet(options: ReadOptions) -> ReadOptions:
 
 def read_piece(text: str, found: CompiledFormat, options: ReadOptions, told: TokenMap | None = None) -> Piece:
     """Parse a text in the format `found` with the options for a part of another reply (`quiet`). Return its reply and
-    spans. `told`: which text is special tokens, None for unknown."""
+    spans. A call without an id in the text gets one that begins with `MINTED`. `told`: which text is special tokens,
+    None for unknown."""
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
     machine.set_token_map(told)
     machine.feed(text)
@@ -120,8 +121,10 @@ def whole_reply(
     spans. Return None for any other text, for more than 400,000 characters, and without declared tools.
 
     All of it may be in one code fence (kronk#950, agent-zero#1811): such calls are tried first in any format, where
-    each must be runnable. `told`: which text is special tokens, None for unknown. `own`: the named format; if it is one
-    that is only used when it is named, it is tried in a fence in place of any format.
+    each must be runnable. Otherwise it must begin as one of `_WRAPPERS`, the first that fits, or, if the request names
+    a tool, be the object of its arguments, and the text of each call must be in it as written. `told`:
+    which text is special tokens, None for unknown. `own`: the named format; if it is one that is only used when it is
+    named, it is tried in a fence in place of any format.
     """
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MAX_CHARS:
@@ -150,7 +153,8 @@ def whole_reply(
 
 def _is_all_calls(reply: Reply, tools: Toolset) -> bool:
     """Return whether the reply is nothing but whole calls of declared tools. They may have problems, but none may be
-    truncated, completed by a repair, the definition of a tool, or next to members that have no use."""
+    truncated, completed by a repair, the definition of a tool, or next to members that have no use. True also for a
+    reply without calls."""
     return _has_only_calls(reply) and all(
         call.name in tools
         and not _is_something_else(call)
@@ -166,8 +170,8 @@ def _has_only_calls(reply: Reply) -> bool:
 
 
 def _one_per_line(text: str) -> str:
-    """Return several JSON objects with commas, semicolons or blanks between them, one on each line; any other text as
-    it is."""
+    """Return several JSON objects with commas, semicolons or blanks between or behind them, as written, one on each
+    line without these; any other text as it is."""
     objects: list[str] = []
     at = 0
     while text.startswith("{", at):
@@ -218,9 +222,9 @@ def behind_text(text: str, found: CompiledFormat, options: ReadOptions) -> Piece
 
 def api_calls(text: str, options: ReadOptions) -> Piece | None:
     """Parse calls in the notation of a provider's API, which a reader of the contract accepts as a fallback
-    (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/heredoc_and_messages.rs). Return them with the text before
-    them, rejected calls too; None if there are none, if the first place where one may begin is only shown, and for more
-    than 400,000 characters."""
+    (burin-labs/harn, crates/harn-vm/src/llm/tools/tests/heredoc_and_messages.rs). Return them, rejected calls too,
+    with the text around them, in a reply whose format is "a provider's API"; None if there are none, if the first place
+    where one may begin is only shown, and for more than 400,000 characters."""
     found = _NATIVE(text) if len(text) <= _MAX_CHARS else None
     if found is None or shows(text[: found.start()]):
         return None
@@ -231,7 +235,7 @@ def api_calls(text: str, options: ReadOptions) -> Piece | None:
 
 def _fitting(piece: Piece, tools: Toolset | None) -> Piece | None:
     """Return the piece if it has calls and each of them is a runnable call of a declared tool and is not something else
-    (`_is_something_else`); otherwise, and without tools, None."""
+    (`_is_something_else`); otherwise, and without tools, None. Text around the calls does not matter."""
     calls = piece.reply.attempts
     if tools is None or not calls:
         return None
@@ -271,7 +275,8 @@ def _candidate_starts(text: str) -> Iterator[int]:
 
 def _value_end(text: str, start: int) -> int:
     """Return the index behind the first bracketed value at or behind `start`; -1 if it is not closed. Brackets in
-    strings, in single or double quotes, do not count; the kinds of brackets are not compared."""
+    strings, in single or double quotes, do not count, nor do escaped characters; the kinds of brackets are not
+    compared."""
     depth, quote = 0, ""
     for found in _BRACKETS(text, start):
         char = found.group()
@@ -305,7 +310,8 @@ def _was_completed(call: Call) -> bool:
 
 def _after_text(text: str, start: int, piece: Piece) -> Piece:
     """Return a copy of `piece`, which begins at index `start` of `text`, with the text before it, without the blanks at
-    its end, as its first part, unless it is blank, and with spans counted from the beginning of the text."""
+    its end, as its first part, unless it is blank, and with spans counted from the beginning of the text. The blanks
+    are a span of a marker."""
     before = text[:start].rstrip()
     parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
     edge = [Span(0, len(before), "text")] if before else []
@@ -315,7 +321,8 @@ def _after_text(text: str, start: int, piece: Piece) -> Piece:
 
 def located(reply: Reply, text: str) -> list[Span]:
     """Return the spans of a text that is nothing but the calls of the reply: a call where the text of each is found
-    behind the one before it (directly behind that if it is not found), and markers between and around them."""
+    behind the one before it (directly behind that if it is not found), and markers between and around them.
+    Empty spans are left out; without calls all is one marker."""
     found: list[Span] = []
     at = 0
     for call in reply.attempts:
