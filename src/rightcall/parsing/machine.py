@@ -238,9 +238,11 @@ class Machine:
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text; `take` returns its events. The piece that exceeds the limit of the reply ends
-        the parsing with a `too_large` problem; its remainder and all later pieces are emitted as text. `direct` becomes
-        the sink of the buffer if later pieces may go there without `feed`, and None when that sink refuses one."""
+        """Parse the next piece of text, by a waiting sink of the buffer if that accepts it, else by one step of the
+        machine; `take` returns its events. The piece that exceeds the limit of the reply ends the parsing with a
+        `too_large` problem; its remainder and all later pieces are emitted as text. `_sink` becomes the sink of the
+        buffer if the limit is far, and `direct` too if nothing is speculative and no token map is set; both become None
+        when that sink refuses a piece."""
         builder, sink = self.builder, self._sink
         if sink is not None:
             if (events := sink(text)) is not None:
@@ -378,8 +380,8 @@ class Machine:
     def _finish(self, cut: bool) -> None:
         """Finalize what is open at the end of the text: pending and held calls, section, blanks, message, reasoning. A
         message whose header names one tool and that holds neither text nor a call becomes a truncated call (beyond the
-        limit of calls nothing). With `cut` (the reply was truncated) what followed a special token inside reasoning
-        becomes reasoning again; otherwise the reasoning has ended there."""
+        limit of calls a `too_large` problem, if there was none). With `cut` (the reply was truncated) what followed a
+        special token inside reasoning becomes reasoning again; otherwise the reasoning has ended there."""
         builder, output = self.builder, self.output
         if builder.pending is not None:
             self._end_tool_message(marked=False)
@@ -437,7 +439,7 @@ class Machine:
     def take_if_shown(self, found: Match, sign: Sign) -> bool:
         """Emit a marker as text if it is only shown (in code, quotes or a shown opener), and remember what a shown
         opener opens, so that its closing marker counts as shown too. A known special token never is, nor is a marker
-        with nothing but blanks before it in its message. Return whether it was; if not, nothing is taken."""
+        with nothing but blanks before it in its message. Return True if it was; False, with nothing taken, if not."""
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
@@ -493,8 +495,9 @@ class Machine:
         self, start: int, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
         """Read a block of calls: at once, opener included, if all of it has arrived and is regular (then the result is
-        empty), else return steps that read it. Before that the pending call is finalized. Bare calls at the beginning
-        of a reply are held; a marker makes held calls final, and enters the section if the format has sections.
+        empty), else return steps that read it. Before that the pending call is finalized as by `_finalize_at_turn_end`.
+        Bare calls at the beginning of a reply are held. A marker makes held calls final, ends the search of the last
+        reasoning for calls (a bare call does that too), and enters the section if the format has sections.
 
         - `start`: the index in the buffer where its content begins, behind the opener.
         - `bare`: no marker opens it. `special`: its opener is a special token.
@@ -544,9 +547,10 @@ class Machine:
 
     def _block(self, block: Block, size: int, whole: WholeBlock | None, before: State) -> Steps[None]:
         """Parse a block step by step and set the state behind it; beyond the limit of calls, or of openers without a
-        call, the remaining reply becomes text. `size`: the length of its opener. `whole`: its calls if the fast path
-        found them, else None; they count only if the reader, after more text unless live, knows that the block is over.
-        `before`: the state to which a block that is text returns if it has no call; with calls it returns to text."""
+        call, the remaining reply becomes text. If the reply has no call so far, nothing stays held.
+        `size`: the length of its opener. `whole`: its calls if the fast path found them, else None; if their end is not
+        certain, they count only if the reader, after more text unless live, knows that the block is over. `before`: the
+        state to which a block that is text returns if it has no call; with calls it returns to text."""
         builder, first, at = self.builder, self.builder.index, self.builder.pos
         taken = builder.capture()
         if whole is not None and not whole[2]:
@@ -805,7 +809,7 @@ class Machine:
 
     def _on_content(self, found: Match, sign: Sign) -> None:
         """Handle the opening marker of content: text if only shown (then its closing marker is shown too), else drop
-        it. It ends open reasoning for now."""
+        it and set `in_content`. It ends open reasoning for now."""
         if self.take_if_shown(found, sign):
             self.output.shown.enter_message()
             return
@@ -814,9 +818,10 @@ class Machine:
         self.take_marker(found.end())
 
     def _on_content_close(self, found: Match, sign: Sign) -> Steps[None]:
-        """Handle the closing marker of content. In this order it ends open reasoning, closes reasoning that a call
-        interrupted, is text if only shown, closes a call late, ends the content (without open content a marker that is
-        no special token is dropped too, without a note), or is stray."""
+        """Handle the closing marker of content. In this order it ends open reasoning and the content around it, closes
+        reasoning that a call interrupted, is text if only shown, closes a call late (not in open content), ends the
+        content (without open content a marker that is no special token is dropped too, without a note), or is
+        stray."""
         marker, closers = found.group(), self.compiled.call_ends.markers
         if isinstance(self.state, InReasoning):  # that was opened inside the text
             self.last_reasoning = msgspec.structs.replace(self.last_reasoning, end=self.builder.at)
@@ -851,7 +856,8 @@ class Machine:
 
     def _on_tag(self, found: Match, sign: Sign) -> None:
         """Handle a tag around a protocol's blocks of text: an opening tag (text if only shown) begins its block, a
-        closing tag ends the block. An open code fence ends with it."""
+        closing tag, shown or not, ends the block. Either drops the tag and ends reasoning and an open code fence; a
+        call without an opener may follow."""
         tag = self.compiled.content_tags[found.group()]
         if tag and self.take_if_shown(found, sign):
             return
@@ -915,9 +921,9 @@ class Machine:
 
     def _is_shown_closing(self, marker: str, sign: Sign) -> Steps[bool]:
         """Return whether the marker here, which ends a turn or a message, is only shown; nothing is taken. It is if it
-        closes a shown opener; if it is in code or quotes and closes a shown message, or text follows (in an open
-        message no opening marker); or if a quotation mark or a backtick is directly behind it. Never if it is a known
-        special token, is behind another marker, or closes a tool's result."""
+        closes a shown opener; if it is in code or quotes and closes a shown message (which is counted as closed then),
+        or text follows (in an open message no opening marker); or if a quotation mark or a backtick is directly behind
+        it. Never if it is a known special token, is behind another marker, or closes a tool's result."""
         builder, shown = self.builder, self.output.shown
         if self.output.after_marker or builder.is_token(builder.pos, builder.pos + len(marker)):
             return False  # behind a call or another marker nothing shows it
@@ -984,8 +990,9 @@ class Machine:
     # -- closing markers of calls: late, missing, or preceded by text --
 
     def _close_late(self) -> None:
-        """Accept a closing marker that is separated from its call by text; the caller takes it. That text rejects the
-        call, because it may belong to it. Then the call is final, unless it has raw values or its end is uncertain."""
+        """Accept a late closing marker, which the caller takes: none is due any more. Text between the call and it
+        rejects the call, because that may belong to it. Then the call is emitted, unless the format has raw values or
+        the call's end is uncertain: then it stays pending."""
         self.state = msgspec.structs.replace(self.state, due="")
         self._reject_text_before_close()
         if not (self.builder.is_end_uncertain or self.compiled.bodies.has_raw_values):
@@ -1053,8 +1060,9 @@ class Machine:
             self.state = InText()
 
     def _end_message(self) -> None:
-        """End the current message. If its header announced a call, add a note if it holds none, or else, in a format
-        whose headers do not name the tool, if text is next to its calls. No note is added beyond the limit of calls."""
+        """End the current message: no call is announced any more. If its header announced one, add a note if it holds
+        none, or else, in a format whose headers do not name the tool, if text is next to its calls. No note is added
+        beyond the limit of calls."""
         calls_before = self.message.calls_before
         if calls_before == self.builder.index and not self.builder.full:
             message = f"the message to a tool that ends at {self.builder.at} holds no call"
@@ -1080,10 +1088,10 @@ class Machine:
             self.take_marker(len(builder.buf))
 
     def _take_truncated_marker(self, token: str) -> bool:
-        """Drop a marker that begins with `token` here and that the text ends in. Report a `truncated` problem if it may
-        open a call, else a note. Return False and take nothing if the text does not end, is no truncated marker or too
-        long, if only blanks follow the token, or if a word follows it in place of any name or text: a message may be
-        one word."""
+        """Drop a marker that begins with `token` here and that the text ends in, and return True. Report a `truncated`
+        problem if it may open a call (then the last reasoning is not searched for calls any more), else a note. Return
+        False and take nothing if the text does not end, is no truncated marker or too long, if only blanks follow the
+        token, or if a word follows it in place of any name or text: a message may be one word."""
         builder, compiled = self.builder, self.compiled
         if not builder.ended or len(builder.buf) - builder.pos - len(token) >= _LONGEST_MARKER:
             return False
@@ -1105,8 +1113,8 @@ class Machine:
     # -- calls and reasoning without their opening marker --
 
     def _take_blanks(self) -> Steps[str]:
-        """Take blanks, which are held until it is known whether text follows. Return the character behind them, "" at
-        the end of the text."""
+        """Take blanks, which are held until it is known whether text follows; wait for what is behind them. Return the
+        character behind them, which is not taken, "" at the end of the text."""
         builder = self.builder
         if (char := builder.buf[builder.pos : builder.pos + 1]) > " ":
             return char
@@ -1118,8 +1126,9 @@ class Machine:
     def _read_first_marker(self) -> Steps[None]:
         """Read a marker that only a reply begins with, if one is here: `<think>` (not in reasoning), which many models
         write whatever their format uses, or a header, an opener of a call or a reasoning label whose first token the
-        prompt may have ended with. The label is tried only in formats without such an opener. If none is here, only
-        blanks are taken, and what `_reject_header` makes text."""
+        prompt may have ended with. Behind `<think>` no other is tried, the label only in formats without such an
+        opener. If none is here, or the opener is known to be plain text, only blanks are taken, and what
+        `_reject_header` takes."""
         builder, compiled, in_reasoning = self.builder, self.compiled, isinstance(self.state, InReasoning)
         tag_probe = compiled.first.think_tag
         if tag_probe is not None and not builder.base and not in_reasoning and may_be_think_tag(builder.buf):
@@ -1205,7 +1214,8 @@ class Machine:
 
     def _unhold_calls(self, held: Speculation) -> None:
         """Undo the calls since the speculation `held` and emit their text, which was taken, as text, because other text
-        follows them. A note reports an opener in it."""
+        follows them. Nothing is held then, and the state is text, without a due closing marker. A note reports an
+        opener in it."""
         builder, self.held = self.builder, None
         text = self._rollback(held)
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
@@ -1239,9 +1249,10 @@ class Machine:
             self._drop_stray(found.group(), sign)
 
     def _on_think(self, found: Match, sign: Sign) -> None:
-        """Handle the opening marker of reasoning: text if only shown, stray inside reasoning. A sentence as a marker is
-        text where the reply has text or reasoning already. Else finalize the pending call, make a suspension of
-        reasoning final, and begin reasoning."""
+        """Handle the opening marker of reasoning: text if only shown (in text `mentions` is set then, so that its
+        closing marker may be shown too), stray inside reasoning. A sentence as a marker is text where the reply has
+        text or reasoning already. Else finalize the pending call, make a suspension of reasoning final, drop the
+        marker, and begin reasoning."""
         if self.take_if_shown(found, sign):
             if isinstance(self.state, InText):
                 self.state = msgspec.structs.replace(self.state, mentions=True)
@@ -1402,10 +1413,11 @@ class Machine:
             self.output.emit_exact(builder.release(taken), builder.at)
 
     def _enter_message(self, header: Header, kind: str | None, length: int, size: int) -> Steps[None]:
-        """Take a header of `length` characters with the message marker of `size` characters behind it, and begin its
-        message of this `kind` (None: a call). Open reasoning ends for now. A message of another kind that addresses a
-        declared tool, or lacks the name, is expected to hold a call too. A message that is only a call's arguments is
-        read here."""
+        """Take a header of `length` characters with the message marker of `size` characters behind it, record the names
+        in a call's header (else none), and begin its message of this `kind` (None: a call; none is expected if the
+        header is empty and calls name themselves). Open reasoning ends for now. A message of another kind that
+        addresses a declared tool, or lacks the name, is expected to hold a call too. A message that is only a call's
+        arguments is read here."""
         builder, compiled, channels = self.builder, self.compiled, self.compiled.channels
         assert channels is not None
         self.suspend_reasoning()
@@ -1423,7 +1435,8 @@ class Machine:
             yield from self._read_message(header.recipient or "")
 
     def _begin_message(self, kind: str | None) -> None:
-        """End the message before and begin one that holds reasoning, content or (None) a call."""
+        """End the message before, with its notes, and begin one that holds reasoning, content or (None) a call: set
+        `message`, which counts text from here on, and `state`."""
         self._end_message()
         self.message = Message(self.builder.index if kind is None else None, self.output.text_chars)
         self.output.begin_message(kind)
