@@ -37,11 +37,12 @@ _STRINGS = "'\"`<"
 
 
 def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tuple[str, dict[str, Any]]]:
-    """Take the arguments of a call up to and with its `)` and return their JSON and values; "" and {} for `f()`.
+    """Take the arguments of a call up to and with its `)` and return their JSON and values; "" and {} for `f()`. A
+    comma before the `)` is ignored.
 
     Unless `is_held`, the JSON is given to the call as it arrives instead, none for an empty object, and "" is returned.
     With it nothing is given and no schema is applied. Raises `Broken` for arguments that are invalid or no object, or
-    if no `)` follows, `Cut` if the text ends in them.
+    if no `)` follows, `Cut` if the text ends in them; what was taken or given then stays so.
     """
     char = yield from _space(builder)
     json = ""
@@ -63,9 +64,9 @@ def take_arguments(builder: CallBuilder, *, is_held: bool = False) -> Steps[tupl
 
 
 def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
-    """Take the object that begins here, give its JSON to the call and return it. Return {}, with nothing taken or
-    given, if it has not all arrived, is empty or invalid, or has numbers or words in a spelling that the schema must
-    interpret."""
+    """Take the object that begins here, give its JSON to the call at once and return it. Return {}, with nothing taken
+    or given, if it has not all arrived, is empty or invalid, or has numbers or words in a spelling that the schema must
+    interpret (not `None` or `undefined`)."""
     start = builder.pos
     read = take_whole_value(
         builder, ValueReader(TYPESCRIPT, builder.buf, start, depth=builder.limits.depth, ended=False)
@@ -80,8 +81,8 @@ def _take_whole_object(builder: CallBuilder) -> dict[str, Any]:
 
 def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
     """Take the object that begins here, up to and with its `}`, give its JSON, with that brace, to the call as it
-    arrives, and return it; for an empty object nothing is given. Raises `Broken` for an invalid or repeated member or
-    without a colon or a comma, `Cut` if the text ends."""
+    arrives, and return it; for an empty object nothing is given. A comma before the `}` is ignored. Raises `Broken` for
+    an invalid or repeated member or without a colon or a comma, `Cut` if the text ends."""
     values: dict[str, Any] = {}
     builder.advance()
     while True:
@@ -107,8 +108,9 @@ def _members(builder: CallBuilder) -> Steps[dict[str, Any]]:
 
 
 def _key(builder: CallBuilder, char: str) -> Steps[str]:
-    """Take a key, a name, a string or a template, which begins with `char`, and return it without quotes. Raises
-    `Broken` for anything else, `Cut` if the text ends."""
+    """Take a key, a name, a string, a template or a heredoc in quotes, which begins with `char`, and return its text;
+    nothing is given to the call. Raises `Broken` for anything else, `Cut` if the text ends in it, or directly behind a
+    name."""
     if char in "'\"`" and (text := (yield from open_string(builder, TYPESCRIPT))) is not None:
         return (yield from take_string(builder, text, give=False))
     while True:
@@ -124,9 +126,10 @@ def _key(builder: CallBuilder, char: str) -> Steps[str]:
 
 
 def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
-    """Take the value of `key`, give its JSON behind `prefix` to the call and return it. A string is given while it
-    arrives if its declared kind is "plain", any other value when it is complete. Raises `Broken` if it is invalid,
-    `Cut` if the text ends."""
+    """Take the value of `key`, blanks and comments before it included, give its JSON behind `prefix` to the call and
+    return it. A string is given while it arrives if the declared kind of `key` is "plain" (then `prefix` is given
+    before it), any other value, with `prefix`, when it is complete. Raises `Broken` if it is invalid, `Cut` if the text
+    ends."""
     char = yield from _space(builder)
     if char in _STRINGS and builder.kind(key) == "plain":
         builder.give(prefix + '"')
@@ -139,8 +142,9 @@ def _member(builder: CallBuilder, key: str, prefix: str) -> Steps[Any]:
 
 
 def _value(builder: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
-    """Take the value of `key`, which begins with `char`, and return its JSON and its value as the schema wants them;
-    nothing is given to the call but receipts. Raises `Broken` if it is invalid, `Cut` if the text ends."""
+    """Take the value of `key`, which begins with `char`, and return its JSON and its value: a string as it is, any
+    other as the schema wants it; nothing is given to the call but receipts. Raises `Broken` if it is invalid, `Cut` if
+    the text ends."""
     if char in _STRINGS:
         text = yield from _string(builder, give=False)
         return quoted(text), text
@@ -160,9 +164,9 @@ def _string(builder: CallBuilder, *, give: bool) -> Steps[str]:
 
 
 def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
-    """Take a list or an object, nested at most `depth` levels, with its closing bracket, and return it; nothing is
-    given to the call. Raises `Broken` if it is invalid, nested deeper, or the call ends before it does, `Cut` if the
-    text ends."""
+    """Take a list or an object, nested at most `depth` levels, with its closing bracket, waiting for it, and return it,
+    no schema applied; nothing is given to the call. Raises `Broken` if it is invalid, nested deeper, or the call ends
+    before it does, `Cut` if the text ends."""
     found = take_whole_value(builder, ValueReader(TYPESCRIPT, builder.buf, builder.pos, depth=depth, ended=False))
     if found is None:
         text = yield from take_to_end(builder, Ends(TYPESCRIPT, stop=builder.compiled.call_ends.edge.at, stops="<"))
@@ -171,8 +175,8 @@ def _nested(builder: CallBuilder, depth: int) -> Steps[ParsedValue]:
 
 
 def _scalar(builder: CallBuilder, char: str) -> Steps[ParsedValue]:
-    """Take a number or a word with a meaning, which begins with `char`, and return it. Raises `Broken` for anything
-    else, also another word, `Cut` if the text ends with it."""
+    """Take a number or a word with a meaning, which begins with `char`, and return it, no schema applied. Raises
+    `Broken` for anything else, also another word, `Cut` if the text ends with it."""
     text = yield from take_run(builder, TYPESCRIPT.bare_value)
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
@@ -211,8 +215,8 @@ _BEGUN = re.compile(r"[`<]{0,2}([\w$ .:\-]{0,300}+)\Z").match
 
 
 def call_parts(text: str, pos: int) -> tuple[str, str]:
-    """Return the label (as `Hint` in `Hint: edit(`) and the name of the call that `LINE` or `_CALL` found at `pos`;
-    ("", "") if there is none."""
+    """Return the label (as `Hint` in `Hint: edit(`; "" if it has none) and the name of the call that `LINE` or `_CALL`
+    found at `pos`; ("", "") if there is no call."""
     found = _PARTS(text, pos)
     return ((found.group(1) or "").rstrip(), found.group(2)) if found else ("", "")
 
@@ -225,9 +229,10 @@ class TsCallReader(BodyReader):
         self.labels = frozenset(body.labels)
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
-        """Parse and finish the calls of a block, each rejected (`several_calls`) if there are several. Raises
-        `NotACall` if none begins here, or beyond the limit of calls, `Broken` if a call is invalid, `Cut` if the text
-        ends in one. `bare`: parse one call outside all blocks instead, and raise only `NotACall`, as `_bare`."""
+        """Parse and finish the calls of a block, each rejected (`several_calls`) if there are several: one follows if a
+        name, `(` and `{` or `)` do. Raises `NotACall` if none begins here, or beyond the limit of calls, `Broken` if a
+        call is invalid, `Cut` if the text ends in one. `bare`: parse one call outside all blocks instead, and raise
+        only `NotACall`, as `_bare`."""
         if bare:
             yield from self._bare(builder)
             return
@@ -278,7 +283,7 @@ class TsCallReader(BodyReader):
 
     def _take_trailing_marks(self, builder: CallBuilder, ends: str) -> Steps[None]:
         """Take the characters in `ends` behind a call, such as a semicolon or the end of a code span, and end the
-        call's text behind them."""
+        call's text behind the last of them. Blanks between and behind them are taken too."""
         builder.end_text()
         while (char := builder.char() or (yield from builder.peek())) and char in ends:
             builder.advance()
@@ -289,8 +294,9 @@ class TsCallReader(BodyReader):
     def _bare(self, builder: CallBuilder) -> Steps[None]:
         """Parse and finish a call outside all blocks, with the note `bare_call`, if it is whole and valid; a label is
         ignored. Otherwise, or beyond the limit of calls, raises `NotACall` with no call begun, so that its text is
-        text; invalid or truncated arguments are reported as a problem of the reply first. A call that begins with a
-        backtick is text, without a problem, if other text than its closing marks follows."""
+        text; invalid or truncated arguments are reported as a problem of the reply first, and an opener of calls in
+        them is read next. A call that begins with a backtick is text, without a problem, if other text than its closing
+        marks follows."""
         builder.begin_text()
         wrapped = builder.buf.startswith("`", builder.pos)
         found = yield from builder.test(_OPENING)
