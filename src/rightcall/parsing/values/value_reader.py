@@ -123,9 +123,9 @@ class ValueReader:
                 return self._result
 
     def peek(self) -> str:
-        """Skip white space and comments and return the next character, which is not read. At the end of the text return
-        "", or raise `Unfinished` if more may come; a comment that is not closed, or a last `/` that may begin one,
-        always raises it."""
+        """Move `pos` behind white space and comments and return the next character, which is not read. At the end of
+        the text return "", or raise `Unfinished` if more may come; in a notation with comments one that is not closed,
+        or a last `/` that may begin one, always raises it."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
         if char in _SOLID:
@@ -159,8 +159,9 @@ class ValueReader:
         self._stack.append(_Open(closer, {}, None) if char == "{" else _Open(closer, None, []))
 
     def _place(self, json: str, value: Any) -> None:
-        """Put a value that was read into the innermost list or object, or make it the result; append `json`, its JSON
-        unless that was written already. Raises `BadValue` for a repeated key."""
+        """Put a value that was read into the innermost list or object, behind which a comma must follow then, or, if
+        none is open, make it the result. Append `json`, its JSON, to `out`; "" if that was written already. Raises
+        `BadValue` for a repeated key."""
         if json:
             self.out.append(json)
         if not self._stack:
@@ -178,9 +179,10 @@ class ValueReader:
 
     def _read_to_next_value(self) -> bool:
         """Read what precedes the next value of the innermost list or object (a comma, a key), and return True; at its
-        closing bracket, also behind a comma, read that and return False, without closing the container on the stack.
+        closing bracket, also behind a comma, read that and return False; the caller takes the container off the stack.
         The JSON of what was read is appended to `out`, and the key is set. Superfluous commas are skipped only where
-        the notation allows gaps. Raises `BadValue` for anything else, `Unfinished` if more text is needed."""
+        the notation allows gaps; in a list each is recorded in `bare`. Raises `BadValue` for anything else,
+        `Unfinished` if more text is needed."""
         top = self._stack[-1]
         if top.members is not None and top.comma is not bool(top.members):
             usual = self.notation.entries[bool(top.members)](self.text, self.pos)
@@ -229,9 +231,9 @@ class ValueReader:
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
 
     def _key(self, char: str) -> str:
-        """Read a key, which begins with `char`, a string or a bare key, and return it. Raises `BadValue` if none is
-        here or, where the notation has typed keys, a bare key is a number or a word with a meaning; `Unfinished` if
-        more text is needed."""
+        """Read a key, which begins with `char`, a string or a bare key, and return its text; `out` is not changed.
+        Raises `BadValue` if none is here, its string is invalid or, where the notation has typed keys, a bare key is
+        anything but a valid bare string; `Unfinished` if more text is needed."""
         if char in self.notation.heads and (text := self._text(char)) is not None:
             return text
         found = self.notation.bare_key(self.text, self.pos)
@@ -248,8 +250,9 @@ class ValueReader:
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
     def _usual(self, found: re.Match[str]) -> tuple[str, Any]:
-        """Return JSON and value of the match `found` of `Notation.usual_value`; `pos` is not moved. A word that is not
-        spelled as in JSON is recorded (`scalar`)."""
+        """Return the JSON and the value of `found`, a match of `Notation.usual_value`; `pos` is not moved. `True` and
+        `False` are added to `odd`, because JSON spells them in another way; `None` is not. The content of a string is
+        interpreted by `string_value`."""
         kind = found.lastindex or 0
         text = found[kind]
         if kind == 1:
@@ -258,8 +261,9 @@ class ValueReader:
 
     def _atom(self, char: str) -> tuple[str, Any]:
         """Read the string, number, word or bare string that begins with `char` at `pos`, and return its JSON and its
-        value. Where the notation allows gaps, a missing value of an object is "", which is recorded in `bare`. Raises
-        `BadValue` if no value is here, `Unfinished` if more text is needed."""
+        value; `out` is not changed. Where the notation allows gaps, a missing value of an object is "", which is
+        recorded in `bare`, and nothing is read. Raises `BadValue` if no value, or an invalid one, is here, `Unfinished`
+        if more text is needed."""
         if char in self.notation.heads and (text := self._text(char)) is not None:
             return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
@@ -278,10 +282,10 @@ class ValueReader:
         return quoted(text), text
 
     def _text(self, char: str) -> str | None:
-        """Read the string that begins with `char` and return its content; None, with `pos` unchanged, if none begins
-        here. An invalid escape is recorded in `escaped`; `record_string` is called for all but simple strings. Raises
-        `BadValue` if it is not closed, is an f-string with braces or an invalid heredoc, `Unfinished` if more text is
-        needed."""
+        """Read the string that begins with `char` and return its content, which may be ""; None, with `pos` unchanged,
+        if none begins here. A string with an invalid escape is recorded in `escaped`; `record_string` is called for all
+        but simple strings (for these too where the notation has shy quotes). Raises `BadValue` if it is not closed, is
+        an f-string with braces or an invalid heredoc, `Unfinished` if more text is needed."""
         simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE and not self.notation.shy else None
         if simple is not None:
             self.pos = simple.end()
@@ -312,10 +316,10 @@ class ValueReader:
         return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
 
     def scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
-        """Return JSON and value of `text`, a word, a number or, where the notation allows it, a bare string. With
-        `record`, a spelling other than JSON's is added to `odd` (not that of a null), a bare string to `bare`. Raises
-        `BadValue` if it is none of these, is not finite, has too many digits, or is a bare string in an object that
-        contains a further entry (`k:`)."""
+        """Return JSON and value of `text`, a word, a number or, where the notation allows it, a bare string with a
+        letter or digit; `pos` is not moved. With `record`, a spelling other than JSON's is added to `odd` (not that of
+        a null), a bare string to `bare`. Raises `BadValue` if it is none of these, is not finite, has too many digits,
+        or is a bare string in an object that contains a further entry (`k:`)."""
         notation = self.notation
         if text in notation.words:
             value = notation.words[text]
@@ -339,8 +343,9 @@ class ValueReader:
 
 
 def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
-    """Return JSON and value of a number, written as in JSON or in this notation; ("", None) if `text` is no number.
-    Raises `BadValue` if it is not finite or has too many digits."""
+    """Return JSON and value of a number, written as in JSON (then the JSON is `text`) or in this notation; ("", None)
+    if `text` is no number, also for a word such as `nan`. Raises `BadValue` if the number is beyond a float or has too
+    many digits."""
     strict = STRICT_NUMBER(text)
     if strict is not None and not (strict.group(1) or strict.group(2)):
         return (text, int(text)) if len(text) < 4000 else _huge(text)
@@ -376,9 +381,9 @@ def _huge(text: str) -> tuple[str, int | float | None]:
 
 
 def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
-    """Return the reader of the string that begins at `pos`, with its prefix if any, and the index behind its opening
-    quote; None if no string begins here. Raises `Unfinished` if more text is needed to tell, `BadValue` for a `<` that
-    begins no heredoc in a notation that has them."""
+    """Return the reader of the string that begins at `pos`, maybe with a prefix, and the index behind its opening
+    quote or heredoc opener; None if no string begins here. Raises `Unfinished` if more text is needed to tell,
+    `BadValue` for a `<` that begins no heredoc in a notation that has them."""
     prefix = ""
     if notation.prefixes is not None:
         lead = notation.prefixes(text, pos)
@@ -403,8 +408,8 @@ def _match_quote_opener(
     notation: Notation, text: str, pos: int, ended: bool, prefix: str
 ) -> tuple[StringText, int] | None:
     """Return the reader of the string whose quote is at `pos`, and the index behind the quote; None if no quote is
-    here. `prefix`: the lower-case letters before it: with `r` the string has no escapes, with `f` it has holes. Raises
-    `Unfinished` if the quote may be longer."""
+    here. `prefix`: the lower-case letters before it: with `r` the string has no escapes, with `f` it has holes (not for
+    a quote with a reader of its own). Raises `Unfinished` if the text ends in what may become a longer quote."""
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
             if quote.make is not None:
@@ -417,8 +422,9 @@ def _match_quote_opener(
 
 
 def _match_heredoc_opener(text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
-    """Return the reader of the heredoc whose opener `<<TAG` is at `pos`, and the position behind the opener; None if
-    none is here. Raises `Unfinished` if more text is needed to decide, `BadValue` for any other `<`."""
+    """Return the reader of the heredoc whose opener `<<TAG` is at `pos`, maybe behind a quotation mark, and the index
+    behind the opener, at the line break; None if a quotation mark without one is here. Raises `Unfinished` if more text
+    is needed to decide, `BadValue` for any other `<`. `pos` must be in the text."""
     found = HEREDOC.match(text, pos)
     if found is not None:
         return Heredoc(found["tag"], found["quote"]), found.end()
@@ -489,8 +495,9 @@ class Ends:
 
     def step(self, text: str, pos: int, ended: bool) -> bool:
         """Continue the search from index `pos` of `text`. Return True at the end: `self.pos` is behind the closing
-        bracket or comment, or at the character of `until`. Return False if the end is not in the text, also if `ended`;
-        `self.pos` is how far it came. Raises `BadValue` if no end can be found."""
+        bracket or comment (at the line break of a line comment), or at the character of `until`. Return False if the
+        end is not in the text, also if `ended`; `self.pos` is how far it came. Raises `BadValue` if no end can be
+        found."""
         self.pos = pos
         while self.pos < len(text):
             if self._string is not None:
@@ -514,8 +521,8 @@ class Ends:
         return False
 
     def _in_string(self, text: str, ended: bool) -> bool:
-        """Continue inside a string and move `pos`. Return whether it is closed; if not, more text is needed. Raises
-        `BadValue` if it cannot be closed any more."""
+        """Continue inside a string and move `pos`, at its end behind it, where the string is left. Return whether it is
+        closed; if not, more text is needed. Raises `BadValue` if it cannot be closed any more."""
         assert self._string is not None
         self.pos, _, closed = self._string.take(text, self.pos, ended)
         if closed:
@@ -525,7 +532,8 @@ class Ends:
         return closed
 
     def _in_comment(self, text: str) -> bool:
-        """Continue inside a comment and move `pos`; at its end leave it. Return False if more text is needed, else
+        """Continue inside a comment and move `pos`, up to the line break or behind `*/` at its end, where the comment
+        is left (`_comment` is ""), or behind a `*` that does not end it. Return False if more text is needed, else
         True, also if the comment goes on."""
         line = self._comment == "/"
         self.pos = (_LINE if line else _TO_STAR)(text, self.pos).end()  # type: ignore[union-attr]
@@ -541,8 +549,8 @@ class Ends:
     def _sign(self, text: str, ended: bool) -> bool:
         """Handle the character at `pos`, at which something may begin or end, and move behind it, or behind what opens
         the string or comment there. Return True only at the end of the value; a character of `until` is not passed, a
-        closing bracket is. Raises `BadValue` for a bracket that closes nothing open or the end of the call,
-        `Unfinished` if more text is needed."""
+        closing bracket is. Raises `BadValue` for a bracket that closes nothing open or, at one of `stops`, the end of
+        the call; `Unfinished`, with `pos` unchanged, if more text is needed."""
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
@@ -578,9 +586,10 @@ class Ends:
             raise BadValue(OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
 
     def _enter_string(self, text: str, ended: bool) -> bool:
-        """Enter the string that begins at `pos` and return True. Return False, with nothing changed, if none begins
-        here: also at an invalid heredoc, outside brackets of a bare value, at a shy quote where no value begins, and,
-        in a notation with shy quotes, in a key. Raises `Unfinished` if more text is needed to tell."""
+        """Enter the string that begins at `pos`, move behind its opening quote and return True. Return False, with
+        nothing changed, if none begins here: also at an invalid heredoc, outside brackets of a bare value, at a shy
+        quote where no value begins, and, in a notation with shy quotes, in a key. Raises `Unfinished` if more text is
+        needed to tell."""
         if (self._bare and not self._stack) or (text[self.pos] in self._notation.shy and not self._fresh):
             return False
         if self._notation.shy and not self._fresh and self._stack[-1:] == ["}"]:
