@@ -39,14 +39,14 @@ _PYTHON_CHARS |= {"\\": "\\", "'": "'", '"': '"', "/": "/"}
 
 
 def _python(text: str) -> str:
-    """Return the text with Python's escapes and `\\/` decoded. An escape that Python does not know, and one beyond
-    Unicode, stays as it is."""
+    """Return the text with Python's escapes and `\\/` decoded, two escapes of a surrogate pair as one character. An
+    escape that Python does not know, `\\N{...}`, and one not whole or beyond Unicode, stays as it is."""
     return _PYTHON(_python_one, text) if "\\" in text else text
 
 
 def _python_one(found: re.Match[str]) -> str:
-    """Return the character of one escape that `_PYTHON` found, "" for a backslash before a line break; the escape
-    itself if it is unknown, not whole or beyond Unicode."""
+    """Return the character of one escape (or surrogate pair of escapes) that `_PYTHON` found, "" for a backslash before
+    a line break; the escape itself, with its backslash, if it is unknown, not whole or beyond Unicode."""
     code = found.group(1)
     if code in _PYTHON_CHARS:
         return _PYTHON_CHARS[code]
@@ -66,8 +66,8 @@ _TYPESCRIPT_CHARS |= {"\n": "", "\r": "", "\r\n": ""}
 
 
 def _typescript_one(found: re.Match[str]) -> str:
-    """Return the character of one escape that `_TYPESCRIPT` found, "" for a backslash before a line break; the escape
-    without its backslash if it is unknown, not whole or beyond Unicode."""
+    """Return the character of one escape (or surrogate pair of escapes) that `_TYPESCRIPT` found, "" for a backslash
+    before a line break; the escape without its backslash if it is unknown, not whole or beyond Unicode."""
     braced, pair, four, two, char = found.groups()
     if char is not None:
         return _TYPESCRIPT_CHARS.get(char, char)
@@ -133,8 +133,9 @@ class StringText(OpenText, Protocol):
 @lru_cache(64)
 def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Match[str] | None]]:
     """Return three match functions for the text behind the opening quote of a string that ends with `close`: for all of
-    it to behind its end (group 1: the content), for as much of it as no later text changes, and for plain text and
-    short escapes alone. `short`: the characters that make an escape with one backslash."""
+    it to behind its end (group 1: the content; None if it is not closed), for as much of it, maybe nothing, as no later
+    text changes, and for plain text and short escapes alone, up to the first character of `close` or another escape.
+    `short`: the characters that make an escape with one backslash; "" if no escape is decoded."""
     quote = re.escape(close[0])
     other = "" if len(close) == 1 else rf"|{quote}(?!{re.escape(close[1:])})"
     room = rf"(?=.{{{LONGEST}}})"
@@ -165,7 +166,7 @@ class Quoted:
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         """Decode the string from index `pos` on. Return the index that was reached, the content up to it, and whether
         the string is closed; then the index is behind its quote. What later text may change waits unless `ended`; if
-        `ended`, an unclosed string is read to the end of the text."""
+        `ended`, an unclosed string is read to the end of the text. Sets `odd` and `has_hole` as `_decoded` does."""
         whole = self._whole(text, pos)
         if whole is not None:
             return whole.end(), self._decoded(whole.group(1)), True
@@ -173,8 +174,8 @@ class Quoted:
         return end, self._decoded(text[pos:end]), False
 
     def _decoded(self, text: str) -> str:
-        """Return the text with its escapes decoded, if the string has any; record an invalid escape in `odd` and a
-        brace of an f-string in `has_hole`."""
+        """Return the text with its escapes decoded, if the string has any; set `odd` to True at an invalid escape and
+        `has_hole` at a brace of an f-string. Neither is ever set back."""
         if self._holes and ("{" in text or "}" in text):
             self.has_hole = True
         if self._escapes is None or "\\" not in text:
@@ -184,8 +185,8 @@ class Quoted:
 
     def plain(self, text: str) -> tuple[str, int] | None:
         """Return the decoded content and the size of the part of a piece that is text and short escapes (those with one
-        character); None unless that is all of the piece, but for a backslash at its end. Records what `_decoded`
-        does."""
+        character); None, with nothing recorded, unless that is all of the piece, but for a backslash at its end, which
+        the size does not count. Sets what `_decoded` does."""
         end = self._plain(text).end()  # type: ignore[union-attr]
         return (self._decoded(text[:end]), end) if end == len(text) or text[end:] == "\\" else None
 
@@ -205,9 +206,10 @@ class Template:
         self._level = 0  # of the braces of a hole
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
-        """Decode the template literal from index `pos` on; holes `${...}` stay as written. Return the index that was
-        reached, the content up to it, and whether the template is closed; then the index is behind its backtick. An
-        escape or `$` at the end of the text, whose next character is missing, is not read; `ended` changes nothing."""
+        """Decode the template literal from index `pos` on; holes `${...}` stay as written, a backtick in one does not
+        close it. Return the index that was reached, the content up to it, and whether the template is closed; then the
+        index is behind its backtick. An escape or `$` at the end of the text, whose next character is missing, is not
+        read; `ended` changes nothing. `_level` keeps the open braces of a hole for the next piece."""
         pieces: list[str] = []
         start = pos
         while True:
@@ -237,8 +239,8 @@ class Template:
                 pos += 2 if char == "\\" else 1
 
     def plain(self, text: str) -> tuple[str, int] | None:
-        """Return the piece and its size if nothing in it can end or change the template, or the hole in it; else
-        None."""
+        """Return the piece and its size if nothing in it can end or change the template, or the hole in it (a backtick,
+        backslash or `$`, or a brace in a hole); else None."""
         end = self._run(text, 0)
         return (text, end) if end == len(text) else None
 
@@ -268,7 +270,8 @@ class Heredoc:
         """Take the text of the heredoc from index `pos` on, first its line break. Return the index that was reached,
         the text up to it without the line break before its end, and whether the heredoc is closed; then the index is
         behind its tag and quote. Unless `ended`, a last line that may become the end waits, and so does a tag that is
-        the last text."""
+        the last text; if `ended`, an unclosed heredoc is read to the end of the text. `_first` is False once its first
+        line break was taken."""
         more, last, part = self._patterns
         found = (last if ended else more)(text, pos)
         if found is not None and self._quote and found.end() == len(text) and not ended:
@@ -291,8 +294,8 @@ class Heredoc:
         return end, text[pos:end], False
 
     def _end(self, text: str, found: re.Match[str]) -> int:
-        """Return the index behind the closing tag that `found` matched, and behind the quote that some models put
-        there."""
+        """Return the index behind the closing tag that `found` matched, and behind the quote there if the opener had
+        the same before it."""
         return found.end() + (bool(self._quote) and text.startswith(self._quote, found.end()))
 
     def plain(self, text: str) -> tuple[str, int] | None:
@@ -302,15 +305,16 @@ class Heredoc:
 
 
 def closing(tag: str) -> re.Pattern[str]:
-    """Return the pattern that ends a heredoc: a line break, blanks and the tag. A tag that goes on as a longer word
-    does not match."""
+    """Return the pattern that ends a heredoc: a line break, at most 128 blanks and the tag. A tag that goes on as a
+    longer word does not match."""
     return re.compile(rf"\n{_BLANKS}{tag}(?!{WORD_CHAR})")
 
 
 @lru_cache(256)
 def _heredoc(tag: str) -> tuple[Match, Match, Match]:
-    """Return three functions for the heredoc of this tag: the search for its end while more text may come, the same at
-    the end of the text, and the match of a last line that may become its end."""
+    """Return three functions for the heredoc of this tag: the search for its end while more text may come (not at the
+    end of the text, where the tag may go on), the same when no more comes, and the match of a last line, from its line
+    break on, that may become the end."""
     part = ""
     for char in reversed(tag):
         part = f"(?:{char}{part})?"
@@ -370,15 +374,16 @@ _KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
 
 
 def _entries(key: str) -> tuple[Match, Match]:
-    """Return two functions that match an object's first entry and a further one (behind a comma), each from the key to
-    the colon. `key`: the source of a key, which has the group."""
+    """Return two functions that match an object's first entry, from its key on, and a further one, from the comma
+    before it on, each up to behind the colon and one space. `key`: the source of a key, whose only group that matches
+    is the key without quotes."""
     return re.compile(rf"(?:{key}): ?").match, re.compile(rf", ?(?:{key}): ?").match
 
 
 def usual_values(*strings: str) -> Match:
-    """Return a function that matches a value as it is mostly written, before a comma or a closing bracket, which it
-    does not consume. Group 1 is a whole number, group 2 a word; any other group is the content of a string, matched by
-    one of the patterns `strings`."""
+    """Return a function that matches a value as it is mostly written, maybe behind one space, before `,`, `]` or `}`,
+    which it does not consume. Group 1 is a whole number, group 2 a word; any other group is the content of a string,
+    matched by one of the patterns `strings`. One of the groups matches; the others are None."""
     kinds = "|".join([r"(-?(?:0|[1-9][0-9]{0,15}+))", "([Tt]rue|[Ff]alse|null|None)", *strings])
     return re.compile(rf" ?(?:{kinds})(?=[,\]}}])").match
 
@@ -429,8 +434,8 @@ BRACED_KEY = rf"{_BRACED_WORD}{{1,256}}+(?:[ \t]{{1,4}}+{_BRACED_WORD}{{1,256}}+
 def braces(
     quote: str, make: Callable[[], StringText], others: tuple[Quote, ...], simple: str, around: str = ""
 ) -> Notation:
-    """Return the notation with bare keys, and strings between two tokens `quote`, or, where a value begins, between
-    other quotes. `make` returns a new reader of a string between tokens.
+    """Return the notation with bare keys, bare strings, and strings between two tokens `quote`, or, where a value
+    begins, between other quotes. `make` returns a new reader of a string between tokens.
 
     - `others`: these other quotes.
     - `simple`: a pattern of strings between two tokens that contain no piece of a token.
