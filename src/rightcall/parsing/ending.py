@@ -67,9 +67,10 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
 
 
 def _emit_calls_only(reading: AutoMachine, source: str) -> bool:
-    """Emit the calls of a reply that was held back and is nothing but calls of declared tools; a code fence around them
-    and turn-end tokens behind them are ignored. Return True then, and the machine parses nothing any more; False, with
-    nothing emitted, if it is anything else or its special tokens are known. `source`: the whole text."""
+    """Emit the calls of a reply that was held back and is nothing but calls of declared tools, each with the note
+    `rescued`; a code fence around them and up to three turn-end tokens behind them are ignored. Return True then: the
+    machine is stopped, with all text taken as markers and calls. Return False, with nothing emitted or taken, if it is
+    anything else, was not held back, or its special tokens are known. `source`: the whole text."""
     machine = reading.machine
     held = reading.undecided_text if machine.builder.token_map is None else ""
     text = held.rstrip()
@@ -94,9 +95,10 @@ class _Conclusion:
 
     def run(self) -> None:
         """Add the events that only the end of the reply decides: of calls in its last reasoning, if nothing follows
-        that, its text as calls, and with declared tools notes on near misses. Beyond the limit of calls only the first.
-        Text is tried as calls if no call was found, the reply was not truncated, no text was where only text belongs,
-        rescue is not off, and special tokens are unknown or the format has none."""
+        that, its text as calls, and with declared tools notes on near misses (not in reasoning if its calls were
+        reported). Beyond the limit of calls only the first. Text is tried as calls if no call was found or
+        taken out of reasoning, the reply was not truncated, no text was where only text belongs, rescue is not off, and
+        special tokens are unknown or the format has none."""
         builder, output, start = self._builder, self._output, self._machine.last_reasoning.start
         has_reported = False
         if start is not None:
@@ -120,9 +122,9 @@ class _Conclusion:
     def _read_reasoning(self, start: int) -> bool:
         """Parse the reasoning from position `start` on, which nothing follows. All calls are taken out of open
         reasoning and rejected; of closed reasoning only those at its end are taken out (vllm#39055, vllm-mlx#433). None
-        is taken out with `reasoning_calls` "never", or of closed reasoning in a truncated reply; if none is, all calls
-        are reported, and True is returned if there are any. Else, or if it is too long to parse, returns False. At most
-        eight openers in it that no call follows, and too many calls, are reported too."""
+        is taken out with `reasoning_calls` "never", or of closed reasoning in a truncated reply; if none is, the calls
+        (at most eight) are reported, and True is returned if there are any. Else returns False; too long to parse,
+        nothing is reported. At most eight openers in it that no call follows, and too many calls, are reported too."""
         is_open = isinstance(self._machine.state, InReasoning)
         text = self._source[start : None if is_open else self._machine.last_reasoning.end]
         if len(text) > _MAX_CHARS:
@@ -144,8 +146,9 @@ class _Conclusion:
         return False
 
     def _parse_reasoning(self, text: str, start: int) -> Piece:
-        """Parse `text`, reasoning that begins at position `start` of the reply, in the format of the reply, without
-        bare calls; if that is "auto", in whatever format it is written. Calls before it count against the limit."""
+        """Parse `text`, reasoning that begins at position `start` of the reply, in the format of the reply, where
+        bare calls and reasoning markers are text; if that is "auto", in whatever format it is written. Calls before it
+        count against the limit. Positions in the piece count from `start`; nothing is emitted."""
         format, token_map = self._machine.compiled.format, self._builder.token_map
         told = None if token_map is None else token_map.slice(start)
         # Calls before the reasoning count against the limit too.
@@ -284,7 +287,7 @@ def last_calls(reply: Reply) -> tuple[int, int]:
 
 def _first_of_last_calls(spans: list[Span]) -> int | None:
     """Return the position where the calls at the end of a text begin, with the markers before, between and behind them;
-    None if other text is at its end."""
+    None if text or reasoning is at its end, or nothing but markers."""
     first, has_call = None, False
     for span in reversed(spans):
         if span.kind not in ("call", "marker"):
@@ -302,7 +305,8 @@ def _first_call(spans: list[Span]) -> int | None:
 
 
 def _parts_from(piece: Piece, first: int) -> tuple[Part, ...]:
-    """Return the parts of a piece from its first call at or behind the position `first` on; empty if there is none."""
+    """Return the parts of a piece from its first call at or behind the position `first` on, text and reasoning behind
+    that call included; empty if there is no such call."""
     parts = piece.reply.parts
     spans = [span for span in piece.spans if span.kind == "call" and span.start < first]
     skipped = 0
