@@ -61,9 +61,10 @@ class EnvelopePatterns:
 
 
 def _usual(body: Envelope) -> Pat:
-    """Return the pattern of an envelope that is written as usual, from its `{` up to its arguments, which are not
-    matched. The groups are `object` (the bracket), `name`, `id`, and `name_key`, `id_key` and `args_key` for the
-    keys."""
+    """Return the pattern of an envelope that is written as usual (an id if any, name, arguments), from its `{` up to
+    its arguments, which are not matched. The groups are `object` (the bracket), `name`, `id`, and `name_key`, `id_key`
+    and `args_key` for the keys; without an id, its two groups are None or "". Where the key is the name, the arguments
+    must begin with `{`, and all groups but `object` and `name` are ""."""
     opens = Pat(r"(?P<object>\{)", "")
     colon, comma = ([blanks(), literal(sign), blanks()] for sign in ":,")
     if body.names:
@@ -81,8 +82,8 @@ def _usual(body: Envelope) -> Pat:
 
 
 def _string(group: str) -> Pat:
-    """Return the pattern of a short JSON string without escapes that is not blank; its content is the group of this
-    name."""
+    """Return the pattern of a JSON string of at most 256 characters, without escapes, that is not blank; its content is
+    the group of this name."""
     return Pat(rf'"(?P<{group}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"', r'(?:"[^"\\\x00-\x1f]{0,256}+)?+')
 
 
@@ -155,9 +156,10 @@ class EnvelopeReader(BodyReader):
         self._patterns = EnvelopePatterns(body, templates(format.call[1]))
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
-        """Return the calls of the block that begins at index `start` of `buf`, the index behind the block, and whether
-        it is certainly over. Return None if not all of it has arrived or it is not written as usual. Nothing is taken
-        or emitted."""
+        """Return the calls of the block that begins at index `start` of `buf`, the index behind it (unless `bare`,
+        behind its closing marker), and whether it is certainly over. Return None if not all of it has arrived, it is
+        not written as usual (arguments must be an object, valid and not too deep, and no second id or id of another
+        tool may follow), or a surplus bracket or a lost member follows. Nothing is taken or emitted."""
         buf, patterns = builder.buf, self._patterns
         usual = patterns.first(buf, start)
         if usual is None:
@@ -207,16 +209,17 @@ class EnvelopeReader(BodyReader):
         return [] if builder.call is not None and found and found[0].name != builder.call.name else found
 
     def tail(self, text: str, end: int) -> int:
-        """Return the index behind the brackets that close the list, and the object around it, after a call that ends at
-        `end`."""
+        """Return the index behind the bracket that closes the list and, in a format with `outer` keys, the one that
+        closes the object around it, after a call that ends at `end`. Both may be missing; blanks before them are
+        skipped anyway."""
         return self._patterns.tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, builder: CallBuilder, *, bare: bool) -> Steps[None]:
         """Parse and finish the calls of a block: a list (vLLM's tests/tool_parsers/test_xlam_tool_parser.py has one
         between `<tool_call>` tags), an object with the calls in it if the format has `outer` keys, else one envelope,
         or several in a row in a format with a closing marker if not `bare`. Raises `NotACall` if none of these is here,
-        also at the end of the text, and beyond the limit of calls; `Broken` if the end of a malformed call is not
-        found; `Cut` if the text ends in it."""
+        also at the end of the text, if `bare` and the first is no call, and beyond the limit of calls; `Broken` if the
+        end of a malformed call is not found; `Cut` if the text ends in it."""
         char = builder.char() or (yield from builder.peek())
         if char == "[":
             if not (yield from builder.test(_BEGINS)) and not (
@@ -244,11 +247,11 @@ class EnvelopeReader(BodyReader):
                 char = (builder.char() or (yield from builder.peek())) if closed else ""
 
     def _read_call(self, builder: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
-        """Parse one call from its `{` to its `}`, begin it, and return its parts; the caller finishes it, because what
-        follows may still reject it. Return None if it was malformed, and so is already repaired or rejected. `listed`:
-        it is in a list. Raises `NotACall` if `bare` and it is no call, or beyond the limit of calls; `Broken` as
-        `_reject_malformed`; `Cut` if the text ends: then a call whose name is known has begun (if `bare` and before its
-        arguments, only of a declared tool)."""
+        """Parse one call from its `{` to its `}`, and surplus brackets behind it, begin it, and return its parts; the
+        caller finishes it, because what follows may reject it. Return None if it was malformed: then it is already
+        repaired or rejected. `listed`: it is in a list. Raises `NotACall` if `bare` and it is no call, or beyond the
+        limit of calls; `Broken` as `_reject_malformed`; `Cut` if the text ends: then a call whose name is known has
+        begun (if `bare` and before its arguments, only of a declared tool)."""
         builder.begin_text()
         while (usual := self._patterns.usual.at(builder.buf, builder.pos, builder.ended)) is None:
             yield
@@ -286,10 +289,10 @@ class EnvelopeReader(BodyReader):
 
     def _read_members(self, builder: CallBuilder, parts: Parts, bare: bool, usual: re.Match[str] | None) -> Steps[None]:
         """Take the members of an envelope up to and with its closing bracket into `parts`; with `usual`, the match of
-        its beginning, only those behind the arguments. The call begins when the name and the key of the arguments are
-        known; if they are not, it has not begun on return. Raises `OddMember` or `LostJsonEnd` for invalid JSON outside
-        the arguments or without an end, `NotACall` for a foreign key if `bare` and beyond the limit of calls, `Cut` if
-        the text ends."""
+        its beginning, only those behind the arguments. A comma before the bracket is accepted. The call begins when
+        name and arguments' key are known; if they are not, it has not begun on return. Raises `OddMember` or
+        `LostJsonEnd` for invalid JSON outside the arguments or without an end, `NotACall` for a foreign key if `bare`
+        and beyond the limit of calls, `Cut` if the text ends."""
         is_comma_due = usual is not None
         if usual is None:
             builder.advance()
@@ -318,9 +321,10 @@ class EnvelopeReader(BodyReader):
 
     def _read_member(self, builder: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """Take a key and its value into `parts`, as the name, the arguments or another member, and return True. Return
-        False if the value is a `function` object, of which only the bracket is taken: its members are parsed as part of
-        the envelope. Raises `OddMember` if no key with a colon is here, else as `_read_members`. In a format where the
-        key is the name, such a key becomes the name even if the text ends before its value."""
+        False if the value is a `function` object, of which only the bracket is taken: its members are those of the
+        envelope. Where the key is the name, the first key is it (also `function`, and if the text ends before its
+        value), unless it is an id or `type` with a string. Raises `OddMember` if no key with a colon is here, else as
+        `_read_members`."""
         key = yield from builder.take_json_string()
         if key is None:
             raise OddMember
@@ -354,9 +358,10 @@ class EnvelopeReader(BodyReader):
         return key in self.ids or key == "type"
 
     def _read_name(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        """Take the value of `key` as the name of the call; a blank name counts as none. The call begins if its
-        arguments are known. Raises `OddMember` if it is no string or is longer than 1,024 characters, `Cut` if the text
-        ends in it, `NotACall` if the call exceeds the limit of calls."""
+        """Take the value of `key` as the name of the call; a blank name counts as none (None). If the key was there
+        before, it is also added to `again`. If the arguments are known, the call begins and gets their JSON. Raises
+        `OddMember` if it is no valid string or longer than 1,024 characters, `Cut` if the text ends in it, `NotACall`
+        if the call exceeds the limit of calls."""
         name = yield from builder.take_json_string()
         if name is None:
             raise OddMember
@@ -369,9 +374,10 @@ class EnvelopeReader(BodyReader):
             parts.value = Undecodable
 
     def _read_arguments(self, builder: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        """Take the value of `key` as the arguments. If the name is known, begin the call and give them to it; else keep
-        their JSON and value in `parts`. Raises `LostJsonEnd` if their end cannot be found, `Cut` if the text ends,
-        `NotACall` if the call exceeds the limit of calls."""
+        """Take the value of `key` as the arguments and set `has_args`. If the name is known, begin the call and give it
+        their JSON; else keep that in `parts`. Their value is in `parts` in both cases, `Undecodable` if they are
+        invalid but have an end. Raises `LostJsonEnd` if their end cannot be found, `Cut` if the text ends, `NotACall`
+        if the call exceeds the limit of calls."""
         parts.has_args, parts.before_args = True, len(parts.members)
         parts.seen[key] = ARGUMENTS
         if parts.name is None:
@@ -381,11 +387,11 @@ class EnvelopeReader(BodyReader):
             parts.value = yield from builder.read_arguments()
 
     def _read_other(self, builder: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """Take the value of `key`, which is neither the name nor the arguments, into `parts`: as a further member, also
-        as the id if it is the first one before the call begins, or as a repeated member. Raises `NotACall` if no marker
-        precedes the envelope (`bare`), no call has begun, and a call has no such key: no id, no type, no argument of
-        the tool, no key of the name with null, a number or a boolean. Raises `OddMember` or `LostJsonEnd` for an
-        invalid value, `Cut` if the text ends."""
+        """Take the value of `key`, which is neither the name nor the arguments, into `parts`: as a further member (also
+        a second value of the arguments), or in `again` if repeated. The first string of an id before the call begins is
+        also the id. Raises `NotACall` if `bare`, no call has begun, and a call has no such key: no id, no type, no
+        argument of the tool, no key of the name with null, a number or a boolean. Raises `OddMember` or `LostJsonEnd`
+        for an invalid value, `Cut` if the text ends."""
         # With no marker before it, an envelope with a key that no call has is JSON of the model's own.
         is_foreign = (
             bare and builder.call is None and not self._is_of_call(key) and not self._is_argument(builder, parts, key)
@@ -419,11 +425,11 @@ class EnvelopeReader(BodyReader):
         return any(key in tools.kinds(name) for name in names)
 
     def _begin_late(self, builder: CallBuilder, parts: Parts, bare: bool, listed: bool) -> OpenCall:
-        """Begin and return a call whose envelope ended before name and arguments were both known. Unless repairs are
-        off, `_find_name` may supply a missing name (if `bare`, only with arguments and a key of the name); else the
-        name is "". If `bare`, raises `NotACall` for a call without arguments or name, unless it names a declared tool,
-        or is in a list (`listed`) and has a filled object of arguments and a key of the name. Raises `NotACall` beyond
-        the limit of calls, too."""
+        """Begin and return a call whose envelope ended before name and arguments were both known; it gets the
+        arguments' JSON, if any. Unless repairs are off, `_find_name` may supply a missing name (if `bare`, only with a
+        filled object of arguments and a key of the name); else it is "". Raises `NotACall` beyond the limit of calls,
+        and if `bare` without arguments or name, unless it names a declared tool, or is in a list (`listed`) and has a
+        filled object of arguments and a key of the name."""
         name, repairs = parts.name or "", tuple[Repair, ...]()
         has_args = parts.has_args and isinstance(parts.value, dict) and bool(parts.value)
         lacks_name = has_args and any(key in self.names for key in parts.seen)
@@ -456,8 +462,9 @@ class EnvelopeReader(BodyReader):
         return name, repairs
 
     def _add_members(self, builder: CallBuilder, call: OpenCall, parts: Parts) -> None:
-        """Add the members beside name and arguments to the call, each with its role, without those that have no
-        meaning. An id that names another tool rejects the call."""
+        """Add the members beside name and arguments to the call, each with its role, without those that have no meaning
+        or repeat the name under another spelling of its key. A further id (not `parts.id`) that names another tool
+        rejects the call with a problem."""
         call.add_beside(*parts.again)
         for key, value in parts.members:
             if value == call.name and fold_name(key) in self.names:
@@ -474,9 +481,10 @@ class EnvelopeReader(BodyReader):
 
     def _reject_malformed(self, builder: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
         """Finish a call that is not valid JSON: take it up to its closing bracket, then repair it with the tolerant
-        reader or emit it as rejected, so that its siblings are parsed. Raises `Broken` if `lost`, the error that ended
-        parsing, is no `OddMember`, if the bracket is not found, or if a call that cannot be repaired has a comment;
-        `Cut` if the text ends; `NotACall` if it exceeds the limit of calls."""
+        reader or emit it as rejected (`invalid_json`; without a name if it has not begun), so that its siblings are
+        parsed. Raises `Broken` if `lost`, the error that ended parsing, is no `OddMember`, if the bracket is not found,
+        or if a call that cannot be repaired has a comment; `Cut` if the text ends; `NotACall` if it exceeds the limit
+        of calls."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, OddMember):
             raise broken
@@ -491,11 +499,11 @@ class EnvelopeReader(BodyReader):
         builder.fail(broken.code, broken.message)
 
     def _read_list(self, builder: CallBuilder, bare: bool) -> Steps[None]:
-        """Parse and finish the calls of a list, behind its `[`, each when what follows it is known. Missing commas or a
-        missing `]` are accepted. An entry of another type becomes a rejected call; a lost member behind a call rejects
-        it and ends the list, what cannot follow the list rejects the last call. Raises `NotACall` if `bare` and the
-        first entry is no call, and beyond the limit of calls; `Broken` if the end of a malformed entry is not found;
-        `Cut` if the text ends."""
+        """Parse and finish the calls of a list, behind its `[`, each when what follows it is known. Missing commas, a
+        missing `]` and, unless `bare`, no entries are accepted. An entry of another type becomes a rejected call; a
+        lost member behind a call rejects it and ends the list, what cannot follow the list rejects the last call
+        (except in an outer object). Raises `NotACall` if `bare` and the first entry is no call, and beyond the limit of
+        calls; `Broken` if an entry has no end or is no JSON; `Cut` if the text ends."""
         first = builder.index
         parts: Parts | None = None  # of a call that is not finished
         while True:
@@ -543,11 +551,11 @@ class EnvelopeReader(BodyReader):
         builder.fail("call_not_object", message)
 
     def _read_outer(self, builder: CallBuilder) -> Steps[None]:
-        """Parse an object that holds calls, `{"tool_calls": [...]}`, which are finished, or text for the user, which is
-        emitted. Other members behind these are dropped with the note `unknown_key`; a missing `}` is accepted. Raises
-        `NotACall` if the object begins with neither, and beyond the limit of calls; `LostJsonEnd` for a value of text
-        or another member without an end; `Broken` as `_read_list` and `_read_call`; `Cut` if the text ends in a
-        value."""
+        """Parse an object that holds calls, `{"tool_calls": [...]}` or one call in place of the list, which are
+        finished, or text for the user, which is emitted. Other members behind these are dropped with the note
+        `unknown_key`; a missing `}` is accepted, also at the end of the text. Raises `NotACall` if the object begins
+        with neither, and beyond the limit of calls; `LostJsonEnd` for a value of text or another member without an end;
+        `Broken` as `_read_list` and `_read_call`; `Cut` if the text ends in a value."""
         builder.advance()
         has_any = False
         while (yield from builder.peek()) == '"':
