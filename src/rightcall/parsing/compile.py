@@ -326,10 +326,10 @@ def ends_of(format: Format) -> tuple[str, ...]:
 
 
 def _headers(channels: Channels) -> Entries:
-    """Return entries for the beginning of a message header, which match without consuming: its start, its channel
-    marker, the first token of its start directly before a channel marker or (without channels) a recipient, or as much
-    of a start with a token as the text ends in. Where a header is only a name, it must be whole, or the text must end
-    behind the start or in the name."""
+    """Return entries for the beginning of a message header, which match without consuming, all `special`: its start,
+    its channel marker, the first token of its start directly before a channel marker or (without channels) a recipient,
+    or as much of a start with a token as the text ends in. Where a header is only a name, it must be whole, or the text
+    must end behind the start or in the name."""
     starts, tokens = marker_alternatives(channels.start), with_tokens(channels.start)
     if channels.to:
         channel = (channels.channel,) if channels.channel else ()
@@ -372,8 +372,9 @@ def _recipient_without_start(channels: Channels | None) -> list[Pat]:
 
 
 def recipient_headers(channels: Channels) -> list[Pat]:
-    """Return the patterns of a header that is only a name and the message marker, and, if that marker is not white
-    space, of the marker alone, because the name may be missing. If it is a line break, the name must be there."""
+    """Return the patterns of a header that is only a name and the message marker, which are consumed, and, if that
+    marker is not white space, of the marker alone, because the name may be missing. If it is a line break, the name
+    must be there."""
     message = channels.message.strip(BLANKS)
     if not message:
         return [seq(NAME, _LINE_END, literal(channels.message))]
@@ -531,8 +532,8 @@ class BareCalls:
 
 def _between(format: Format, first_characters: str) -> Probe | None:
     """Return the probe for the separator of two bare calls, which begin with one of `first_characters`: the format's
-    own, a comma or a semicolon, if then, behind blanks, one of these characters or a call's opener follows, which is
-    not consumed. None if there are no bare calls."""
+    own (if it is more than blanks), a comma or a semicolon, if then, behind blanks, one of these characters or a call's
+    opener follows, which is not consumed. None if there are no bare calls (`first_characters` is "")."""
     if not first_characters:
         return None
     opener = alt(*(literal(char) for char in first_characters), *templates(format.call[0]))
@@ -542,8 +543,8 @@ def _between(format: Format, first_characters: str) -> Probe | None:
 
 def _headless(format: Format, markers: FormatMarkers) -> Probe | None:
     """Return the probe for a reply that begins with a call whose opener the prompt ended with: an opening tag that
-    contains a special token, but does not begin with one, directly before `{` or the end of the text. None if no body
-    has such a tag, or calls may lack a marker of their own."""
+    contains a special token, but does not begin with one, before `{` (not consumed) or the end of the text, with blanks
+    between or not. None if no body has such a tag, or calls may lack a marker of their own."""
     opens = [text for body in format.bodies for text in longest_first(body_open(body))]
     begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
     if markers.is_bare or not begun:
@@ -625,7 +626,8 @@ class Headers:
 def _first_header(channels: Channels | None) -> Probe | None:
     """Return the probe for a reply's first header, which has no start because the prompt ended with it (vllm#57488,
     llama.cpp#15181), or with the first token of it: the label of a recipient, or the remainder of the start before that
-    or a channel marker; without labels, a name with the message marker. It consumes nothing; None without channels."""
+    or a channel marker; without labels, a name with the message marker, or this marker alone unless it is a line break.
+    It consumes nothing; None without channels."""
     if channels is None:
         return None
     if channels.to:
@@ -793,8 +795,9 @@ class CompiledFormat:
 
     @cached_property
     def with_think_tags(self) -> CompiledFormat:
-        """Return the format for a reply whose reasoning is in `<think>`, next to the format's own markers; itself if
-        reasoning is off or a marker of the format contains `<think>`, also that of its reasoning."""
+        """Return the format for a reply whose reasoning is in `<think>`, next to the format's own markers (if any),
+        compiled at first use; itself if reasoning is off or a marker of calls, sections, content or reasoning contains
+        `<think>`."""
         if self.first.think_tag is None:
             return self
         pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
@@ -804,7 +807,8 @@ class CompiledFormat:
     @cached_property
     def without_bare_calls(self) -> CompiledFormat:
         """Return a copy that looks for no bare calls or fences where a reply or a line begins, so that only calls in
-        markers count: for the text of a thought."""
+        markers count: for the text of a thought. Only `can_begin_reply` and `can_begin_line` of its own `bare_calls`
+        change; all else is shared, `headless` too."""
         found = copy(self)
         found.bare_calls = copy(self.bare_calls)
         found.bare_calls.can_begin_reply = found.bare_calls.can_begin_line = False
@@ -846,8 +850,8 @@ _compile = lru_cache(1_024)(re.compile)
 
 
 def search_any(sources: list[str]) -> Closes | None:
-    """Return a search function for the first match of these regular-expression sources, compiled at its first call;
-    None if there are none."""
+    """Return a search function, of a text and an index, for the first match of these regular-expression sources, or
+    None if nothing matches; it compiles them at its first call. Return None if there are none."""
     source = "|".join(sources)
     return (lambda text, pos: _compile(source).search(text, pos)) if sources else None
 
@@ -869,9 +873,9 @@ def _content_tags(format: Format) -> dict[str, str]:
 
 
 def _done(opens: str, closes: str, others: list[str]) -> Pat:
-    """Return the pattern of a whole block that reports the end of the task: from `opens` to `closes`, with at most
-    2,000 characters between. These two, and those of `others` that begin with the same character as `opens`, cannot be
-    in the block."""
+    """Return the pattern of a whole block that reports the end of the task: from `opens` to `closes`, both included,
+    with at most 2,000 characters between. Of `opens`, `closes` and `others`, those that begin with the same character
+    as `opens` cannot be in the block."""
     head = opens[0]
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
@@ -884,9 +888,9 @@ def _any_of_some(pats: list[Pat]) -> Probe | None:
 
 
 def _extra(closes: list[Pat]) -> Probe | None:
-    """Return a probe for one to three superfluous closing brackets, with blanks around them, before one of `closes`,
-    which is not consumed. A bracket that one of these begins with is not superfluous. None without `closes`, or if all
-    brackets begin one."""
+    """Return a probe that takes one to three superfluous closing brackets (any of `}`, `]` and `)`), with blanks around
+    them, before one of `closes`, which is not consumed. A bracket that one of these begins with is not superfluous.
+    None without `closes`, or if all brackets begin one."""
     heads = {pat.head for pat in closes}
     brackets = "".join([re.escape(bracket) for bracket in "}])" if bracket not in heads])
     if not closes or not brackets:
@@ -898,9 +902,9 @@ _CACHE: dict[tuple[int, bool], tuple[Format, CompiledFormat]] = {}
 
 
 def compile_format(format: Format, *, reasoning: bool = True) -> CompiledFormat:
-    """Return the compiled format, from the cache if the same object was compiled before. With `reasoning=False`
-    reasoning markers are ordinary text, and all messages with a known channel are content; the result is cached
-    separately."""
+    """Return the compiled format, from the cache if the same object (not an equal one) was compiled before; a cache of
+    more than 256 is emptied first. With `reasoning=False` reasoning markers are ordinary text, `<think>` too, and all
+    messages with a known channel are content; the result is cached separately."""
     key = id(format), reasoning
     found = _CACHE.get(key)
     if found is None:
