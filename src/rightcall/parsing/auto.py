@@ -102,7 +102,8 @@ class AutoMachine:
     def feed(self, text: str) -> None:
         """Parse the next piece of text; `take` returns its events. While the reply may be nothing but bare calls all of
         it is held unparsed; later, until the format is found, only an opener, or the beginning of one or of a first
-        header, that is not decided yet. Once the format is found, `direct` is that of the machine."""
+        header, that is not decided yet. From the piece after the one that tells the format, `direct` is that of the
+        machine; until then None."""
         if self._found:
             self.machine.feed(text)
             self.direct = self.machine.direct
@@ -119,7 +120,7 @@ class AutoMachine:
 
     def feed_all(self, text: str) -> None:
         """Set the whole text of the reply without parsing it: `close` parses it with its end known. It also decides
-        whether the reply may be nothing but bare calls."""
+        whether the reply may be nothing but bare calls; while it may, `_held` is only its first 600 characters."""
         self._held, self._chunks = text[:_MAX_BEGINNING], [text]
         self._is_text_complete = True
         if not self._can_still_be_bare():
@@ -132,7 +133,8 @@ class AutoMachine:
         return "".join(self._chunks) if self._may_be_bare and not self._found else ""
 
     def close(self, *, cut: bool = False) -> None:
-        """Parse what is held, if the format is not found, and close the machine. `cut`: the reply was truncated."""
+        """Parse what is held, if the format is not found, and close the machine, also if none was found. After that the
+        reply counts as no bare call. `cut`: the reply was truncated."""
         if not self._found:
             if self._may_be_bare:
                 self._held = "".join(self._chunks)
@@ -142,9 +144,10 @@ class AutoMachine:
 
     def _find_first_header(self, ended: bool) -> bool:
         """Test whether the held text begins with what only the beginning of a reply identifies (`_firsts`), such as a
-        header without its start, and if so take its format. Return True if openers must be searched for, because it
-        does not (`_firsts` is then empty) or the header is a word on its own line that is neither a kind of message nor
-        a declared tool; False after a format was taken, or if more text is needed. `ended`: no more text comes."""
+        header without its start, and if so take its format. Return False then, or if more text is needed; True if
+        openers must be searched for: it does not, or the header is a word on its own line that is neither a kind of
+        message nor a declared tool. Once decided, `_firsts` is empty. In text that is known to have no tokens, formats
+        whose openers are tokens do not count. `ended`: no more text comes."""
         builder, first = self.machine.builder, self._firsts
         start = len(builder.buf)  # all of it was passed on
         if builder.is_plain_text(start, start + len(self._held) - self._at):
@@ -282,7 +285,7 @@ class AutoMachine:
         """Handle an opener that the text behind it shows to open no regular call of its possible formats (`choices`, by
         name `names`). If it is a special token, or a malformed body or a declared tool's name follows, take the
         likeliest format, which reports the call; if a body may still be arriving, only when that is decided. Otherwise
-        add a note.
+        add the note `opener_without_call`; after 32 of them they are only counted.
 
         Return False if the caller must pass the opener on as text. Return True if a format was taken, if more text is
         needed, or beyond the limit of such openers: then the remainder is text, after a `too_large` problem.
@@ -335,10 +338,11 @@ class AutoMachine:
             self._start_machine(chosen, rest, others)
 
     def _start_machine(self, chosen: CompiledFormat, rest: str, others: frozenset[str]) -> None:
-        """Replace the current machine by one for the format `chosen`, which continues in its state, and feed it the
-        text that the old one had not taken and then `rest`; it is only added unparsed if the whole text is known and
-        the format is found. Events of the old machine are kept for `take`. `others`: the names of the formats with the
-        same opener; the special tokens that end a turn in them also end one for the new machine."""
+        """Replace the current machine by one for the format `chosen`, which continues in its state (and knows `<think>`
+        if the old one parsed reasoning in it), and feed it the text that the old one had not taken and then `rest`; it
+        is only added unparsed if the whole text is known and the format is found. Events of the old machine are kept
+        for `take`. `others`: the names of the formats with the same opener; the special tokens that end a turn in them
+        also end one here."""
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
