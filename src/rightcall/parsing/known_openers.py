@@ -113,9 +113,9 @@ class Opener:
         self._tries = 0
 
     def add(self, candidate: Candidate, kind: Kind, sign: Sign) -> None:
-        """Add the format of `candidate`, in which this opener is a marker of this `kind` with this `sign`. `level`
-        becomes the outermost level in any format; `is_special`, `is_token` and `opens_call` are True if they are for
-        any."""
+        """Append the format of `candidate`, in which this opener is a marker of this `kind` with this `sign`. `level`
+        becomes the outermost level in any format; `is_special` and `is_token` are True if they are for any,
+        `opens_call` if it is of a call or a section in any and does not begin with a letter or digit."""
         self.candidates.append(candidate)
         self._added.append((candidate, _LEVELS[kind]))
         self.level = min(level for _, level in self._added)
@@ -153,8 +153,8 @@ class Opener:
 
     def may_follow(self, text: str, pos: int, ended: bool) -> bool:
         """Return whether the text at `pos`, the opener and what follows it, matches any of its formats or may when more
-        text comes. Each call is counted; the first seven times it is True without a test, which would compile all
-        formats. `ended`: no more text comes."""
+        text comes. Each call is counted, of all texts; the first seven times it is True without a test, which would
+        compile all formats. `ended`: no more text comes."""
         self._tries += 1
         return self._tries < _MANY_TRIES or self._any.at(text, pos, ended) is not False
 
@@ -203,9 +203,9 @@ class KnownOpeners:
         self._scans: dict[tuple[str, ...], Scan[Opener | None]] = {}
 
     def search(self, text: str, pos: int, *, ended: bool) -> FoundOpener | None:
-        """Return the next opener, or `</think>`, from `pos` on; None if there is none. Unless `ended` (no more text
-        comes) it may be a partial one that the text ends in: then `is_begun` is set and `opener` is None. A partial one
-        of 8,192 characters or more does not count."""
+        """Return the next opener, or `</think>` (`opener` is None), from `pos` on; None if there is none. Unless
+        `ended` (no more text comes) it may be a partial one that the text ends in: then `is_begun` is set and `opener`
+        is None too. A partial one of 8,192 characters or more does not count."""
         while (place := self._places(text, pos)) is not None:
             start = place.start()
             scan = self._scan_at(text, start)
@@ -295,8 +295,8 @@ class KnownOpeners:
 
     @cached_property
     def plain(self) -> Format:
-        """Return the format "auto", which has no openers, `<think>` reasoning and the turn ends of all formats: before
-        the format is found there are no calls."""
+        """Return the format "auto", which has no openers, `<think>` reasoning and, of the ends of turns and messages of
+        all formats, those with special tokens: before the format is found there are no calls."""
         ends = dict.fromkeys([end for end in _all_ends(self._formats) if isinstance(end, Special)])
         return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
@@ -343,7 +343,8 @@ def _start(text: str) -> str:
 def _candidates(marker: _Marker) -> list[tuple[Pat, Candidate, Sign]]:
     """Return the pattern of the opener, a candidate and the sign for a marker, in a list. For a body the list has each
     opening tag of the format with the marker's literal beginning, unless it does not identify the format; it may be
-    empty. The candidate of a header also tests the recipient behind it, where other formats begin one alike."""
+    empty. The candidate of a header also tests the recipient behind it, where other formats begin one alike. Headers
+    always count as special tokens, marks never (their action is `content`, also for reasoning)."""
     format, kind, text = marker
     if kind == "body":
         start = _start(text)
@@ -379,8 +380,8 @@ def _required_recipient(format: Format, channels: Channels) -> list[Pat]:
 
 
 def _has_no_opener(format: Format) -> bool:
-    """Return whether no call of this format has any marker before it: the format has no markers of calls, no section
-    and no headers, and its bodies have no opening tags."""
+    """Return whether no call of this format has any marker before it: the format has no markers of calls, also no
+    closing ones, no section and no headers, and the first alternative of each opening tag of its bodies is empty."""
     untagged = not any(
         marker_alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body)
     )
