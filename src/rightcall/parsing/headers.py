@@ -46,8 +46,9 @@ class Header(msgspec.Struct, frozen=True):
 
 @lru_cache(512)  # most headers of a conversation are the same few; shared by all formats
 def header_of(compiled: CompiledFormat, text: str) -> Header:
-    """Return what a header says. `text`: the header from its start marker, which may be missing, up to the message
-    marker, which is left out. Nothing is raised: `is_header` is False for text that cannot be a header."""
+    """Return what a header says; cached. `text`: the header from its start marker, which may be missing, up to the
+    message marker, which is left out. Nothing is raised: `is_header` is False for text with a marker of other structure
+    behind its first character, or, where headers name the tool, with `{`."""
     channels = compiled.channels
     assert channels is not None
     recipient, kind = _recipient_and_kind(compiled, channels, text)
@@ -59,11 +60,11 @@ def header_of(compiled: CompiledFormat, text: str) -> Header:
 
 
 def _recipient_and_kind(compiled: CompiledFormat, channels: Channels, text: str) -> tuple[str | None, str | None]:
-    """Return the tool that a header addresses (all of it where no word introduces the tool) and the kind of its
-    message: "reasoning", "content" or, for a call, None. The tool is None if it addresses none, "" if the name is
-    missing, or if somebody else addresses a tool, whose message is content. A word for a kind in place of the tool is
-    returned as the tool too; the kind is then that of the channel, if it has one. Of a repeated channel token the part
-    behind the last counts."""
+    """Return the tool that a header addresses, without its prefix (all of the header where no word introduces the
+    tool), and the kind of its message; None for a call. The tool is None if it addresses none (an unknown channel is
+    then "content"), "" if the name is missing, or if somebody else addresses a tool, whose message is content. A word
+    for a kind in place of the tool is returned as the tool too; the kind is then that of the channel, if it has a known
+    one. Of a repeated channel token the part behind the last counts."""
     for i, start in enumerate(compiled.headers.starts):
         found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
@@ -102,7 +103,8 @@ def _tools_named(compiled: CompiledFormat, channels: Channels, text: str) -> str
 
 
 def _word_after(text: str, marker: str) -> str:
-    """Return the word behind the last occurrence of `marker` in the text; "" without the marker or without a word."""
+    """Return the word behind the last occurrence of `marker` in the text and the blanks there, up to white space, `<`
+    or `>`; "" without the marker or if no word follows."""
     _, found, rest = text.rpartition(marker)
     word = _WORD(rest) if found else None
     return word.group(1) if word else ""
@@ -124,7 +126,8 @@ def header_start_end(compiled: CompiledFormat, text: str) -> int:
 
 
 def closes_only_calls(channels: Channels | None, marker: str) -> bool:
-    """Return whether this marker ends messages to tools and no other kind of message; False without channels."""
+    """Return whether this marker ends messages to tools and no other kind of message, blanks around it excepted; False
+    without channels or messages to tools."""
     if channels is None or "call" not in channels.messages:
         return False
     others = [closes.strip() for kind, (_, closes) in channels.messages.items() if kind != "call"]
@@ -139,7 +142,8 @@ _IS_TOKEN = re.compile(r"<(?:\|[^<>|\s]*+\|?+>?+\s*+\w*+)?+(?:<\|?+[^<>|\s]*+\|?
 
 def may_be_partial_header(channels: Channels, text: str) -> bool:
     """Return whether this text, which follows the start marker or the channel token of a header, consists only of parts
-    of a header: tokens, a recipient, or the beginning of either at its end. False if words of a message follow."""
+    of a header: tokens with a word each, then a recipient, or the beginning of either at its end. True for "". False if
+    words of a message follow."""
     to = channels.to.strip()
     behind = _TOKENS(text)
     rest = text[behind.end() :] if behind else text
@@ -165,7 +169,8 @@ def parse_stripped_messages(text: str, format: Format) -> tuple[Reply, list[Span
 
     Return the reply, with a note, and its spans; None for any other text or format, for one message alone, for more
     than 64 and for more than 400,000 characters. The headers are plain words, so they are not certain: reasoning is
-    separated from text, and a call in such a message stays text, with its header. Evidence: textgen#7374.
+    separated from text, and a call in such a message stays text, with its header. Empty messages give no part; a part
+    of the same kind as the one before begins with a line break. Evidence: textgen#7374.
     """
     name = "harmony" if format.name == "auto" else format.name
     channels = FORMATS[name].channels if name in FORMATS else None
