@@ -39,7 +39,8 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
     with, the likeliest first; empty if there are none. Formats that are only used by name are left out.
 
     - `text`: what a model wrote, whole or a good part of it.
-    - `tools`: what may be called, as in `parse`; if given, other calls count as rejected.
+    - `tools`: what may be called, as in `parse`; if given, other calls count as rejected. Unusable functions, classes
+      and `Tool` values raise `BadTools`.
     """
     toolset, characters, places = Toolset.of(tools), frozenset(text), dict[str, int]()
     formats = [compile_format(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
@@ -97,9 +98,10 @@ def first_headers(known: KnownFormats) -> dict[str, Probe]:
 
 
 def _first_header(format: Format, channels: Channels, others: set[str]) -> Pat:
-    """Return the pattern of a reply's first header without its start, which the prompt contained. For a header that is
-    a name on a line it requires `{` behind it, or the name `all`. `others`: the texts that introduce a channel in any
-    format; a recipient with one of them belongs to another format."""
+    """Return the pattern of a reply's first header without its start, which the prompt contained, up to and with its
+    message marker or, if the format has one, its channel marker. For a header that is a name on a line it requires `{`
+    behind it (not consumed), or the name `all`. `others`: the texts that introduce a channel in any format; a recipient
+    with one of them belongs to another format."""
     if channels.to and not channels.channel and channels.message.strip():
         return alt(_up_to_message(channels, others), seq(blanks(), header_without_recipient(format)))
     name = seq(template(channels.to), _WORD) if channels.to else _WORD
@@ -110,8 +112,9 @@ def _first_header(format: Format, channels: Channels, others: set[str]) -> Pat:
 
 
 def _up_to_message(channels: Channels, others: set[str]) -> Pat:
-    """Return the pattern of a header that is only a recipient, valid or not, and the message marker behind it. It does
-    not match across a marker in `others`, which introduces a channel in another format."""
+    """Return the pattern of a header that is only a recipient, valid or not, and the message marker behind it, in one
+    line. It does not match across a marker in `others`, which introduces a channel in another format, if that begins
+    with the same character as the message marker."""
     message, stops = channels.message.strip(), "|".join(map(re.escape, sorted(others)))
     head = re.escape(message[0])
     run = rf"(?:[^{head}\n]|(?!{re.escape(message)}{'|' + stops if stops else ''}){head}){{0,256}}+"
@@ -119,8 +122,8 @@ def _up_to_message(channels: Channels, others: set[str]) -> Pat:
 
 
 def header_without_recipient(format: Format) -> Pat:
-    """Return the pattern of the message marker with the opener of a section of the format behind it, which is not
-    consumed: the remainder of a header without a recipient. For formats with headers and sections."""
+    """Return the pattern of the message marker (consumed) with the opener of a section of the format behind it, which
+    is not consumed: the remainder of a header without a recipient. For formats with headers and sections."""
     message = format.channels.message if format.channels else ""
     opens = templates(format.section[0]) if format.section else []
     return seq(template(message), blanks(), lookahead(alt(*opens)))
