@@ -108,8 +108,8 @@ class _Writer:
 
     def _calls(self, calls: list[Call], i: int) -> str:
         """Return the text of consecutive calls, the first of which is part `i`, with their markers, in one section if
-        the format has sections. If the body holds several calls, all are in one body, with one pair of markers. Raises
-        `CannotCarry` as `_call` does."""
+        the format has sections, and count them. If the body holds several calls, all are in one body, with one pair of
+        markers, which has the name of the first if it has one. Raises `CannotCarry` as `_call` does."""
         bodies = [self._call(call, i + n) for n, call in enumerate(calls)]
         wrap = self.kind.wrap(self.body)
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
@@ -133,8 +133,9 @@ class _Writer:
 
     def _message(self, i: int, part: Part) -> str:
         """Return the text of a part as a message with a header; the first (`i` = 0) has no start, because the prompt
-        ended with it. Raises `CannotCarry` if the format has no messages of this kind, a call is truncated or its
-        arguments are not JSON."""
+        ended with it. If the header names the tool, only the arguments of a call follow, else all that `_calls`
+        returns. Raises `CannotCarry` if the format has no messages of this kind, a call is truncated or its arguments
+        are not JSON."""
         channels = self.format.channels
         assert channels is not None
         kind: Any = "call" if isinstance(part, Call) else "reasoning" if isinstance(part, Reasoning) else "content"
@@ -151,8 +152,8 @@ class _Writer:
         return start + opens.replace("{name}", part.name) + inside + closes
 
     def _outer(self, key: str) -> str:
-        """Return the text of all parts as one JSON object: one text under the content key, or calls (also none) under
-        `key`. Raises `CannotCarry` for text or reasoning beside other parts, reasoning alone, a truncated call or
+        """Return the text of all parts as one JSON object: a single text under the content key, or calls (also none)
+        under `key`. Raises `CannotCarry` for text or reasoning beside other parts, reasoning alone, a truncated call or
         arguments that are not JSON."""
         match self.parts:
             case [Text(text=text)]:
@@ -200,9 +201,9 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
 
 
 def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
-    """Return the path and the cause of a difference in name or arguments between a rendered call and the same call as
-    parsed, or of a problem that makes the parsed one uncertain; None if there is neither. `tools`: None adds a hint to
-    the cause."""
+    """Return the path and the cause of the first difference between a rendered call and the same call as parsed: in the
+    name, a problem that makes the parsed call uncertain (`_UNCERTAIN`), or in the arguments; None if there is none. Ids
+    are not compared. `tools`: None adds a hint to the cause of a difference in arguments."""
     if sent.name != got.name:
         return "/name", f"the name would read back as {got.name[:60]!r}"
     unsure = next((problem for problem in got.problems if problem.code in _UNCERTAIN), None)
@@ -220,7 +221,8 @@ def _bare(part: Any) -> str:
 
 def same(a: Any, b: Any, path: str = "") -> str | None:
     """Return None if two JSON values are the same, types included; else a JSON Pointer, behind `path`, to the first
-    difference. An `Undecodable` as `b` differs from everything; lists of different length differ as a whole."""
+    difference ("" for the values themselves). An `Undecodable` as `b` differs from everything; lists of different
+    length differ as a whole, objects with different keys in one of the keys that only one of them has."""
     if type(a) is not type(b) or isinstance(b, Undecodable):
         return path
     keys: Iterable[Any]
