@@ -65,8 +65,8 @@ class NestedTags:
     def read(self, builder: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """Take the value of the argument `key` behind its opening tag, with its closing tag, and return its JSON and
         its value; nothing is given to the call. Raises `Broken` for a closing tag of another name, for text beside
-        elements in one tag or too much depth, `Cut` if the text ends first. Text of another type than declared is a
-        string."""
+        elements in one tag or too much depth, `Cut`, with all text taken, if the text ends first. Text of another type
+        than declared is a string."""
         root: _Node = key, [], []
         stack = [root]
         while stack:
@@ -104,7 +104,8 @@ class NestedTags:
         return allows_nesting(places.at([key]), places.refs)
 
     def _places(self, builder: CallBuilder) -> Places:
-        """Return the `Places` of the parameters of the current call's tool, empty for an unknown tool."""
+        """Return the `Places` of the parameters of the current call's tool, empty for an unknown tool, without a call
+        and without declared tools."""
         tool = builder.tools.get(builder.call.name) if builder.tools is not None and builder.call is not None else None
         return Places(tool.parameters) if tool else _NO_PLACES
 
@@ -233,10 +234,10 @@ class ValueEnd:
         return re.compile(rf"(?:[<>/|]|<[^<>\n]*+|{'|'.join([*begins, *names]) or '(?!)'})\s*\Z").search
 
     def _closes(self, key: str, line: str, quote: str, inline: bool) -> list[Pat]:
-        """Return the patterns of what closes this value: its closing tags, with `key` in the hole for it unless `key`
-        is "", behind the closing `quote`. Each also has a pattern with a line break before it, if the format writes one
-        before a closing tag, the opener had one (`line`, "" for none) or the first closing tag has it, and not
-        `inline`."""
+        """Return the patterns of what closes this value: its closing tags but an empty one, with `key` in the hole for
+        it unless `key` is "", behind the closing `quote`. Each also has a pattern with a line break before it, if the
+        format writes one before a closing tag, the opener had one (`line`, "" for none) or the first closing tag has
+        it, and not `inline`."""
         body = self.tags.body
         own = marker_alternatives(body.value_close)
         texts = [text.replace("{key}", key) if key else text for text in own if text]
@@ -246,10 +247,10 @@ class ValueEnd:
         return [seq(literal(each), core) for each in _breaks(line) for core in cores] + cores if with_break else cores
 
     def _inside(self, line: str) -> list[tuple[str, Pat]]:
-        """Return the format's other tags that may be in a value, each with what it means there: "next" (an opening tag
-        of an argument that may end the value), "param" (one that does not), "open" (the beginning of one), "shut" (a
-        closing marker of a body, call or section), "call" or "message". The line break before a "next" or "shut" may
-        belong to the pattern."""
+        """Return the format's other tags that may be in a value, each with what it means there: "next" (an argument's
+        opening tag that may end the value: a special token, or, where the closing tag may be missing, one behind a line
+        break), "param" (one that does not), "open" (the beginning of one), "shut" (a closing marker of a body, call or
+        section), "call" or "message". The line break before a "next" or "shut" may belong to the pattern."""
         tags = self.tags
         missing = tags.whole_params if tags.is_special or "" in marker_alternatives(tags.body.value_close) else []
         return [
@@ -376,8 +377,8 @@ class ValueEnd:
     def _is_close(self, builder: CallBuilder, follows: re.Match[str] | None, key: str, given: dict[str, Any]) -> bool:
         """Return whether a closing tag ends the value of `key`; `follows` is the match of `chain` behind it, or None,
         which gives False. If another argument follows, it must not be `key` or in `given`, the arguments so far, and
-        must be declared if its opening tag is damaged; this is not checked if closing tags hold the key of their
-        argument."""
+        must be declared (by declared tools) if its opening tag is damaged; this is not checked if closing tags hold the
+        key of their argument."""
         if not follows or not follows.lastindex or self.is_named:
             # Where the close has the argument's own name, the call reports a repeated one.
             return bool(follows)
@@ -416,17 +417,19 @@ class ValueEnd:
 
     def _end_unclosed(self, builder: CallBuilder, value: Value, message: str) -> None:
         """End a value whose closing tag is missing, with the note `unclosed_argument` and this `message`, which does
-        not reject the call. A line break here, if there is one, was that of the tag and is taken."""
+        not reject the call. A line break here, if there is one, was that of the tag and is taken; `has_edge` is set in
+        any case."""
         builder.advance(break_at(builder))
         value.has_edge = True
         assert builder.call is not None
         builder.problem("unclosed_argument", message, blocking=False, call=builder.call.index)
 
     def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
-        """Record in `value` that a tag of the format is here and does not end it; nothing is taken. `action`: its
-        meaning, as in `_inside`, or "quote". For the first "message" a capture is begun. Of an argument's opening tag
-        the key is recorded if it was given before, and if it is declared, there are no tools or a call is open in the
-        value. Raises `Broken` for the opener of another call behind a closing tag."""
+        """Record in `value` that a tag of the format is here and does not end it; nothing is taken. `action`: as in
+        `_inside`, or "quote". "shut" lowers `depth`, or sets `has_outer_close` if that is 0; "call" raises it, or
+        raises `Broken` after `has_close` or `has_outer_close`. The first "message" begins a capture. "call", "open",
+        "param" and "next" set `has_opener`. The key of the last two becomes `repeated` if it was given, and `argument`
+        if it is declared, there are no tools or a call is open in the value."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
             value.depth = max(0, value.depth - 1)
@@ -449,9 +452,10 @@ class ValueEnd:
                 value.argument = key
 
     def _doubt(self, value: Value) -> Doubt | None:
-        """Return the `Doubt` (code and message) if a value that its closing tag ended holds an argument that was given
-        before and a close of a value, an argument, the opening quotes of a value, an opener with a close, a close
-        before an opener of a call, or two closing tags at its end; else None."""
+        """Return the `Doubt` about a value that its closing tag ended: `duplicate_argument` if it holds an argument
+        that was given before and a close of a value; `ambiguous_end` if it holds an `argument`, the opening quotes of a
+        value, an opener and a close, a close before an opener of a call or section, or a second closing tag at its end;
+        else None."""
         if value.repeated and value.has_close:
             return Doubt("duplicate_argument", f"the argument {value.repeated!r} is given twice; send it once")
         is_closed, text = value.has_close or value.has_outer_close, "".join(value.pieces)
@@ -466,7 +470,7 @@ class ValueEnd:
         return None
 
     def _doubt_of_next(self, value: Value) -> Doubt | None:
-        """Return the `Doubt` (code and message) if a value without its closing tag contains tags of the format, or its
+        """Return the `Doubt` `ambiguous_end` if a value without its closing tag contains tags of the format, or its
         last 80 characters may end in the remainder of its closing tag (`ends_in_tag`), else None."""
         has_tags = value.has_close or value.has_outer_close or value.has_opener
         if has_tags or self.ends_in_tag("".join(value.pieces)[-_LONGEST_TAG:]):
@@ -511,10 +515,10 @@ class TaggedValues:
         self._ends: dict[tuple[str, str, str, bool], ValueEnd] = {}
 
     def read(self, builder: CallBuilder, key: str, tag_kind: str | None, values: dict[str, Any]) -> Steps[Any]:
-        """Take the value of argument `key` with its closing tag, if it has one, give its JSON, behind its separator and
-        key, to the call and return the value. `tag_kind`: the type that its tag says, or None; `values`: the arguments
-        so far. A doubtful end or refused JSON rejects the call with a problem. Raises `Broken` if the end cannot be
-        told at all or nested tags are invalid, `Cut` if the text ends."""
+        """Take the value of argument `key` with its closing tag, if it has one, give its JSON, behind `{` or `, ` and
+        its key, to the call and return the value. `tag_kind`: the type that its tag says, or None; `values`: the
+        arguments so far. A doubtful end or refused JSON rejects the call with a problem, not a wrong type. Raises
+        `Broken` if the end cannot be told at all or nested tags are invalid, `Cut` if the text ends."""
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = resolve_kind(tag_kind, builder.kind_by_any_name(key))
         if self._nested is not None and (yield from self._is_nested(builder, self._nested, key, kind)):
@@ -535,8 +539,8 @@ class TaggedValues:
     ) -> tuple[str, Any, int, bool] | None:
         """Return JSON and value of argument `key`, a value of this `kind` at index `start` of a text that is over, the
         index behind its closing tag, and whether arguments are written without line breaks (`inline`: those before it
-        are). Return None if it is in quotes, too deep, of another type, or holds a tag, or `ValueEnd.find` finds no
-        end. Nothing is taken. `values`: the arguments so far."""
+        are). Return None if it is in quotes, too deep, refused JSON, of another type, or holds a tag, or
+        `ValueEnd.find` finds no end. Nothing is taken. `values`: the arguments so far."""
         buf, size = builder.buf, 0
         if self._opens_line:
             size = 2 if buf.startswith("\r\n", start) else int(buf.startswith("\n", start))
@@ -568,9 +572,10 @@ class TaggedValues:
         self, builder: CallBuilder, key: str, values: dict[str, Any], prefix: str, kind: str, line: str, quote: str
     ) -> Steps[Any]:
         """Take a value that is bare text, with its closing tag, give its JSON behind `prefix` to the call and return it
-        as a value of the declared `kind`; text of kind "plain" is given while it arrives, unless a line break of its
-        opener may be its own. `line`, `quote`: the line break that its opener came with and the quote that closes it,
-        or "". A doubtful end or refused JSON rejects the call. Raises `Broken` and `Cut` as `ValueEnd.take` does."""
+        as a value of the declared `kind`; text of kind "plain" is given as it arrives, unless its opener's line break
+        may be its own. `line`, `quote`: that line break and the closing quote, or "". Without line breaks around it
+        sets the call's `inline`. A doubtful end, or refused JSON (which sets `checked`), rejects the call; a wrong type
+        does not. Raises `Broken` and `Cut` as `ValueEnd.take` does."""
         taken = Value(key, values, kind == "plain" and not (line and self._is_inline))
         if taken.is_live:
             builder.give(prefix + '"')
@@ -652,8 +657,8 @@ class SwallowedArguments:
 
     def find(self, values: dict[str, Any], declared: Collection[str] | None) -> str:
         """Return the name of the first argument in `values` whose value seems to contain another one, or "". Only
-        strings that hold a punctuation mark of the arguments' opening tags are examined. `declared`: the names that the
-        tool declares; None without declared tools."""
+        strings that hold a punctuation mark of the arguments' opening tags are examined, no lists or objects.
+        `declared`: the names that the tool declares; None without declared tools."""
         missing = [key for key in declared or () if key and key not in values]
         for key, value in values.items():
             if type(value) is str and self._has_sign(value) and self._is_ambiguous(value, missing, declared):
