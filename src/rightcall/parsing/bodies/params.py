@@ -149,8 +149,9 @@ class ParamsReader(BodyReader):
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """Return the one call of the block that begins at index `start` of `buf`, in a list, the index behind the
         block, and True (it is over). Return None unless the text has ended, it is not `bare`, the format has no nested
-        values, and the call is regular: closed, with at least one argument, each declared, given once and without tags
-        of the format or damaged ones in its value. Nothing is taken or emitted."""
+        values, and the call is regular: with all closing markers of its body and call and at least one argument, each
+        declared, given once, of its type and without tags of the format or damaged ones in its value. Nothing is taken
+        or emitted."""
         buf, tools, close = builder.buf, builder.tools, builder.compiled.call_ends.close
         begin = skip_blanks(buf, start)
         opener = self.open.probe.whole(buf, begin) if builder.ended and not (bare or self.body.item) else None
@@ -193,9 +194,9 @@ class ParamsReader(BodyReader):
 
     def _begin(self, builder: CallBuilder, opener: re.Match[str]) -> Steps[None]:
         """Take the opening tag that `opener` matched and begin its call; the name of an argument glued to that of the
-        tool is left. Where the tag is only a name that is not declared, raises `NotACall` if it is a word of prose
-        (`_really_opens`), `Cut` if the text ends behind it; the tag is taken then. Raises `NotACall` also beyond the
-        limit of calls."""
+        tool is left. Where the tag is only a name that is not declared (without tools none is), raises `NotACall` if it
+        is a word of prose (`_really_opens`), `Cut` if the text ends behind it; the tag is taken then. Raises `NotACall`
+        also beyond the limit of calls."""
         holes, size = self.open.fill(opener), opener.end() - builder.pos
         name = self.tags.plain(holes.get("name", ""))
         if self.is_name_only and builder.tools is not None and name not in builder.tools:
@@ -209,7 +210,8 @@ class ParamsReader(BodyReader):
     def _find_glued_key(self, builder: CallBuilder, name: str, size: int) -> Steps[str]:
         """Return the name of the first argument if it is glued to the tool's, as in `bashcommand</arg_key>`
         (vllm#47190): the tag behind a key follows, and exactly one division of `name` gives a declared tool and one of
-        its arguments. Else return "". `size`: the length of the opening tag. Nothing is taken."""
+        its arguments. Else return "", always in a format whose keys have no tags of their own. `size`: the length of
+        the opening tag. Nothing is taken."""
         assert builder.tools is not None
         for _, closes, _ in self.tags.split_params:
             if (yield from builder.test(Probe(literal(closes)), size)):
@@ -261,8 +263,8 @@ class ParamsReader(BodyReader):
 
     def _cut_in_opener(self, builder: CallBuilder) -> None:
         """If the text, which is over, ends in the opening tag, and the name is declared or other text of the tag
-        follows it, take the text, begin that call and raise `Cut`; beyond the limit of calls `NotACall`. Else do
-        nothing."""
+        follows it, take the text, begin that call, whose arguments begin at the end (`text.arguments`), and raise
+        `Cut`; beyond the limit of calls `NotACall`. Else do nothing."""
         for probe in self.tags.cut_opens:
             found = probe.at(builder.buf, builder.pos, True)
             name = self.tags.plain(found["name"]) if found else ""
@@ -274,12 +276,9 @@ class ParamsReader(BodyReader):
 
     def _misnamed_opener(self, builder: CallBuilder) -> Steps[bool]:
         """Take the opening tag of an argument in place of the call's, `<parameter=bash>`, begin the call with a
-        receipt, and return True (antirez/ds4#1050). Return False, with nothing taken, if none is here, it can be an
-        argument, no tools are declared, or repairs are off.
-
-        It must name a declared tool and no argument of any tool, and an argument of that tool or the body's closing
-        marker must follow, so that it has no value.
-        """
+        receipt, and return True (antirez/ds4#1050). It must name a declared tool and no argument of any tool, and an
+        argument of that tool or the body's closing marker must follow, so that it has no value. Else, or if repairs are
+        off, return False, with nothing taken. Raises `NotACall`, with the tag taken, beyond the limit of calls."""
         found = yield from builder.test(self.damaged.call_opener)
         if not found or builder.tools is None:
             return False
@@ -298,7 +297,8 @@ class ParamsReader(BodyReader):
 
     def _repair_opener(self, builder: CallBuilder) -> Steps[bool]:
         """Take a damaged opening tag with a name, begin its call with a receipt, and return True. Return False, with
-        nothing taken, if none is here or repairs are off."""
+        nothing taken, if none is here or repairs are off for that name. Raises `NotACall`, with the tag taken, beyond
+        the limit of calls."""
         for damaged in self.tags.damaged_opens:
             found = yield from builder.test(damaged)
             if found and builder.policy(found["name"]) != "off":
@@ -330,8 +330,8 @@ class ParamsReader(BodyReader):
         builder.finish(value)
 
     def _end_json(self, builder: CallBuilder, close: Probe) -> Steps[None]:
-        """Take the closing marker `close` behind a JSON object of arguments. Raises `Broken` for other text, `Cut` if
-        the text ends first."""
+        """Take blanks and the closing marker `close` behind a JSON object of arguments. Raises `Broken` for other text,
+        `Cut` if the text ends before the marker or in it."""
         char = builder.char() or (yield from builder.peek())
         found = yield from builder.test(close)
         if found:
@@ -342,10 +342,10 @@ class ParamsReader(BodyReader):
             raise Broken("unexpected_text", "unexpected text follows the object of arguments; close the call behind it")
 
     def _params(self, builder: CallBuilder) -> Steps[None]:
-        """Take the tagged arguments and the end of the body, and finish the call; a value that seems to contain another
-        argument (`ambiguous_end`) or an undeclared key that is no name rejects it. Raises `Broken` for a repeated
-        argument, a broken tag, a value without a certain end or other text between arguments, `Cut` if the text ends;
-        the call is not finished then."""
+        """Take the tagged arguments, if any, and the end of the body, and finish the call; a value that seems to
+        contain another argument (`ambiguous_end`), or whose end is doubtful, or an undeclared key that is no name
+        rejects it. Raises `Broken` for a repeated argument, a broken tag, a value without a certain end, other text
+        between arguments or a missing end, `Cut` if the text ends; the call is not finished then."""
         tags, param, call = self.tags, self.param, builder.call
         assert call is not None
         values: dict[str, Any] = {}
@@ -384,8 +384,8 @@ class ParamsReader(BodyReader):
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
         """Take a declared argument whose opening tag is damaged, with its value and a receipt, and return its key and
         value. Return None, with nothing taken, if there is none, it is in `values`, the arguments so far, its key is
-        also a tool and the tag before it is missing, or repairs are off. Raises `Broken` if its value does not
-        certainly begin and end here, `Cut` if the text ends."""
+        also a tool and the tag before it is missing, keys have no tags of their own, or repairs are off. Raises
+        `Broken` if its value does not certainly begin and end here, `Cut` if the text ends."""
         if (
             builder.call is None
             or not builder.text.is_open
@@ -461,9 +461,9 @@ class ParamsReader(BodyReader):
         return True
 
     def _take_end(self, builder: CallBuilder, *, has_arguments: bool, last: Any = None) -> Steps[None]:
-        """Take blanks and the closing marker of the body, or accept its absence as `_accept_unclosed` does.
-        `has_arguments`: the call has some; `last`: the value of the last one. Raises `Broken` if the call does not end
-        here, `Cut` if the text ends before the marker or in it. The call is not finished."""
+        """Take blanks and the closing marker of the body; where it is missing, or the format has none, do as
+        `_accept_unclosed` does. `has_arguments`: the call has some; `last`: the value of the last one. Raises `Broken`
+        if the call does not end here, `Cut` if the text ends before the marker or in it. The call is not finished."""
         char = builder.char() or (yield from builder.peek())
         if self.ends.body is not None:
             found = yield from builder.test(self.ends.body)
