@@ -98,7 +98,7 @@ class Block:
         """Take the opener, which has `size` characters, parse the calls of the block and its closing marker, and return
         how the block ended. What is no call becomes text, which is emitted here, or a rejected call; an opener without
         a call is reported, unless it is `bare` text. Beyond the limit of calls the remainder of what was taken is text.
-        Nothing is raised."""
+        The builder's `block` is this one meanwhile, then None. Nothing is raised."""
         builder = self._builder
         opening = builder.capture()
         builder.advance(size)
@@ -135,11 +135,11 @@ class Block:
     # -- the calls -----------------------------------------------------------------------------------------------------
 
     def _read_calls(self) -> Steps[None]:
-        """Parse the calls with the reader whose body begins here (an only reader is not tested), unless `bare` behind a
-        code fence (`_take_fence`). Unless `bare`, an empty block is only reported (`_report_empty`). In a body of
-        arguments alone an object is the arguments of the tool that the request names. Raises `NotACall` if no call
-        begins here, in a section, and beyond the limit of calls; `Cut` if the text ends, `Broken` or `RecursionError`
-        if a call cannot be parsed."""
+        """Parse the calls with the reader whose body begins here (an only one is not tested), which becomes `_reader`;
+        `holds` is set if its values are raw text or the end of an earlier call is uncertain. Unless `bare`, an empty
+        block is only reported and a code fence is taken first. An object in a body of arguments alone is those of the
+        tool that the request names; `_reader` stays None. Raises `NotACall` if no call begins here, in a section, and
+        beyond the limit; `Cut` if the text ends, `Broken` or `RecursionError` in a call."""
         builder, compiled = self._builder, self._builder.compiled
         char = builder.char() or (yield from builder.peek())
         if not char:
@@ -171,9 +171,9 @@ class Block:
         yield from reader.read(builder, bare=self.bare)
 
     def _report_empty(self) -> None:
-        """Report a block that a closing marker or another opener follows at once: with the problem `no_call`, which
-        blocks, in a format with a protocol, else with the note `opener_without_call`. Output blanks that wait are
-        dropped; nothing is taken."""
+        """Report a block that a closing marker or another opener follows at once, and set `_is_empty`: with the problem
+        `no_call`, which blocks, in a format with a protocol, else with the note `opener_without_call`. Output blanks
+        that wait are dropped; nothing is taken."""
         builder = self._builder
         self._is_empty = True
         builder.output.drop_blanks()
@@ -234,9 +234,9 @@ class Block:
     def _check_missing_close(self, close: Probe, char: str) -> bool:
         """Return whether the closing marker, which is not here, may still come behind text. False at the end of the
         text, with the note `unclosed` if the block has an opener; False too if `bare` and the text ends in a truncated
-        marker, which is taken. Before punctuation that cannot follow a call (any text, if only a fence closes calls)
-        reject a pending call, but not before a truncated marker; the result is still True. `char`: the next character,
-        or ""."""
+        marker, which is taken (nothing else is). Before punctuation that cannot follow a call (any text, if only a
+        fence closes calls) reject a pending call, but not before a truncated marker; the result is still True. `char`:
+        the next character, or ""."""
         builder = self._builder
         is_partial = builder.ended and close.is_begun(builder.buf, builder.pos)
         if self.bare and is_partial:
@@ -301,8 +301,8 @@ class Block:
     def _end_of_text(self, opening: Capture, *, is_call: bool = False) -> Ending:
         """Take the remaining text and reject the call that it ends in (`_reject_truncated`), or emit the text. Return
         "closed", and make the pending call final; but "text" if so little is there that it is text, "full" beyond the
-        limit of calls. `opening`: the capture of the block, which ends. `is_call`: all text behind the opener belongs
-        to the call, which gets the name of a declared tool at its beginning."""
+        limit of calls (`_emit_text`). `opening`: the capture of the block, which ends. `is_call`: all text behind the
+        opener belongs to the call, which gets the name of a declared tool at its beginning."""
         builder = self._builder
         if is_call and not builder.update_full():
             builder.begin_text_at(self._content)
@@ -334,8 +334,8 @@ class Block:
         """Take the remaining text and reject the call in it with `truncated`, or `unterminated_string` if it has begun
         and a closing marker is in its arguments. If there is neither text of it nor a name in its header, emit a
         blocking `truncated` problem without a call, and behind a call of the block only if a comma is last. Return
-        False, with nothing emitted, if no call of the block has begun and it is prose, or, if `bare`, none of the
-        reply. `opening`: the capture of the block, which goes on."""
+        False, with the text taken but nothing emitted, if no call of the block has begun and it is prose, or, if
+        `bare`, none of the reply. `opening`: the capture of the block, which goes on."""
         builder = self._builder
         builder.take_all()
         if builder.call is not None:
@@ -378,10 +378,10 @@ class Block:
 
     def _recover(self, broken: Broken) -> Steps[None]:
         """Skip to the end of a broken call; then emit the calls that the tolerant reader finds in it, with the note
-        `unclosed` if only bodies have closing markers and none is here. Else reject it with the problem of `broken`, or
-        `invalid_name` if it has not begun because its name is missing. If no marker in a format with closing markers
-        ends it, the text behind the place where it broke, if that is not its beginning, is emitted as text. Beyond the
-        limit of calls nothing is emitted."""
+        `unclosed` if only bodies have closing markers and none is here. Else reject it, its end uncertain, with the
+        problem of `broken`, or `invalid_name` if it has not begun and lacks its name. If no marker in a format with
+        closing markers ends it, the text behind the place where it broke, if that is not its beginning, is emitted as
+        text. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         found = yield from self._skip_to_end()
         if builder.update_full():
@@ -399,10 +399,10 @@ class Block:
         builder.fail(broken.code, broken.message, broken.path, end=end, is_end_uncertain=True)
 
     def _reject_unreadable(self) -> Steps[None]:
-        """Skip to the end of what follows the opener and is no call of the format, and emit it as a rejected call,
-        which gets the name of a declared tool at its beginning: `invalid_name` if the name is missing, `truncated` if
-        the text ended in it, else `invalid_call`; then, if no marker in a format with closing markers ends it, the text
-        behind its name or tag is emitted as text. Beyond the limit of calls nothing is emitted."""
+        """Skip to the end of what follows the opener and is no call, and emit it as a rejected call, its end uncertain,
+        with the name of a declared tool at its beginning, if there is one: `invalid_name` if the name is missing,
+        `truncated` if the text ended in it, else `invalid_call`; then, if no marker in a format with closing markers
+        ends it, the text behind its name or tag is emitted as text. Beyond the limit of calls nothing is emitted."""
         builder = self._builder
         builder.drop_text()
         found = yield from self._skip_to_end()
@@ -433,7 +433,8 @@ class Block:
         return tag, name
 
     def _is_nameless(self) -> bool:
-        """Return whether the text behind the opener begins a body that is regular except that its name is missing."""
+        """Return whether the text behind the opener, as far as it is taken, begins a body that is regular except that
+        its name is missing."""
         builder = self._builder
         return bool(builder.compiled.bodies.nameless.at(builder.captured(self._content).lstrip(), 0, True))
 
@@ -447,11 +448,11 @@ class Block:
         return None if (found and builder.compiled.recovery.has_close) or end <= builder.text.start else end
 
     def _skip_to_end(self, *, headed: bool = False) -> Steps[bool]:
-        """Take everything up to the call's closing marker, or to what can only follow the call, which is not taken; the
-        text of the call begins here if none is open. Return whether such a marker was found before the text ended. A
-        turn end counts only if the next other marker closes nothing. For a `bare` block with no call before it, a
-        marker that was found is text if the whole remaining text holds only calls (`_take_all_if_calls`). `headed`: a
-        header opened the call, not a tag."""
+        """Take all up to the call's closing marker, or what can only follow the call, which is not taken, and return
+        whether one was found; a call's text begins here if none is open. Set `_broken_at` to this place, and
+        `_body_close` to the length of a body's closing marker. A turn end counts only if the next other marker closes
+        nothing. Without a call before, a `bare` block ignores markers if the whole remaining text holds only calls
+        (`_take_all_if_calls`). `headed`: a header opened the call, not a tag."""
         builder, recovery = self._builder, self._builder.compiled.recovery
         if not builder.text.is_open:
             builder.begin_text()
@@ -550,8 +551,9 @@ class Block:
 
     def read_message(self, name: str) -> Steps[None]:
         """Parse a message to the tool `name`, which holds nothing but the arguments of one call; a complete call stays
-        pending. The end of the message is not taken. A broken call is repaired or rejected, a truncated one rejected;
-        beyond the limit of calls nothing is taken or emitted. Nothing is raised."""
+        pending (`holds` is set). The end of the message is not taken. A broken call is repaired or rejected, a
+        truncated one rejected; beyond the limit of calls nothing is taken or emitted, and `full` is set. Nothing is
+        raised."""
         builder = self._builder
         self.holds = True
         self._reader = builder.compiled.bodies.readers[0]
@@ -574,9 +576,9 @@ class Block:
 
     def _read_message_body(self, name: str) -> Steps[None]:
         """Begin the call of a message to the tool `name` and parse its arguments: JSON, nothing before the end of the
-        message, or any other text, which the tolerant reader may repair and which is rejected otherwise. Raises
-        `NotACall` beyond the limit of calls, `Broken` if arguments cannot be parsed or follow that end, `Cut` if the
-        text ends."""
+        message (an empty call), or any other text, which the tolerant reader may repair and which is rejected
+        otherwise. Raises `NotACall` beyond the limit of calls, `Broken` if arguments cannot be parsed or follow that
+        end, `Cut` if the text ends before or in them."""
         builder, channels = self._builder, self._builder.compiled.channels
         turn_end = builder.compiled.call_ends.turn
         call = builder.begin(name)
