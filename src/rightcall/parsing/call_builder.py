@@ -157,15 +157,15 @@ class CallBuilder(Buffer):
         self, code: str, message: str, path: str = "", *, blocking: bool = True, call: int | None = None
     ) -> None:
         """Emit a problem of the reply, or, with `call`, of the call with this index, which is rejected if the problem
-        is `blocking`. The current call also records its own."""
+        is `blocking`. The current call also records its own; a pending or ended call does not."""
         made = Problem(code, message, path, call, blocking)
         self.output.events.append(made)
         if self.call is not None and self.call.index == call:
             self.call.problems.append(made)
 
     def note(self, code: str, message: str) -> None:
-        """Emit a problem of the reply that does not block; of each code only the first 32. All are counted in
-        `notes`."""
+        """Emit a problem of the reply that does not block; of each code only the first 32. All are counted in `notes`,
+        also those that are not emitted."""
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
@@ -180,8 +180,8 @@ class CallBuilder(Buffer):
     # -- the input text of a call --------------------------------------------------------------------------------------
 
     def begin_text(self) -> None:
-        """Begin to capture the input text of a call here; an open capture for an earlier call ends. No call begins, and
-        nothing is emitted."""
+        """Begin to capture the input text of a call here; an open capture for an earlier call ends, and the position of
+        its arguments is reset to 0. No call begins, and nothing is emitted."""
         if self.text.is_open:
             self.drop(self.text.start)
         self.text = CallText(self.capture(), True)
@@ -199,14 +199,15 @@ class CallBuilder(Buffer):
         self.text.whole = self.captured(self.text.start)
 
     def drop_text(self) -> None:
-        """End the capture of the call's input text, if one is open. Its positions are kept."""
+        """End the capture of the call's input text, if one is open. Its positions are kept, a known end is
+        forgotten."""
         text = self.text
         if text.is_open:
             self.drop(text.start)
             self.text = CallText(text.start, arguments=text.arguments)
 
     def text_so_far(self) -> str:
-        """Return what was taken since the text of the call began; "" if it did not begin."""
+        """Return what was taken since the text of the call began; "" if no capture of it is open."""
         return self.captured(self.text.start) if self.text.is_open else ""
 
     # -- a call --------------------------------------------------------------------------------------------------------
@@ -234,13 +235,11 @@ class CallBuilder(Buffer):
         self.is_end_uncertain = self.is_end_uncertain and not at_turn_end
 
     def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> OpenCall:
-        """Begin a call and return it. A pending call is emitted first. Resolve the name, add `repairs` and receipts of
-        this and of a fence around the block, and emit `CallStart` and the problems: calls are forbidden, the name is
-        wrong, or the header, or else the `id` in the text (or ""), names another tool. Beyond the limit of calls only
-        sets `full` and raises `NotACall`.
-
-        `unread`: it broke before its name was parsed, which another problem reports, so the name is not checked.
-        """
+        """Begin a call and return it; a pending one is emitted first. Resolve the name, add `repairs` and receipts of
+        this and of a fence around the block, and emit `CallStart` and problems: calls are forbidden, or else the name
+        is wrong; the header, or else the `id` in the text (or ""), names another tool. `unread`: the call broke before
+        its name was parsed, which another problem reports, so neither name nor header is checked. Beyond the limit of
+        calls only sets `full` and raises `NotACall`."""
         if not self.has_room():
             self.full = True
             raise NotACall
@@ -276,8 +275,8 @@ class CallBuilder(Buffer):
         self.call.add_repairs(Repair(rule, "exact", "", before, after))
 
     def kind(self, key: str) -> str | None:
-        """Return the declared kind of type of an argument of the current call; None for an undeclared one or without a
-        call."""
+        """Return the declared kind of type of an argument of the current call; None for an undeclared one, without
+        declared tools or without a call."""
         return self.call.kinds.get(key) if self.call is not None else None
 
     def kind_by_any_name(self, key: str) -> str | None:
@@ -294,8 +293,8 @@ class CallBuilder(Buffer):
         return next((kind for name, kind in call.kinds.items() if fold_name(name) == folded), None)
 
     def give(self, json: str, *, is_emitted: bool = False) -> None:
-        """Add a piece of argument JSON to the current call. If live, an `Arguments` event is emitted at once, unless a
-        sink did that (`is_emitted`)."""
+        """Add a piece of argument JSON to the current call. If live, it is counted in `given`, and an `Arguments` event
+        is emitted at once, unless a sink did that (`is_emitted`)."""
         call = self.call
         assert call is not None
         call.parts.append(json)
@@ -305,13 +304,11 @@ class CallBuilder(Buffer):
                 self.output.events.append(Arguments(call.index, json))
 
     def read_arguments(self) -> Steps[Any]:
-        """Take the JSON arguments of the current call and add them to it; if live, an object is emitted, while it
-        arrives member by member. Return their content, or the class `Undecodable` if they are invalid, nested too deep,
-        repeat a key, or are no object and had not arrived whole: then their text must still be decoded or repaired.
-
-        Raises `LostJsonEnd` or `Cut` if they have no end; what was taken of them (for `Cut` all text) stays with the
-        call.
-        """
+        """Take the JSON arguments of the current call, which begin here (`text.arguments`), and add them to it; if
+        live, an object is emitted while it arrives, member by member. Return their content, or the class `Undecodable`
+        if they are invalid, nested too deep, repeat a key, or are no object and had not arrived whole: their text must
+        still be decoded or repaired. Raises `LostJsonEnd` or `Cut` if they have no end; what was taken (for `Cut` all
+        text) stays with the call."""
         self.text.arguments = self.base + self.pos
         call = self.call
         assert call is not None
@@ -359,7 +356,8 @@ class CallBuilder(Buffer):
 
     def check_key(self, key: str, names: re.Pattern[str]) -> None:
         """Report the problem `invalid_argument_name`, which rejects the current call, if the tool does not declare the
-        argument `key` and `names` does not match all of it. Does nothing without a call."""
+        argument `key` (without declared tools none is) and `names` does not match all of it. Does nothing without a
+        call."""
         if self.call is not None and self.kind(key) is None and not names.fullmatch(key):
             self.problem("invalid_argument_name", f"{key[:80]!r} is no name of an argument", call=self.call.index)
 
@@ -420,11 +418,9 @@ class CallBuilder(Buffer):
         self, code: str, message: str, path: str = "", *, end: int | None = None, is_end_uncertain: bool = False
     ) -> None:
         """Emit the current call as rejected, with this problem and its text up to the position `end` (None: all of it);
-        the text behind that is emitted as text. A call that has not begun begins without a name (a "truncated" one with
-        the name in its header), or raises `NotACall` beyond the limit of calls.
-
-        `is_end_uncertain`: what follows may be part of the call.
-        """
+        the text behind that is emitted as text. No call is current then. A call that has not begun begins without a
+        name (a "truncated" one with the name in its header), or raises `NotACall` beyond the limit of calls.
+        `is_end_uncertain`: what follows may be part of the call; False does not reset the builder's attribute."""
         assert self.text.is_open
         call = self.call or self.begin(self.header_name() if code == "truncated" else "", unread=True)
         self.problem(code, message, path, call=call.index)
@@ -437,8 +433,8 @@ class CallBuilder(Buffer):
         self.is_end_uncertain = self.is_end_uncertain or is_end_uncertain
 
     def fail_truncated(self) -> None:
-        """Take the remaining text and reject the call in it as truncated. Beyond the limit of calls report that
-        instead, and take nothing."""
+        """Take the remaining text and reject the call in it as truncated; one that has not begun gets the name in its
+        header, or "". Beyond the limit of calls report that instead, and take nothing."""
         if self.call is None and not self.has_room():
             self.report_too_many()
             return
@@ -564,7 +560,8 @@ class CallBuilder(Buffer):
             self.pending = end.index, end.call
 
     def finalize_pending(self) -> None:
-        """Emit the pending call as it is, if there is one: nothing that follows can change it."""
+        """Emit the end of the pending call as it is, if there is one; none is pending then: nothing that follows can
+        change it."""
         if self.pending is not None:
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
