@@ -54,8 +54,9 @@ class NameThenJsonReader(BodyReader):
 
     def quick(self, builder: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """Return the one call of the block that begins at index `start` of `buf`, in a list, the index behind the
-        block, and whether it is certainly over. Return None if not all of it has arrived or it is not written as usual.
-        Nothing is taken or emitted."""
+        block, and whether it is certainly over. Return None if not all of it has arrived, also its closing markers, it
+        is not written as usual, its arguments are no object, or what follows may continue them. Its id is "" if the
+        opener has none. Nothing is taken or emitted."""
         buf = builder.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
@@ -90,7 +91,7 @@ class NameThenJsonReader(BodyReader):
 
     def read_loose_calls(self, builder: CallBuilder, text: str, closed: bool) -> list[LooseCall]:
         """Parse the arguments of the current call, which are invalid JSON, with the tolerant reader. Return the call in
-        a list, empty without a call or if that fails."""
+        a list, empty without a call or if that fails. Nothing is emitted."""
         if builder.call is None:
             return []
         start = builder.text.arguments - builder.text.start
@@ -159,11 +160,11 @@ class NameThenJsonReader(BodyReader):
         return tool, id, (Repair("namespace", "schema", "", name, tool),)
 
     def _take_name(self, builder: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
-        """Move behind an opener of `size` characters that ends in `name`; if `{` follows, return without beginning the
-        call (ollama#16932). If the text ends (`cut`: in the opener), take all of it, begin the call if its name is
-        known, and raise `Cut`. If anything else follows, raise `NotACall` if the name means no declared tool, else
-        begin the call and raise `Broken`. Beyond the limit of calls `NotACall` is raised in place of a call that
-        begins."""
+        """Move behind an opener of `size` characters that ends in `name`, and behind blanks; if `{` follows, return
+        without beginning the call (ollama#16932). If the text ends (`cut`: in the opener), take all of it, begin the
+        call if its name is known, and raise `Cut`. If anything else follows, raise `NotACall` if the name means no
+        declared tool (always without tools), else begin the call and raise `Broken`. Beyond the limit of calls
+        `NotACall` is raised in place of a call that begins."""
         rest = builder.buf[builder.pos :] if cut else ""
         builder.advance(size)
         char = yield from builder.peek()
@@ -199,9 +200,9 @@ class NameThenJsonReader(BodyReader):
         yield from read_arguments_of(builder, self.close)
 
     def _begin_truncated(self, builder: CallBuilder, text: str) -> NoReturn:
-        """Take the remaining text, begin a call if its name is known, and raise `Cut` (`NotACall` if that call exceeds
-        the limit). The name is the last word in `text`, the end of the reply, that means a declared tool; without
-        declared tools the first word, if the opener begins with the name."""
+        """Take the remaining text, begin a call, with no arguments, if its name is known, and raise `Cut` (`NotACall`
+        if that call exceeds the limit). The name is the last word in `text`, the end of the reply, that means a
+        declared tool; without declared tools the first word, if the opener begins with the name, else none."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(builder, each))]
         first = (
@@ -250,9 +251,10 @@ def _declared(builder: CallBuilder, name: str) -> str:
 
 def _read_nameless(builder: CallBuilder, close: Probe | None, id: str = "") -> Steps[None]:
     """Parse and finish a call of which only arguments are here, behind `id`, which names no tool, or behind nothing
-    (""). The arguments may tell the tool, with a receipt; else `id` is its name. `close`: the closing marker of
-    arguments. Raises `Broken`, with the call begun, if the JSON has no end or other text follows it, `Cut` if the text
-    ends, with the call begun only if there is an `id`, and `NotACall` beyond the limit of calls."""
+    (""). The arguments may tell the tool, with a receipt, unless repairs are off; else `id` is its name, also "".
+    `close`: the closing marker of arguments or None. Raises `Broken`, with the call begun, if the JSON has no end or
+    other text follows it, `Cut` if the text ends, with the call begun only if there is an `id`, and `NotACall` beyond
+    the limit of calls."""
     builder.text.arguments = builder.at
     try:
         text, value = yield from builder.take_json()
@@ -323,10 +325,10 @@ def read_arguments_of(builder: CallBuilder, close: Probe | None) -> Steps[None]:
 
 
 def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
-    """Finish the call whose arguments, with this `value`, end here (`_finish`); surplus brackets are taken first.
-    Raises `Broken`, with the call not finished, if `{` follows, if a comment sign follows where a marker must close the
-    call, or, where `close` is the only closing marker, if anything follows but this, also truncated, an opener or a
-    turn end."""
+    """Finish the call whose arguments, with this `value`, end here (`_finish`); its text ends here or behind surplus
+    brackets, which are taken. Raises `Broken`, with the call not finished, if `{` follows, if a comment sign follows
+    where a marker must close the call, or, where `close` is the only closing marker, if anything follows but this, also
+    truncated, an opener or a turn end."""
     ends = builder.compiled.call_ends
     builder.end_text()
     yield from builder.take_extra_closers(ends.brackets_after_arguments)
@@ -345,10 +347,11 @@ def _end_arguments(builder: CallBuilder, close: Probe | None, value: Any) -> Ste
 
 
 def _finish(builder: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
-    """Take the closing marker `close` of the arguments and finish the call; `empty`: it has no arguments. If `close` is
-    missing, the note `unclosed` is added, unless the call has a closing marker of its own. What cannot follow the call,
-    or arguments behind the marker of an `empty` one, rejects it and is not taken. A code fence may be left open before
-    the call's own closing marker (LangChain's test_json.py)."""
+    """Take blanks and the closing marker `close` of the arguments and finish the call; `empty`: it has no arguments. If
+    `close` is missing, the note `unclosed` is added, unless the body has none (None) or the call has a closing marker
+    of its own, which is never taken. What cannot follow the call, or arguments behind the marker of an `empty` one,
+    rejects it and is not taken. A code fence may be left open before the call's own closing marker (LangChain's
+    test_json.py)."""
     yield from builder.peek()
     found = (yield from builder.test(close)) if close is not None else None
     closed = builder.compiled.call_ends.close is not None
