@@ -97,13 +97,11 @@ class Tags:
         return [(each[1], each[2], each[3]) for each in found if each]
 
     def damaged_params(self, *, first: bool = False) -> list[Pat]:
-        """Return patterns of an argument's opening tags as GLM damages them, one for each of `split_params`; the key is
-        the first group. They also match undamaged tags.
-
-        A tag around the key is doubled (vllm#54971), or the tag before the value is missing, whose place is the second
-        group (vllm#49249). Before the `first` argument, the call's opener replaces the tag before the key (sigit#95),
-        or that tag is missing (vllm#47190).
-        """
+        """Return patterns of an argument's opening tags as GLM damages them, one for each of `split_params`, so none
+        for other formats; the key is the first group. They also match undamaged tags. A tag around the key is doubled
+        (vllm#54971), or the tag before the value is missing, whose place is the second group, then None (vllm#49249).
+        Before the `first` argument, the call's opener replaces the tag before the key (sigit#95), or that tag is
+        missing (vllm#47190)."""
         key = template("{key}", group="key")
         pats = []
         for before, behind, value in self.split_params:
@@ -138,7 +136,7 @@ class Tags:
 
     def _no_param(self, format: Format) -> Probe | None:
         """Return a probe for markers that an argument's opening tag matches too: openers of calls and sections, and
-        closing tags of the body without their slash. None if there are none."""
+        closing tags of the body without their slash. None if none of these matches."""
         texts = [*longest_first(format.call[0]), *(longest_first(format.section[0]) if format.section else [])]
         # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
         texts += [str(text).replace("</", "<", 1) for text in longest_first(self.body.close) if "</" in text]
@@ -170,7 +168,8 @@ class Tags:
 
     def ends_in_close(self, text: str, key: str) -> bool:
         """Return whether `text`, the value of argument `key`, ends with a closing tag of values (with `key` in its
-        hole), blanks behind it not counted. Then a model wrote the tag twice, or a value about tags."""
+        hole), blanks behind it not counted. Closing markers of bodies do not count. Then a model wrote the tag twice,
+        or a value about tags."""
         closes = [str(close).replace("{key}", key) for close in longest_first(self.body.value_close)]
         return text.rstrip(BLANKS).endswith(tuple(closes))
 
@@ -182,8 +181,8 @@ class Tags:
 
     @cached_property
     def ends_in_shut(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a value ends with a closing marker of a body, a call or a section,
-        blanks not counted."""
+        """Return a function that tells whether a value ends with a closing marker of a body, a call or a section (not
+        with one of values), white space not counted; only its last 160 characters are examined."""
         search = re.compile(alt(*self.closing.all).whole + r"\s*\Z").search
         return lambda text: search(text[-2 * _LONGEST_CLOSE :]) is not None
 
@@ -237,8 +236,9 @@ class Tags:
 
     @cached_property
     def open_starts(self) -> Probe | None:
-        """Return a probe for the literal beginning of the body's opening tag, up to the name and without `=`, `"` and
-        spaces before it, even if the tag is then broken; None if all alternatives begin with the name."""
+        """Return a probe for the literal beginning of the body's opening tag (not of an empty body's), up to the name
+        and without `=`, `"` and spaces before it, even if the tag is then broken; None if all alternatives begin with
+        the name."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in longest_first(self.body.open)} - {""}
         return Probe(alt(*map(literal, sorted(starts, key=len, reverse=True)))) if starts else None
 
