@@ -107,7 +107,8 @@ def build_trie(texts: Set[str], *, begun: bool = False) -> str:
 
 def seq(*pats: Pat) -> Pat:
     """Return the pattern of these patterns, at least one, one after another. It is as `sure` as the last one if none is
-    OPEN and no name or key can go on into the literal text behind it, else OPEN."""
+    OPEN and no name or key can go on into the literal text behind it, else OPEN. `head` and `prefix` are those of the
+    first."""
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
     sure = pats[-1].sure if all(p.sure for p in pats) and _ends_holes(pats) else OPEN
@@ -146,8 +147,8 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 
 def alt(*pats: Pat) -> Pat:
     """Return the pattern of any of these patterns; of several that match, the first counts. Of several patterns the
-    result has no `head`, `prefix` or `opening`, and is FINAL if `is_certain` holds for each, else OPEN. One pattern is
-    returned as it is; without patterns the result never matches."""
+    result has no `head`, `tail`, `prefix` or `opening`, and is FINAL if `is_certain` holds for each, else OPEN. One
+    pattern is returned as it is; without patterns the result never matches."""
     if len(pats) < 2:
         return pats[0] if pats else Pat(_NEVER, _NEVER)
     solids = sorted({without_blanks(pat) for pat in pats})
@@ -188,12 +189,13 @@ LINE_END = lookahead(Pat(r"[ \t]{0,4}+\r?\n", r"[ \t]{0,4}+\r?", sure=FINAL))
 
 
 def template(text: str, *, named: str = "", group: str = "", quoted: bool = False, unended: bool = False) -> Pat:
-    """Return the pattern of one marker template, without white space at its edges. Next to a special token up to 16
-    blanks are allowed, because detokenizers write them; in place of a line break, and between two tags, any.
+    """Return the pattern of one marker template, without white space at its edges; that of a blank one matches the
+    empty text. Next to a special token up to 16 blanks are allowed, because detokenizers write them; in place of a line
+    break, and between two tags, up to 128.
 
     - `named`: make its holes groups whose names end in this text. `group`: make the hole of that name a numbered group.
-    - `quoted`: a key may contain anything but a quotation mark or a line break.
-    - `unended`: the marker counts only at the end of a line.
+    - `quoted`: a key may contain anything but a quotation mark or a line break. - `unended`: the marker counts only at
+    the end of a line.
     """
     tokens = text.tokens if isinstance(text, Special) else ()
     pats: list[Pat] = []
@@ -246,7 +248,7 @@ def longest_first(marker: Marker) -> list[str]:
 
 
 def templates(marker: Marker, *, quoted: bool = False) -> list[Pat]:
-    """Return the pattern of each alternative of a marker, longest first."""
+    """Return the pattern of each alternative of a marker, longest first, without the empty one."""
     return [template(text, quoted=quoted) for text in longest_first(marker)]
 
 
@@ -305,7 +307,8 @@ class Probe:
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
         """Return the match at index `pos`, False if there is none, None if more text is needed to tell, also if a match
-        may become a longer one. `ended`: no more text comes."""
+        may become a longer one or another alternative has begun. `ended`: no more text comes; then the result is never
+        None."""
         if ended:
             return self._ended(text, pos) or False
         found = self.whole(text, pos)
@@ -317,8 +320,8 @@ class Probe:
         return found or False
 
     def is_begun(self, text: str, pos: int) -> bool:
-        """Return whether a proper beginning of the pattern, also an empty one, is at `pos` and reaches the end of the
-        text."""
+        """Return whether the text from `pos` to its end is a proper beginning of the pattern, also an empty one; also a
+        whole match that may still become longer."""
         return self._part(text, pos) is not None
 
     @staticmethod
@@ -350,7 +353,8 @@ class Finder:
 
     def first(self, text: str, pos: int, end: int | None = None) -> int:
         """Return the index at which the first match of the pattern in `text[pos:end]` begins, or -1. `end`: None for
-        the end of the text. A pattern that is found by what follows its gap may begin before `pos`."""
+        the end of the text. A pattern that is found by what follows its gap may begin before `pos`, by at most 18
+        characters."""
         search, before = self._patterns
         stop = len(text) if end is None else end
         while (found := search.search(text, pos, stop)) is not None:
@@ -443,9 +447,10 @@ class Scan(Generic[A]):
         return getattr(self, name)
 
     def _source(self, *, starts: bool = False) -> str:
-        """Return the regular-expression source that matches any of the markers, each in its own group. With `starts` it
-        also matches, without a group, the beginning of a marker at the end of the text. Of markers with the same first
-        character, those that no later text can change are tried first, then beginnings, then the others."""
+        """Return the regular-expression source that matches any of the markers, each in its own group; without markers
+        one that never matches. With `starts` it also matches, without a group, the beginning of a marker at the end of
+        the text. Of markers with the same first character, those that no later text can change are tried first, then
+        beginnings, then the others."""
         made = []
         for head, certain, others in self._groups:
             begun = [f"(?:{pat.tail[1]})\\Z" for _, pat in certain + others] if starts else []
