@@ -75,7 +75,8 @@ class SpanTiling:
         return found
 
     def replace(self, spans: list[Span]) -> None:
-        """Set all spans, which must tile the text from its beginning; an empty list resets them."""
+        """Set all spans, which must tile the text from its beginning; an empty list resets them. Marks inside text stay
+        recorded."""
         self._tiles = [(span.end, span.kind) for span in spans]
         self.end, self._kind = self._tiles.pop() if self._tiles else (0, "marker")
 
@@ -193,8 +194,9 @@ class Output:
         self._emit_text(text, end)
 
     def emit_exact(self, text: str, end: int) -> None:
-        """Emit text that ends at position `end` with its leading blanks and without a line break before it: it was
-        parsed as the beginning of a call. Its trailing blanks wait. A body without opener does not begin behind it."""
+        """Emit text that ends at position `end` with its leading blanks and without a line break before it, also behind
+        a marker (`gap` is 0 then): it was parsed as the beginning of a call. Its trailing blanks wait. A body without
+        opener does not begin behind it."""
         if self.after_marker:
             self.gap = 0
         self.after_marker = self.at_start = False
@@ -208,8 +210,8 @@ class Output:
 
     def emit_json_text(self, text: str, start: int, end: int) -> None:
         """Emit `text`, which the format carries as a JSON value between the positions `start` and `end`; what is before
-        that is a marker. An empty text has no event. Waiting blanks are dropped; the reply's text is not searched for
-        calls any more."""
+        that is a marker. An empty text has no event, but a span. It is not counted in `text_chars`. Waiting blanks are
+        dropped; the reply's text is not searched for calls any more."""
         self.drop_blanks()
         self.is_placed = True
         if text:
@@ -260,8 +262,8 @@ class Output:
         self.text_start = end if self.is_silent else None
 
     def switch(self, *, reasoning: bool) -> None:
-        """Switch to reasoning, or back to text. Code fences and quotations that are open end. Blanks that wait and
-        earlier events stay."""
+        """Switch to reasoning, or back to text. Code fences and quotations that are open end, and text is no longer on
+        the line of a call. Blanks that wait and earlier events stay; no event is emitted."""
         self.in_reasoning = reasoning
         self._is_behind_call = False
         self.shown = Shown()
@@ -287,8 +289,8 @@ class Output:
             self.shown = Shown()  # it may have taken them
 
     def hold_blanks(self, blanks: str, end: int) -> None:
-        """Hold blanks that end at position `end` until it is known what follows. Directly behind a marker they belong
-        to it and are not held; a line break in them lets text behind them begin a line."""
+        """Hold blanks that end at position `end` until it is known what follows; no event is emitted. Directly behind a
+        marker they belong to it and are not held; a line break in them lets text behind them begin a line."""
         if self.after_marker:
             self.spans.mark("marker", end)
             self._is_behind_call = self._is_behind_call and "\n" not in blanks
@@ -323,7 +325,8 @@ class Output:
 
     def drop_inline_mark(self, end: int) -> None:
         """Cover a mark inside text that ends at position `end`, such as a citation tag, without an event. The text
-        around it stays one piece; directly behind a marker it is part of that marker."""
+        around it stays one piece (`gap` becomes 0); directly behind a marker it is part of that marker. Waiting blanks
+        stay."""
         self.gap = 0
         if self.after_marker:
             self.spans.mark("marker", end)  # the marker before it separates the texts
@@ -331,8 +334,8 @@ class Output:
             self.spans.mark_inside_text(end)
 
     def begin_line(self) -> None:
-        """Allow a body without opener at this place, the beginning of a line, except inside a block of a protocol's
-        text."""
+        """Allow a body without opener at this place, the beginning of a line; inside a block of a protocol's text
+        forbid it."""
         self.at_start = not self.tag
 
     def take_start(self) -> bool:
@@ -343,7 +346,8 @@ class Output:
 
     def set_tag(self, tag: str) -> None:
         """Begin a block of a protocol's text, or end it with "": what follows is text, no reasoning. Code fences and
-        quotations that are open end. Once a block has begun, the reply's text is not searched for calls."""
+        quotations that are open end. Once a block has begun, the reply's text is not searched for calls, also behind
+        the block."""
         self.switch(reasoning=False)
         self.tag = tag
         self.is_placed = self.is_placed or bool(tag)
@@ -358,9 +362,9 @@ class Output:
             self.drop_blanks()
 
     def call(self, start: int, end: int | None = None) -> None:
-        """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong
-        to a marker, text behind it is a new piece, and code fences and quotations that are open end. Only spans are
-        made, no event; without `end` none for the call."""
+        """Begin a call at position `start`, which ends at `end` if that is known: the blanks before it belong to a
+        marker, text behind it is a new piece, and code fences and quotations that are open end. The reply is not silent
+        any more. Only spans are made, no event; without `end` none for the call."""
         if self._blanks or not self.shown.is_new:
             self._blanks.clear()
             self.shown = Shown()
@@ -373,9 +377,9 @@ class Output:
             self.spans.mark_call(start, end)
 
     def end_calls(self, end: int | None = None) -> None:
-        """End a block of calls at position `end`: a body without opener may follow, and what no span covers is a
-        marker. None if the text ended inside it: neither holds then. Either way blanks that follow belong to its
-        marker."""
+        """End a block of calls at position `end`: a body without opener may follow, what no span covers is a marker,
+        and waiting blanks are dropped. None if the text ended inside it: none of these holds then. Either way blanks
+        that follow belong to its marker."""
         self.after_marker = True
         if end is not None:
             if self._blanks:
@@ -399,7 +403,8 @@ class Output:
         return taken
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
-        """Return to the state of the snapshot `before`. `events` become the events that are not yet taken."""
+        """Return to the state of the snapshot `before`, except for `at_start`, `gap` and `tag`, which stay. `events`
+        become the events that are not yet taken."""
         self.events = events
         self.spans.restore(before[0])
         for name, value in zip(_RESTORED, before[1], strict=True):
