@@ -114,8 +114,8 @@ class Buffer:
     # -- text that arrives ---------------------------------------------------------------------------------------------
 
     def append(self, text: str) -> None:
-        """Add text that arrived, for the reader. Text that was taken leaves `buf`, so that `pos` is 0, and the sink is
-        removed."""
+        """Add text that arrived, for the reader. Text that was taken leaves `buf`, so that `pos` is 0 and `base` grows,
+        and the sink is removed. Captures keep their text."""
         self.sink = None
         pos = self.pos
         if pos:
@@ -134,7 +134,7 @@ class Buffer:
 
     def skip(self, text: str) -> None:
         """Append `text`, which another reader parses, as the last text, take everything that has arrived, and set
-        `ended`."""
+        `ended`. The sink is removed."""
         self.append(text)
         self.pos, self.ended = len(self.buf), True
 
@@ -229,7 +229,7 @@ class Buffer:
         return self.base + self.pos
 
     def captured(self, start: Capture) -> str:
-        """Return the text that was taken since the capture began. The capture goes on."""
+        """Return the text that was taken since the capture began, "" if none was. The capture goes on."""
         if start >= self.base:
             return self.buf[start - self.base : self.pos]
         kept, first, at = self._kept, len(self._kept), self.base
@@ -240,13 +240,15 @@ class Buffer:
         return kept[first][max(0, start - at) :] + self.buf[: self.pos]
 
     def drop(self, start: Capture) -> None:
-        """End a capture whose text is not needed any more. The text stays taken."""
+        """End a capture whose text is not needed any more. The text stays taken. With the last capture all kept text is
+        forgotten."""
         self._captures -= 1
         if not self._captures:
             self._kept.clear()
 
     def give_back(self, start: Capture) -> None:
-        """End a capture and move back to its start, so that its text is read again."""
+        """End a capture and move back to its start, so that its text is read again; text that had left `buf` returns to
+        it."""
         size = self.base - start
         if size > 0:
             self.buf, self.base = self.captured(start) + self.buf[self.pos :], start
@@ -293,8 +295,8 @@ class Buffer:
 
     def take_json(self) -> Steps[tuple[str, Any]]:
         """Take one JSON value, of which one character must be here, waiting for its end, and return its exact text and
-        its content: an `Undecodable` if it is invalid JSON with an end, is nested too deep, or gives one key two
-        different values.
+        its content: an `Undecodable`, which is not raised, if it is invalid JSON with an end, is nested too deep, or
+        gives one key two different values.
 
         Raises `LostJsonEnd` if no value begins here or no end can be found, `Cut` if the text ends first; the text up
         to there stays taken.
@@ -359,10 +361,10 @@ class Buffer:
             self.drop(taken)
 
     def skip_brackets(self, closers: list[str]) -> Steps[None]:
-        """Take everything up to the bracket that closes the outermost one. `closers`, which changes: the closing
-        brackets of those that are open already; empty if the next bracket opens the outermost. Raises `LostJsonEnd` at
-        a bracket that closes another one, or none, at a character that JSON has not and in an invalid string, `Cut` at
-        the end of the text."""
+        """Take everything up to and with the bracket that closes the outermost one. `closers`, which changes: the
+        closing brackets of those that are open already; empty if the next bracket opens the outermost. Raises
+        `LostJsonEnd` at a bracket that closes another one, or none, at a character that JSON has not and in an invalid
+        string, `Cut` at the end of the text; the text up to there stays taken."""
         while True:
             buf, pos, size = self.buf, self.pos, len(self.buf)
             while pos < size:
@@ -471,8 +473,8 @@ class TokenMap:
         self.size += size
 
     def has_token(self, start: int, end: int) -> bool | None:
-        """Return whether a special token is in the text from `start` to `end`; None if some of it is unknown and the
-        rest has none."""
+        """Return whether a special token is in the text from `start` to `end`: True also if other text of it is
+        unknown; None if some of it is unknown and the rest has none; else False."""
         first = max(0, bisect_right(self._starts, start) - 1)
         kinds = self._kinds[first : bisect_right(self._starts, max(start, end - 1))]
         return True if True in kinds else None if None in kinds else False
