@@ -106,7 +106,7 @@ def take_to_end(builder: CallBuilder, ends: Ends) -> Steps[str]:
 
 def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
     """Take and return all that `match` matches here, "" if nothing, waiting until the character behind it has arrived.
-    Raises `Cut`, with it taken, if the text ends with it, or here."""
+    Raises `Cut`, with it taken, if the text ends with it, or here (also if nothing matches)."""
     taken = builder.capture()
     while True:
         found = match(builder.buf, builder.pos)
@@ -121,7 +121,8 @@ def take_run(builder: CallBuilder, match: Match) -> Steps[str]:
 
 def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | None]:
     """Take the opening quote of a string, with its prefix, and return a new reader of the string; None, with nothing
-    taken, if no string begins here. Raises `Broken` for an invalid heredoc."""
+    taken, if no string begins here. Waits for text until that is decided. Raises `Broken` for an invalid heredoc, with
+    nothing taken."""
     while True:
         try:
             found = opening(notation, builder.buf, builder.pos, builder.ended)
@@ -139,7 +140,8 @@ def open_string(builder: CallBuilder, notation: Notation) -> Steps[StringText | 
 def take_string(builder: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     """Take a string behind its opening quote, with its closing quote, and return its content. `text`: its reader, as
     `open_string` returns it. With `give` the content is given to the call, as JSON without quotes, while it arrives.
-    Raises `Broken` if it is not closed before the call ends, `Cut` if the text ends in it."""
+    Raises `Broken` if it is not closed before the call ends, with the text up to there taken, `Cut`, with all text
+    taken, if the text ends in it."""
     pieces: list[str] = []
     sink = None
     while True:
@@ -271,8 +273,9 @@ def to_json(value: Any) -> str:
 def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str, str] | None]:
     """Return JSON, value and problem (code and message, or None) of raw text for a declared kind of type, one of
     `schema.places.Kind`. For a kind of text it is a string, or null. For others it is JSON or, unless the kind is
-    "any", a literal of Python (mlx-lm#1004, vllm-mlx#63). Text that is neither is returned as a string, with a problem;
-    of kind "any" with none, unless it is JSON that is refused, such as an object with a repeated key."""
+    "any", a literal of Python but a string (mlx-lm#1004, vllm-mlx#63). Text that is neither is a string, with the
+    problem `wrong_type`; of kind "any" with none. JSON or a literal that is refused, such as an object with a repeated
+    key, is a string, with the code of that as the problem."""
     if kind in TEXT_KINDS:
         is_null = kind == "nullable" and text in ("null", "None")
         return ("null", None, None) if is_null else (quoted(text), text, None)
@@ -304,7 +307,7 @@ def parse_by_kind(text: str, kind: str, depth: int) -> tuple[str, Any, tuple[str
 def _parse_python_literal(source: str, depth: int) -> Any:
     """Return the value of a text that is one literal of Python. Return the text itself if other text follows the
     literal, if it has an invalid escape, or if a number inside a list or an object is not spelled as in JSON. Raises
-    `BadValue` if it begins with no literal."""
+    `BadValue` if it begins with no literal, or with an invalid one or one that is nested too deep."""
     reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     value = reader.value()
     # A number in a spelling of its own may be a string without its quotes.
