@@ -109,15 +109,15 @@ class Parser:
         self._unfolded.clear()
 
     def _record_kind(self, text: str, special: bool | None) -> None:
-        """Record for the machine whether this piece, which is not in `_source` yet, is a special token. The first call
-        creates the map; text before that piece is of unknown kind."""
+        """Record for the machine whether this piece, which is not in `_source` yet, is a special token (None: unknown).
+        The first call creates the map; text before that piece is of unknown kind."""
         if self._token_map is None:
             self._token_map = TokenMap(sum(map(len, self._source)))
             self._reading.set_token_map(self._token_map)
         self._token_map.append(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:
-        """End the stream and return the events that only the end decides. Closing twice does nothing and returns none.
+        """End the stream and return the events that only the end decides. Closing twice does nothing and returns [].
 
         `finish` is the finish reason of the provider. `length`, `content_filter`, `error` or a provider's word for one
         of them (`max_tokens`, `SAFETY`) means that the reply was truncated: then nothing is rescued, and no call is
@@ -183,7 +183,8 @@ def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
 
 def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
     """Return a new machine for a format, an `AutoMachine` for "auto". Without `ids` those of the calls are unique in
-    this reply only. Raises `UnknownFormat` for a name or alias of no format."""
+    this reply only. With reasoning "off" the format's reasoning markers are text. Raises `UnknownFormat` for a name or
+    alias of no format."""
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compile_format(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
@@ -202,8 +203,9 @@ def _no_text(given: object) -> CallerError:
 
 def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
     """Feed pairs of text and whether it is a special token to a machine, but no empty text, and return the whole text.
-    Text before the first piece of known kind is of unknown kind. Raises `CallerError` for an input that cannot hold
-    pairs, and at the first item that is no pair."""
+    Text before the first piece of known kind is of unknown kind; without such a piece no token map is set. Raises
+    `CallerError` for an input that cannot hold pairs, and at the first item that is no tuple of two; the items before
+    it are fed then."""
     if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
         raise _no_text(pairs)
     token_map: TokenMap | None = None  # from the first piece of known kind on
@@ -279,11 +281,10 @@ def select(
     """Return the first runnable call of a text, for callers who want one call or an exception. A block that names no
     tool is not a call.
 
-    - `text`: what the model wrote.
-    - `tools`, `format`, `repair`: as in `parse`.
+    - `text`: what the model wrote. - `tools`, `format`, `repair`: as in `parse`.
 
-    Raises `NoToolCallFound` if there is no call; if no call is runnable, what is wrong with the first that names a
-    tool: `UnknownTool` or `MalformedArguments`; and what `parse` raises.
+    Raises `NoToolCallFound` if there is no call, or only ones that are rejected for a missing name; if no call is
+    runnable, what is wrong with the first other one: `UnknownTool` or `MalformedArguments`; and what `parse` raises.
     """
     reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
     if reply.calls:
