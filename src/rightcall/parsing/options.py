@@ -76,8 +76,9 @@ def read_options(
     previews: bool = True,
 ) -> ReadOptions:
     """Validate the options of `parse` and `Parser` and return them as one value. `live` is ignored without tools, and a
-    depth above `MAX_CHECKED_DEPTH` is lowered to it. Raises `CallerError` for an invalid word in `reasoning`, `repair`,
-    `rescue` or `reasoning_calls`, `BadTools` for invalid tools; `choice` is not checked."""
+    depth above `MAX_CHECKED_DEPTH` is lowered to it; a `choice` of no tools sets `forbidden`. Raises `CallerError` for
+    an invalid word in `reasoning`, `repair`, `rescue` or `reasoning_calls`, `BadTools` for invalid tools; `choice` is
+    not checked."""
     if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe" or repair != "safe":
         _check_allowed(repair, reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
@@ -102,8 +103,9 @@ def _check_allowed(repair: str | Mapping[str, str], **options: str) -> None:
 
 def _read_choice(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
     """Return the only tool that a tool choice names (`"f"`, OpenAI's `{"function": {"name": "f"}}`, also `{"name":
-    "f"}`), or None if it names none (`"auto"`, `"required"`), and whether it forbids all tools. Any other word in its
-    place is a name."""
+    "f"}`), or None if it names none (`"auto"`, `"required"`, `"any"`, `""`, `"function"` or `"tool"`, also as its
+    `type`, or a dict without either), and whether it forbids all tools (the name is None then). Any other word in its
+    place, also as a `type` without a name, is a name."""
     if is_none_choice(choice):
         return None, True
     name: Any = choice
@@ -149,5 +151,5 @@ def finish_of(word: str) -> str:
 
 def was_cut(word: str | None) -> bool:
     """Return whether a finish reason, normalized or a provider's word, says that the answer was truncated; False for
-    None."""
+    None and for what is no str."""
     return isinstance(word, str) and finish_of(word) in CUT
