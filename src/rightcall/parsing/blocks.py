@@ -254,11 +254,11 @@ class Block:
     # -- blocks that are text ------------------------------------------------------------------------------------------
 
     def _emit_text(self, opening: Capture) -> Ending:
-        """Emit what was taken as text and return "full" beyond the limit of calls, else "text". If the block has calls,
-        that is the text of a call behind the last one; else it is all since `opening`, the capture of the block, which
-        ends. Then, unless `bare` or "full", a note reports the opener, and an opener that is a special token is
-        dropped; a tool name that the opener of a headless block begins with is emitted. A pending call becomes
-        final."""
+        """Emit what was taken as text, make a pending call final, and return "full" beyond the limit of calls, else
+        "text". If the block has calls, the text is that of a call behind the last one, and nothing is reported; else it
+        is all since `opening`, the capture of the block, which ends in both cases. Only in a block without calls that
+        is neither `bare` nor "full" a note reports the opener, and one that is a special token is dropped, except the
+        tool name that it begins with if the block is headless."""
         builder, output = self._builder, self._builder.output
         ending: Ending = "full" if builder.full else "text"
         text = builder.captured(opening)
