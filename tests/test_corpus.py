@@ -6,13 +6,16 @@ import pytest
 
 from rightcall.formats import FORMATS
 from support.cuts import Setting, hold_of_every_cut
+from support.format_sample import selected
 from support.samples import CORPUS, Sample, exceptions, files, outcome, read_samples, samples, toolset
 
 BY_ID = {sample.id: sample for sample in samples()}
+EXACT = [id for id, sample in BY_ID.items() if not sample.lossy]
 
 
-@pytest.mark.parametrize("sample", [s for s in samples() if not s.lossy], ids=lambda sample: str(sample.id))
-def test_a_sample_parses_as_expected_under_every_chunking(sample: Sample) -> None:
+@pytest.mark.parametrize("id", selected(EXACT, kept=frozenset(EXACT[::2])))
+def test_a_sample_parses_as_expected_under_every_chunking(id: str) -> None:
+    sample = BY_ID[id]
     reply = hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
     right = outcome(reply) == sample.expect and not any(problem.blocking for problem in reply.problems)
     if sample.id in exceptions():
