@@ -62,7 +62,8 @@ class PastCall:
         """Set `result` and `outcome` from the text of the tool's answer. The outcome is "refused" if a policy answered
         or the call was not run; else "failed" or "ok" by `is_error`, or by the beginning of the text if that is None.
         Notes of policies are removed from the end of the result, and an "ERROR: " from the start of one that is not ok.
-        `told` gets the name of the policy that answered in place of the tool, `noted` those of the notes' policies."""
+        `told` becomes the name of the policy that answered in place of the tool, `noted` the names of those that added
+        the notes."""
         if _POLICY_MARK in result:
             result = self._remove_notes(result)
         if self.told or result.startswith(_NOT_RUN):

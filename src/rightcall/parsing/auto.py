@@ -100,10 +100,10 @@ class AutoMachine:
         return self.take()
 
     def feed(self, text: str) -> None:
-        """Parse the next piece of text; `take` returns its events. While the reply may be nothing but bare calls all of
-        it is held unparsed; later, until the format is found, only an opener, or the beginning of one or of a first
-        header, that is not decided yet. From the piece after the one that tells the format, `direct` is that of the
-        machine; until then None."""
+        """Parse the next piece of text; `take` returns its events. All of a reply that may still be nothing but bare
+        calls is held. After that, until the format is found, only an opener that is not decided yet is held, or the
+        beginning of an opener or of a first header. `direct` is None up to the piece that shows the format, then
+        that of the machine."""
         if self._found:
             self.machine.feed(text)
             self.direct = self.machine.direct

@@ -221,7 +221,8 @@ class Block:
                 # Arguments that follow the closing marker of a call without arguments are its own.
                 is_empty = call is not None and not call.arguments and _LACKS_ARGUMENTS(call.raw.strip())
                 if is_empty and (yield from builder.test(ARGUMENTS)):
-                    builder.reject_pending("trailing_content", "the call ends before its arguments; send them in it")
+                    message = "the call is closed before its arguments; send them before its closing marker"
+                    builder.reject_pending("trailing_content", message)
             is_due = not found and self._check_missing_close(close, char)
             builder.output.spans.mark("marker", builder.at)
             if is_due:

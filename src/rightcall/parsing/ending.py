@@ -120,11 +120,13 @@ class _Conclusion:
     # -- calls in reasoning --------------------------------------------------------------------------------------------
 
     def _read_reasoning(self, start: int) -> bool:
-        """Parse the reasoning from position `start` on, which nothing follows. All calls are taken out of open
-        reasoning and rejected; of closed reasoning only those at its end are taken out (vllm#39055, vllm-mlx#433). None
-        is taken out with `reasoning_calls` "never", or of closed reasoning in a truncated reply; if none is, the calls
-        (at most eight) are reported, and True is returned if there are any. Else returns False; too long to parse,
-        nothing is reported. At most eight openers in it that no call follows, and too many calls, are reported too."""
+        """Parse the reasoning from position `start` on, which ends the reply. Of open reasoning all calls are taken out
+        and rejected, of closed reasoning only those at its end are taken out (vllm#39055, vllm-mlx#433). No call is
+        taken out with `reasoning_calls` "never", or of closed reasoning in a truncated reply; then at most eight are
+        reported, and True is returned if there are any. Otherwise return False.
+
+        At most eight openers that no call follows, and too many calls, are reported too. Reasoning that is too long to
+        parse is left, without a report."""
         is_open = isinstance(self._machine.state, InReasoning)
         text = self._source[start : None if is_open else self._machine.last_reasoning.end]
         if len(text) > _MAX_CHARS:

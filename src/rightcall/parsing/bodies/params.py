@@ -187,7 +187,7 @@ class ParamsReader(BodyReader):
     def _key_of(self, found: re.Match[str]) -> tuple[str, str | None]:
         """Return the name of the argument whose opening tag was matched, and the type that the tag says: None if it
         says none or an unknown one."""
-        if not self.body.types:  # then the tag has no other hole
+        if not self.body.types:  # then the tag names nothing but the key
             return self.tags.plain(found[found.lastindex or 0]), None
         holes = self.param.fill(found)
         return self.tags.plain(holes["key"]), self.body.types.get(holes.get("type", ""))
@@ -382,10 +382,11 @@ class ParamsReader(BodyReader):
         builder.finish(values, empty=not values)
 
     def _damaged_param(self, builder: CallBuilder, values: dict[str, Any]) -> Steps[tuple[str, Any] | None]:
-        """Take a declared argument whose opening tag is damaged, with its value and a receipt, and return its key and
-        value. Return None, with nothing taken, if there is none, it is in `values`, the arguments so far, its key is
-        also a tool and the tag before it is missing, keys have no tags of their own, or repairs are off. Raises
-        `Broken` if its value does not certainly begin and end here, `Cut` if the text ends."""
+        """Take a declared argument whose opening tag is damaged, with its value and a receipt, and return its key
+        and value. `values`: the arguments so far. Return None, with nothing taken, if no such tag is here, the
+        argument is in `values`, the tag before a key that is also a tool is missing, the format has no tags around
+        keys, or repairs are off. Raises `Broken` if its value does not certainly begin and end here, `Cut` if the
+        text ends."""
         if (
             builder.call is None
             or not builder.text.is_open
@@ -475,10 +476,13 @@ class ParamsReader(BodyReader):
         yield from self._accept_unclosed(builder, has_arguments, last)
 
     def _accept_unclosed(self, builder: CallBuilder, has_arguments: bool, last: Any) -> Steps[None]:
-        """Return, with nothing taken, if a body without its closing marker ends here: before the call's closing marker,
-        or, if no marker is required, before a section's close, an opener or the end of a turn; if one is, only before
-        that close or the end of the last turn, and behind arguments. A missing required marker adds the note
-        `unclosed`. Else raises `Broken`, also if it is missing and the `last` value ends with a closing marker, or
+        """Accept a body that lacks its closing marker (burin-labs/harn,
+        crates/harn-vm/src/llm/tools/tests/function_markup.rs); nothing is taken. An optional marker may be missing
+        before the closing marker of the call or the section, an opener or the end of a turn. A required one may be
+        missing before the closing marker of the call and, behind arguments, before that of the section or the end of
+        the last turn; then the note `unclosed` is added.
+
+        Raises `Broken` elsewhere, and where a required marker is missing and `last` ends with a closing marker;
         `Cut` if the text ends in a tag."""
         ends, is_required = self.ends, self.tags.closing.is_required
         if ends.call is not None and (yield from builder.test(ends.call)):

@@ -426,10 +426,12 @@ class ValueEnd:
 
     def _record_tag(self, builder: CallBuilder, action: str, value: Value) -> None:
         """Record in `value` that a tag of the format is here and does not end it; nothing is taken. `action`: as in
-        `_inside`, or "quote". "shut" lowers `depth`, or sets `has_outer_close` if that is 0; "call" raises it, or
-        raises `Broken` after `has_close` or `has_outer_close`. The first "message" begins a capture. "call", "open",
-        "param" and "next" set `has_opener`. The key of the last two becomes `repeated` if it was given, and `argument`
-        if it is declared, there are no tools or a call is open in the value."""
+        `_inside`, or "quote".
+
+        "shut" lowers `depth`; at 0 it sets `has_outer_close`. "call" increases `depth`; after `has_close` or
+        `has_outer_close` it raises `Broken`. The first "message" begins a capture. "call", "open", "param" and
+        "next" set `has_opener`. The key of "param" and "next" becomes `repeated` if it was given, and `argument` if
+        it is declared, no tools are declared or a call is open in the value."""
         if action == "shut":
             value.has_outer_close = value.has_outer_close or not value.depth
             value.depth = max(0, value.depth - 1)
